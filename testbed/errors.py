@@ -1,0 +1,86 @@
+"""Every error that this project raises on purpose, and the exit code that each one means.
+
+    TestbedError                 3  the harness or the environment failed
+    ├── UsageError               2  a flag, a file or a name is wrong; nothing was touched
+    ├── CommandFailed            3  a program that we started ended badly
+    ├── WaitTimeout              3  a state did not come within its budget
+    ├── ApiError                 3  the API server refused, or was not there
+    ├── DriverFailed             1  the driver under test broke its contract
+    └── Incomplete               4  something that had to run did not
+
+Blame is decided by type alone: only DriverFailed speaks about the driver. Each error says what failed, what was last seen and
+what to try; the cause is always chained.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Iterable, Sequence
+
+
+class TestbedError(Exception):
+    """The harness or the environment failed; the base of all our errors."""
+
+    __test__ = False  # pytest would take the name for a test class
+    exit_code = 3
+
+    def __init__(self, what: str, *, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  try: {self.hint}" if self.hint else self.what
+
+
+class UsageError(TestbedError):
+    """A flag, a file or a name that the user gave is wrong. Nothing was touched."""
+
+    exit_code = 2
+
+
+class CommandFailed(TestbedError):
+    """A program that we started ended badly; shows a line that can be pasted into a shell."""
+
+    def __init__(self, argv: Sequence[str], status: str, output: str, *, hint: str = "") -> None:
+        self.argv, self.status, self.output = tuple(argv), status, output
+        shown = "\n".join(f"    {line}" for line in output.strip().splitlines()[-20:]) or "    (no output)"
+        super().__init__(f"command failed ({status}): {shlex.join(argv)}\n{shown}", hint=hint)
+
+
+class WaitTimeout(TestbedError):
+    """A state did not come within its budget; says what was seen last."""
+
+    def __init__(self, waited_for: str, budget: str, last_seen: str, *, hint: str = "") -> None:
+        self.waited_for, self.budget, self.last_seen = waited_for, budget, last_seen
+        super().__init__(f"timed out waiting for {waited_for} ({budget})\n  last seen: {last_seen}", hint=hint)
+
+
+class ApiError(TestbedError):
+    """The API server refused a request, or did not answer it."""
+
+    def __init__(self, request: str, status: int, reason: str, message: str) -> None:
+        self.request, self.status, self.reason, self.message = request, status, reason, message
+        super().__init__(f"{request}: {status} {reason}: {message}" if status else f"{request}: {message}")
+
+
+class DriverFailed(TestbedError):
+    """The driver under test broke its contract."""
+
+    exit_code = 1
+
+
+class Incomplete(TestbedError):
+    """Something that had to run did not."""
+
+    exit_code = 4
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint with the nearest known words, or with all of them when they are few; '' when there is nothing to say."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(word, choices, n=3, cutoff=0.6)
+    if near:
+        return "did you mean " + " or ".join(near) + "?"
+    return "known: " + ", ".join(choices) if 0 < len(choices) <= 12 else ""

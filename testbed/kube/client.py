@@ -1,0 +1,202 @@
+"""A client for any kind of object, in plain dicts. The official client's transport does authentication and TLS; we do the paths.
+
+Plain dicts on purpose: fields that are newer than any client library must survive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes import client as official
+from kubernetes import config as official_config
+
+from testbed.errors import ApiError, UsageError, did_you_mean
+
+Object = dict[str, Any]
+_PATCHES = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+    "json": "application/json-patch+json",
+}
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Where the objects of one kind live, as discovery says it."""
+
+    api_version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of one object or of a list; no namespace means all of them."""
+        root = "/api" if "/" not in self.api_version else "/apis"
+        parts = [root, self.api_version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/".join(parts)
+
+
+class Kube:
+    """One API server, as one user. Cheap to make: nothing is asked before the first call."""
+
+    def __init__(self, kubeconfig: Path, *, context: str | None = None, user_agent: str = "dra-testbed") -> None:
+        try:
+            self._api = official_config.new_client_from_config(str(kubeconfig), context=context)
+        except official_config.ConfigException as bad:
+            raise UsageError(f"kubeconfig {kubeconfig}: {bad}") from bad
+        self._api.user_agent = user_agent
+        # Retrying belongs to whoever waits, with a budget; the transport tells the truth at once.
+        self._api.configuration.retries = False
+        self._api.rest_client = official.rest.RESTClientObject(self._api.configuration)
+        self._resources: dict[tuple[str, str], Resource] = {}
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        timeout: float = 10.0,
+    ) -> Any:
+        """One request; JSON comes back parsed, all else as text. Every refusal is an ApiError."""
+        with self._open(method, path, query, body, content_type, timeout) as response:
+            text = response.data.decode("utf-8", errors="replace")
+        if "json" in (response.headers.get("Content-Type") or ""):
+            return json.loads(text)
+        return text
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        """Where that kind lives; found by discovery, once."""
+        found = self._resources.get((api_version, kind))
+        if found:
+            return found
+        path = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+        for entry in self.request("GET", path)["resources"]:
+            if "/" not in entry["name"]:
+                seen = Resource(api_version, entry["name"], entry["kind"], entry["namespaced"])
+                self._resources[(api_version, entry["kind"])] = seen
+        found = self._resources.get((api_version, kind))
+        if not found:
+            known = [k for (version, k) in self._resources if version == api_version]
+            raise UsageError(f"the API server has no {kind} in {api_version}", hint=did_you_mean(kind, known))
+        return found
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
+        """One object; ApiError with status 404 where it is not there."""
+        return dict(self.request("GET", self.resource(api_version, kind).path(namespace, name)))
+
+    def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
+        """One object, or None."""
+        with missing_ok():
+            return self.get(api_version, kind, name, namespace)
+        return None
+
+    def list(self, api_version: str, kind: str, namespace: str | None = None, **selectors: str) -> list[Object]:
+        """The objects of a kind; selectors are `labelSelector=` and `fieldSelector=`."""
+        answer = self.request("GET", self.resource(api_version, kind).path(namespace), query=selectors)
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
+
+    def create(self, manifest: Object) -> Object:
+        """Create an object where its manifest says."""
+        return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), body=manifest))
+
+    def apply(self, manifest: Object, *, manager: str = "dra-testbed", force: bool = True) -> Object:
+        """Server-side apply: make it so, whether it is there or not."""
+        path = self._home(manifest).path(_namespace(manifest), manifest["metadata"]["name"])
+        query = {"fieldManager": manager, "force": str(force).lower()}
+        return dict(self.request("PATCH", path, query=query, body=manifest, content_type=_PATCHES["apply"]))
+
+    def patch(self, target: Object, change: Any, *, how: str = "merge", subresource: str | None = None) -> Object:
+        """Change an object that is there."""
+        path = self._home(target).path(_namespace(target), target["metadata"]["name"], subresource)
+        return dict(self.request("PATCH", path, body=change, content_type=_PATCHES[how]))
+
+    def update(self, manifest: Object, *, subresource: str | None = None) -> Object:
+        """Replace an object; its resourceVersion guards against lost updates."""
+        path = self._home(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
+        return dict(self.request("PUT", path, body=manifest))
+
+    def delete(self, target: Object, *, grace: int | None = None) -> None:
+        """Ask for an object's end; one that is gone already is fine."""
+        options: Object = {"propagationPolicy": "Background"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        with missing_ok():
+            self.request("DELETE", self._home(target).path(_namespace(target), target["metadata"]["name"]), body=options)
+
+    def logs(self, namespace: str, pod: str, *, container: str | None = None, previous: bool = False) -> str:
+        """What a pod's container printed."""
+        query = {key: value for key, value in (("container", container), ("previous", "true" if previous else None)) if value}
+        return str(self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query=query))
+
+    def watch(
+        self, api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
+    ) -> Iterator[Object]:
+        """Watch events ({type, object}), the objects that exist first, until `seconds` are over."""
+        query = {"watch": "true", "timeoutSeconds": str(max(1, round(seconds))), **selectors}
+        path = self.resource(api_version, kind).path(namespace)
+        with self._open("GET", path, query, None, "application/json", seconds + 5, whole=False) as response:
+            rest = b""
+            for chunk in response.stream(None):
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from (json.loads(line) for line in lines if line)
+
+    def _home(self, manifest: Object) -> Resource:
+        return self.resource(manifest["apiVersion"], manifest["kind"])
+
+    @contextlib.contextmanager
+    def _open(
+        self, method: str, path: str, query: dict[str, str] | None, body: Any, content_type: str, timeout: float, *, whole: bool = True
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        url = self._api.configuration.host + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": "application/json", "User-Agent": self._api.user_agent, "Content-Type": content_type}
+        self._api.update_params_for_auth(headers, [], ["BearerToken"])
+        payload = None if body is None else json.dumps(body)
+        try:
+            response = self._api.rest_client.pool_manager.request(
+                method, url, body=payload, headers=headers, timeout=timeout, preload_content=whole, retries=False
+            )
+        except urllib3.exceptions.HTTPError as lost:
+            raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}") from lost
+        try:
+            if response.status >= 400:
+                raise _refusal(f"{method} {path}", response)
+            yield response
+        finally:
+            response.release_conn() if whole else response.close()
+
+
+@contextlib.contextmanager
+def missing_ok() -> Iterator[None]:
+    """Let a 404 pass; every other refusal stays an error."""
+    try:
+        yield
+    except ApiError as refused:
+        if refused.status != 404:
+            raise
+
+
+def _namespace(manifest: Object) -> str:
+    return str(manifest["metadata"].get("namespace", "default"))
+
+
+def _refusal(request: str, response: urllib3.BaseHTTPResponse) -> ApiError:
+    text = response.data.decode("utf-8", errors="replace")
+    try:
+        status = json.loads(text)
+        return ApiError(request, response.status, str(status.get("reason", "")), str(status.get("message", text)))
+    except (ValueError, AttributeError):
+        return ApiError(request, response.status, "", text[:1000])

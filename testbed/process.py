@@ -1,0 +1,187 @@
+"""The only place that starts, finds and ends processes. Everybody above the floor calls it; nobody else imports subprocess."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import CommandFailed, TestbedError
+from testbed.waiting import Budget, eventually_true
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a finished program said."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended with 0."""
+        return self.code == 0
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A process that cannot be mistaken for a later one with the same number: its id and when it started, in clock ticks since boot."""
+
+    pid: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId | None:
+        """The identity of a process that lives now; a zombie does not."""
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in "ZX" else cls(pid, int(fields[19]))
+
+    @property
+    def alive(self) -> bool:
+        """Whether exactly this process still runs."""
+        return ProcessId.of(self.pid) == self
+
+
+def run(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    check: bool = True,
+    timeout: float | None = 60,
+    input: str | None = None,  # noqa: A002 - the name that subprocess and everybody else uses
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    hint: str = "",
+) -> Completed:
+    """Run a program to its end and keep what it said. A missing program, a bad status and a time-out are all CommandFailed."""
+    words = tuple(os.fspath(word) for word in argv)
+    try:
+        done = subprocess.run(
+            words, input=input, env=env, cwd=cwd, timeout=timeout, check=False, text=True, errors="replace",
+            stdin=subprocess.DEVNULL if input is None else None, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    except FileNotFoundError as missing:
+        raise CommandFailed(words, "not found", str(missing), hint=hint or f"install {words[0]}") from missing
+    except subprocess.TimeoutExpired as late:
+        said = late.stderr or late.stdout or b""
+        text = said.decode(errors="replace") if isinstance(said, bytes) else said
+        raise CommandFailed(words, f"no answer in {timeout:g} s", text, hint=hint) from late
+    if check and done.returncode:
+        raise CommandFailed(words, f"exit {done.returncode}", done.stderr or done.stdout, hint=hint)
+    return Completed(words, done.returncode, done.stdout, done.stderr)
+
+
+def start(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> ProcessId:
+    """Start a program that outlives us, in a session of its own, its output appended to `log`."""
+    words = [os.fspath(word) for word in argv]
+    with log.open("ab") as sink:
+        try:
+            child = subprocess.Popen(
+                words, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
+            )
+        except FileNotFoundError as missing:
+            raise CommandFailed(words, "not found", str(missing)) from missing
+    _children[child.pid] = child
+    return ProcessId.of(child.pid) or ProcessId(child.pid, 0)
+
+
+def call(argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
+    """Run a program with our own terminal and give its status back; Ctrl-C reaches it and we wait until it has cleaned up."""
+    with subprocess.Popen([os.fspath(word) for word in argv], env=env, cwd=cwd) as child:
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                return child.wait()
+
+
+@contextlib.contextmanager
+def stream(
+    argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[Iterator[str]]:
+    """Run a program and read its output (both streams) line by line while it works; leaving early ends it."""
+    words = [os.fspath(word) for word in argv]
+    seen: list[str] = []
+
+    def lines(source: Iterator[str]) -> Iterator[str]:
+        for line in source:
+            seen.append(line)
+            yield line.rstrip("\n")
+
+    try:
+        child = subprocess.Popen(
+            words, env=env, cwd=cwd, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    except FileNotFoundError as missing:
+        raise CommandFailed(words, "not found", str(missing), hint=f"install {words[0]}") from missing
+    assert child.stdout is not None  # noqa: S101 - it was asked for two lines above
+    try:
+        yield lines(iter(child.stdout))
+        seen.extend(child.stdout)
+        if child.wait():
+            raise CommandFailed(words, f"exit {child.returncode}", "".join(seen))
+    finally:
+        if child.poll() is None:
+            child.terminate()
+            child.wait()
+        child.stdout.close()
+
+
+def alive(process: ProcessId) -> bool:
+    """Whether the process runs; reaps it when it was a child of ours and has ended."""
+    child = _children.get(process.pid)
+    if child is not None and child.poll() is not None:
+        del _children[process.pid]
+    return process.alive
+
+
+def kill(process: ProcessId, *, grace: float = 0.0) -> None:
+    """End a process: SIGTERM and `grace` seconds to obey when a grace is given, then SIGKILL. A process that is gone is fine."""
+    if grace > 0 and _signal(process, signal.SIGTERM) and _gone_within(process, grace):
+        return
+    if _signal(process, signal.SIGKILL) and not _gone_within(process, 10):
+        raise TestbedError(f"process {process.pid} does not die, even of SIGKILL", hint=f"look at /proc/{process.pid}/stack")
+
+
+def processes_with(variable: str) -> dict[ProcessId, str]:
+    """Every process of this host that carries the environment variable, with its value. How leftovers are found without a list."""
+    prefix = f"{variable}=".encode()
+    found: dict[ProcessId, str] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            values = [v for v in (entry / "environ").read_bytes().split(b"\0") if v.startswith(prefix)]
+            process = ProcessId.of(int(entry.name))
+            if values and process:
+                found[process] = values[0][len(prefix) :].decode(errors="replace")
+    return found
+
+
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def _signal(process: ProcessId, number: signal.Signals) -> bool:
+    if not alive(process):
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, number)
+        return True
+    return False
+
+
+def _gone_within(process: ProcessId, seconds: float) -> bool:
+    return eventually_true(lambda: not alive(process), Budget("process end", seconds, "a program that was asked to stop"))

@@ -1,0 +1,86 @@
+"""Shows long work as steps with their times: a live line on a terminal, plain lines elsewhere. Whoever works long takes a Progress."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+
+@dataclass
+class Step:
+    """One piece of work in progress; `note` says what it is busy with right now."""
+
+    title: str
+    began: float = field(default_factory=time.monotonic)
+    doing: str = ""
+    seconds: float = 0.0
+
+    def note(self, doing: str) -> None:
+        """What the step is doing, shown until the next note."""
+        self.doing = doing
+
+
+class Progress:
+    """Steps on a console. The steps that ended are kept, with their times, for whoever measures."""
+
+    def __init__(self, console: Console | None = None, *, heartbeat: float = 15.0) -> None:
+        self.console = console or Console(stderr=True, highlight=False)
+        self.steps: list[Step] = []
+        self._heartbeat = heartbeat
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Iterator[Step]:
+        """Do one step; its line says how long it took, or that it failed."""
+        step = Step(title)
+        self.steps.append(step)
+        try:
+            with self._alive(step):
+                yield step
+        except BaseException:
+            step.seconds = time.monotonic() - step.began
+            self._line("✗", "red", step)
+            raise
+        step.seconds = time.monotonic() - step.began
+        self._line("✓", "green", step)
+
+    def say(self, text: str) -> None:
+        """A plain line between the steps."""
+        self.console.print(text, markup=False)
+
+    def _line(self, mark: str, colour: str, step: Step) -> None:
+        busy = f" ({step.doing})" if step.doing else ""
+        self.console.print(f"[{colour}]{mark}[/] ", end="")
+        self.console.print(f"{step.title}{busy}  {step.seconds:.1f} s", markup=False)
+
+    @contextlib.contextmanager
+    def _alive(self, step: Step) -> Iterator[None]:
+        """On a terminal a spinner; elsewhere a line every `heartbeat` seconds, so that CI logs never look dead."""
+        ended = threading.Event()
+        beat = threading.Thread(target=self._beat, args=(step, ended), daemon=True)
+        beat.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            beat.join()
+
+    def _beat(self, step: Step, ended: threading.Event) -> None:
+        if self.console.is_terminal:
+            with self.console.status(step.title) as status:
+                while not ended.wait(0.2):
+                    status.update(f"{step.title} [dim]{step.doing} {time.monotonic() - step.began:.0f} s[/]")
+            return
+        while not ended.wait(self._heartbeat):
+            self.console.print(f"… {step.title}: {step.doing or 'working'}, {time.monotonic() - step.began:.0f} s so far", markup=False)
+
+
+class Silent(Progress):
+    """Keeps the steps and shows nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(Console(quiet=True))

@@ -1,0 +1,148 @@
+"""What every provider, cluster and node can do, and the small optional abilities beside it. Plain protocols, no code.
+
+An ability that a cluster does not have is a Capability that it does not list; it is never a silent no-op.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from testbed.process import Completed, ProcessId
+from testbed.progress import Progress
+
+
+class Capability(enum.StrEnum):
+    """The optional abilities, by name; requirements ask for them."""
+
+    LOAD_IMAGE = "load-image"
+    RUN_ON_NODE = "run-on-node"
+    RESTART_KUBELET = "restart-kubelet"
+    RESTART_RUNTIME = "restart-runtime"
+    REBOOT_NODE = "reboot-node"
+    RESTART_API_SERVER = "restart-api-server"
+    PROCESS_ON_NODE = "process-on-node"
+    NODE_FILES = "node-files"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about this host or request that will not work, and what to do about it."""
+
+    what: str
+    cure: str
+    fatal: bool = True
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """What is asked of a provider; everything has been validated before."""
+
+    kubernetes: str
+    nodes: int = 2
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    runtime_config: Mapping[str, str] = field(default_factory=dict)
+    programs: Mapping[str, Path] = field(default_factory=dict)
+    images: Sequence[Path] = ()
+    sandbox_image: str = ""
+
+
+@runtime_checkable
+class Node(Protocol):
+    """One node of a cluster."""
+
+    @property
+    def name(self) -> str:
+        """Its name in Kubernetes."""
+
+    def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
+        """Run a program on the node and keep what it said."""
+
+
+@runtime_checkable
+class Cluster(Protocol):
+    """A cluster that exists."""
+
+    @property
+    def name(self) -> str:
+        """The testbed's name."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig, readable by its owner alone."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The optional abilities that it has."""
+
+    def nodes(self) -> Sequence[Node]:
+        """Its nodes, sorted by name."""
+
+    def collect_logs(self, into: Path) -> None:
+        """Copy the logs of its components into a folder."""
+
+
+class Provider(Protocol):
+    """Makes, finds and deletes clusters."""
+
+    def programs(self) -> Sequence[str]:
+        """The upstream programs that it needs, by their names in the lock file; the ones that users wait for least come last."""
+
+    def preflight(self, spec: ClusterSpec) -> list[Problem]:
+        """What will not work here, found without touching anything."""
+
+    def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> Cluster:
+        """Make the cluster and wait until it is usable."""
+
+    def attach(self, name: str, state: Path) -> Cluster | None:
+        """The cluster of that name, when it is there."""
+
+    def delete(self, name: str, state: Path) -> None:
+        """Remove all of it. Twice is fine, and so is after kill -9 in the middle of create."""
+
+
+@runtime_checkable
+class LoadsImages(Protocol):
+    """Capability.LOAD_IMAGE."""
+
+    def load_image(self, archive: Path) -> None:
+        """Import an OCI archive into every node."""
+
+
+@runtime_checkable
+class RestartsParts(Protocol):
+    """Capability.RESTART_KUBELET, RESTART_RUNTIME and REBOOT_NODE, by node."""
+
+    def stop_kubelet(self, node: str) -> None:
+        """End the kubelet; its pods go on."""
+
+    def start_kubelet(self, node: str) -> None:
+        """Start the kubelet again."""
+
+    def stop_runtime(self, node: str) -> None:
+        """End the container runtime; containers go on."""
+
+    def start_runtime(self, node: str) -> None:
+        """Start the container runtime again."""
+
+    def reboot(self, node: str) -> None:
+        """Everything on the node ends, what lies on tmpfs is lost, and it comes back."""
+
+
+@runtime_checkable
+class RestartsApiServer(Protocol):
+    """Capability.RESTART_API_SERVER."""
+
+    def restart_api_server(self) -> None:
+        """End the API server and start it again; returns when it is ready."""
+
+
+@runtime_checkable
+class RunsProcesses(Protocol):
+    """Capability.PROCESS_ON_NODE."""
+
+    def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
+        """Start a long-lived program on a node, without an image; it ends with the node."""

@@ -1,0 +1,93 @@
+"""The only place that sleeps. Whoever waits says for what, how long at most and why so long, and learns what was seen last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from testbed.errors import TestbedError, WaitTimeout
+
+T = TypeVar("T")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+_patience = 1.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a wait may take, and the reason for it. `--patience` stretches all budgets alike."""
+
+    name: str
+    seconds: float
+    why: str
+
+    @property
+    def stretched(self) -> float:
+        """The seconds that are really waited."""
+        return self.seconds * _patience
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.stretched:g} s"
+
+
+class NotYet(Exception):  # noqa: N818 - it is not an error, it is the answer of a check
+    """Raised by a check while the state has not come; its text is what was seen."""
+
+
+def set_patience(factor: float) -> None:
+    """Stretch every budget from now on, for slow machines."""
+    global _patience  # noqa: PLW0603 - one value per process, set once from --patience
+    _patience = factor
+
+
+def eventually(
+    check: Callable[[], T],
+    waited_for: str,
+    budget: Budget,
+    *,
+    hint: str = "",
+    longest_pause: float = _LONGEST_PAUSE,
+) -> T:
+    """Call `check` until it returns instead of raising NotYet; after the budget, WaitTimeout with what was seen last."""
+    deadline = time.monotonic() + budget.stretched
+    pause = min(_FIRST_PAUSE, longest_pause)
+    while True:
+        try:
+            return check()
+        except NotYet as answer:
+            seen, cause = str(answer) or "nothing yet", answer
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise WaitTimeout(waited_for, str(budget), seen, hint=hint) from cause
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, longest_pause)
+
+
+def eventually_true(check: Callable[[], bool], budget: Budget) -> bool:
+    """Like eventually, for a plain yes-or-no check; False when the budget ran out."""
+
+    def ask() -> bool:
+        if not check():
+            raise NotYet
+        return True
+
+    try:
+        return eventually(ask, budget.name, budget)
+    except WaitTimeout:
+        return False
+
+
+def consistently(check: Callable[[], T], claim: str, budget: Budget) -> T:
+    """Call `check` for the whole budget and demand that it never raises NotYet; returns the last answer."""
+    deadline = time.monotonic() + budget.stretched
+    while True:
+        try:
+            answer = check()
+        except NotYet as broken:
+            raise TestbedError(f"expected {claim} for {budget}, but saw: {broken}") from broken
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return answer
+        time.sleep(min(0.2, left))
