@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def run(
     try:
         done = subprocess.run(
             words, input=input, env=env, cwd=cwd, timeout=timeout, check=False, text=True, errors="replace",
-            stdin=subprocess.DEVNULL if input is None else None, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL if input is None else None, capture_output=True,
         )  # fmt: skip
     except FileNotFoundError as missing:
         raise CommandFailed(words, "not found", str(missing), hint=hint or f"install {words[0]}") from missing
@@ -91,7 +91,13 @@ def start(
     with log.open("ab") as sink:
         try:
             child = subprocess.Popen(
-                words, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
+                words,
+                env=env,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
             )
         except FileNotFoundError as missing:
             raise CommandFailed(words, "not found", str(missing)) from missing
@@ -99,7 +105,13 @@ def start(
     return ProcessId.of(child.pid) or ProcessId(child.pid, 0)
 
 
-def call(argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
+class Ended(TestbedError):
+    """A program that should have stayed has ended."""
+
+
+def call(
+    argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> int:
     """Run a program with our own terminal and give its status back; Ctrl-C reaches it and we wait until it has cleaned up."""
     with subprocess.Popen([os.fspath(word) for word in argv], env=env, cwd=cwd) as child:
         while True:
@@ -153,7 +165,18 @@ def kill(process: ProcessId, *, grace: float = 0.0) -> None:
     if grace > 0 and _signal(process, signal.SIGTERM) and _gone_within(process, grace):
         return
     if _signal(process, signal.SIGKILL) and not _gone_within(process, 10):
-        raise TestbedError(f"process {process.pid} does not die, even of SIGKILL", hint=f"look at /proc/{process.pid}/stack")
+        raise TestbedError(
+            f"process {process.pid} does not die, even of SIGKILL", hint=f"look at /proc/{process.pid}/stack"
+        )
+
+
+def kill_all(processes: Iterable[ProcessId]) -> None:
+    """End many processes at once: all are hit first, then all are waited for."""
+    doomed = list(processes)
+    for each in doomed:
+        _signal(each, signal.SIGKILL)
+    for each in doomed:
+        kill(each)
 
 
 def processes_with(variable: str) -> dict[ProcessId, str]:
@@ -184,4 +207,5 @@ def _signal(process: ProcessId, number: signal.Signals) -> bool:
 
 
 def _gone_within(process: ProcessId, seconds: float) -> bool:
-    return eventually_true(lambda: not alive(process), Budget("process end", seconds, "a program that was asked to stop"))
+    budget = Budget("process end", seconds, "a program that was asked to stop")
+    return eventually_true(lambda: not alive(process), budget, longest_pause=0.02)

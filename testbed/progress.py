@@ -76,7 +76,9 @@ class Progress:
                     status.update(f"{step.title} [dim]{step.doing} {time.monotonic() - step.began:.0f} s[/]")
             return
         while not ended.wait(self._heartbeat):
-            self.console.print(f"… {step.title}: {step.doing or 'working'}, {time.monotonic() - step.began:.0f} s so far", markup=False)
+            self.console.print(
+                f"… {step.title}: {step.doing or 'working'}, {time.monotonic() - step.began:.0f} s so far", markup=False
+            )
 
 
 class Silent(Progress):

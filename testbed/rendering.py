@@ -9,9 +9,10 @@ import jinja2.meta
 
 from testbed.errors import UsageError
 
+# Without autoescape: what is rendered is YAML and shell, never a page.
 _environment = jinja2.Environment(
     undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
-)  # nosec: we render YAML and shell, never a page
+)
 
 
 def render(template: str, variables: dict[str, object], *, name: str = "template", allow_unused: bool = False) -> str:
@@ -20,7 +21,9 @@ def render(template: str, variables: dict[str, object], *, name: str = "template
         wanted = jinja2.meta.find_undeclared_variables(_environment.parse(template))
         unused = set(variables) - wanted
         if unused and not allow_unused:
-            raise UsageError(f"{name} does not use: {', '.join(sorted(unused))}", hint="take the variable out, or use it")
+            raise UsageError(
+                f"{name} does not use: {', '.join(sorted(unused))}", hint="take the variable out, or use it"
+            )
         return _environment.from_string(template).render(variables)
     except jinja2.UndefinedError as missing:
         known = ", ".join(sorted(variables)) or "none"

@@ -32,7 +32,7 @@ class Budget:
         return f"{self.name}: {self.stretched:g} s"
 
 
-class NotYet(Exception):  # noqa: N818 - it is not an error, it is the answer of a check
+class NotYet(Exception):
     """Raised by a check while the state has not come; its text is what was seen."""
 
 
@@ -65,7 +65,7 @@ def eventually(
         pause = min(pause * 1.5, longest_pause)
 
 
-def eventually_true(check: Callable[[], bool], budget: Budget) -> bool:
+def eventually_true(check: Callable[[], bool], budget: Budget, *, longest_pause: float = _LONGEST_PAUSE) -> bool:
     """Like eventually, for a plain yes-or-no check; False when the budget ran out."""
 
     def ask() -> bool:
@@ -74,7 +74,7 @@ def eventually_true(check: Callable[[], bool], budget: Budget) -> bool:
         return True
 
     try:
-        return eventually(ask, budget.name, budget)
+        return eventually(ask, budget.name, budget, longest_pause=longest_pause)
     except WaitTimeout:
         return False
 

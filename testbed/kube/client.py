@@ -163,7 +163,7 @@ class Kube:
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         url = self._api.configuration.host + path + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": "application/json", "User-Agent": self._api.user_agent, "Content-Type": content_type}
-        self._api.update_params_for_auth(headers, [], ["BearerToken"])
+        self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         payload = None if body is None else json.dumps(body)
         try:
             response = self._api.rest_client.pool_manager.request(

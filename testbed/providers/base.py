@@ -6,7 +6,7 @@ An ability that a cluster does not have is a Capability that it does not list; i
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -50,6 +50,15 @@ class ClusterSpec:
     sandbox_image: str = ""
 
 
+@dataclass(frozen=True)
+class Component:
+    """A process that the cluster is made of and that should run."""
+
+    name: str
+    process: ProcessId
+    alive: bool
+
+
 @runtime_checkable
 class Node(Protocol):
     """One node of a cluster."""
@@ -81,6 +90,9 @@ class Cluster(Protocol):
     def nodes(self) -> Sequence[Node]:
         """Its nodes, sorted by name."""
 
+    def components(self) -> Sequence[Component]:
+        """The processes that should run, as far as the provider can see them."""
+
     def collect_logs(self, into: Path) -> None:
         """Copy the logs of its components into a folder."""
 
@@ -102,6 +114,9 @@ class Provider(Protocol):
 
     def delete(self, name: str, state: Path) -> None:
         """Remove all of it. Twice is fine, and so is after kill -9 in the middle of create."""
+
+    def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
+        """Remove what killed runs left on this host; `in_use` says which folders belong to a living testbed."""
 
 
 @runtime_checkable

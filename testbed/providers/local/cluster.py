@@ -1,0 +1,207 @@
+"""A local cluster that exists: its nodes, and what can be done to them. Made by creation.py, found again by the provider."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import process
+from testbed.errors import TestbedError, UsageError, did_you_mean
+from testbed.process import Completed, ProcessId
+from testbed.providers.base import Capability, Component
+from testbed.providers.local import components
+from testbed.providers.local.components import Facts
+from testbed.providers.local.layout import Layout, recall, remember, remembered
+from testbed.providers.local.namespaces import Machine, boot
+from testbed.providers.local.network import connect_node
+from testbed.providers.local.ready import api_server_ready, kubelet_serves, socket_answers
+
+_CTR = ("ctr", "--address", components.CONTAINERD_SOCKET, "--namespace", "k8s.io")
+
+
+@dataclass(frozen=True)
+class LocalNode:
+    """A node of a local cluster."""
+
+    name: str
+    index: int
+    machine: Machine
+
+    def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
+        """Run a program on the node and keep what it said."""
+        return self.machine.run(*argv, check=check, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class LocalCluster:
+    """Fulfils Cluster, LoadsImages, RestartsParts, RestartsApiServer and RunsProcesses."""
+
+    name: str
+    layout: Layout
+    facts: Facts
+    node_names: tuple[str, ...]
+    own_root: str
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig, readable by its owner alone."""
+        return self.layout.pki / "admin.kubeconfig"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """All of them: everything here is a process of ours."""
+        return frozenset(Capability)
+
+    def nodes(self) -> Sequence[LocalNode]:
+        """Its nodes, sorted by name."""
+        return [self.node(name) for name in self.node_names]
+
+    def node(self, name: str) -> LocalNode:
+        """The node of that name."""
+        if name not in self.node_names:
+            raise UsageError(f"testbed {self.name} has no node {name}", hint=did_you_mean(name, self.node_names))
+        return LocalNode(name, self.node_names.index(name) + 1, self.machine(name))
+
+    def machine(self, name: str = "control-plane") -> Machine:
+        """The machine of a node, or of the control plane."""
+        folder = self.layout.control_plane if name == "control-plane" else self.layout.node(name)
+        init = recall(folder, "init")
+        if init is None:
+            raise TestbedError(
+                f"{name} of testbed {self.name} was never booted",
+                hint=f"dra-testbed down --name {self.name}, then up",
+            )
+        return Machine(folder, init, own_root=name != "control-plane")
+
+    def collect_logs(self, into: Path) -> None:
+        """Copy the logs of all components, and of all pods, into a folder."""
+        shutil.copytree(self.layout.logs, into, dirs_exist_ok=True)
+        for boot_log in (
+            self.layout.control_plane / "boot.log",
+            *(self.layout.node(n) / "boot.log" for n in self.node_names),
+        ):
+            if boot_log.exists():
+                shutil.copy(boot_log, into / f"{boot_log.parent.name}-boot.log")
+        for name in self.node_names:
+            pods = self.layout.node(name) / "disk/var/log/pods"
+            if pods.is_dir():
+                shutil.copytree(pods, into / name / "pods", dirs_exist_ok=True, ignore_dangling_symlinks=True)
+
+    def load_image(self, archive: Path) -> None:
+        """Import an OCI archive into every node, all at once."""
+        self._on_all(lambda node: self.load_image_on(node, archive))
+
+    def load_image_on(self, node: LocalNode, archive: Path) -> None:
+        """Import an OCI archive into one node. It goes through a pipe-free path that the node can see: its own folder."""
+        inside = node.machine.folder / "disk/var/lib/containerd" / archive.name
+        _link_or_copy(archive, inside)
+        try:
+            node.run(*_CTR, "images", "import", "--local", f"/var/lib/containerd/{archive.name}", timeout=120)
+        finally:
+            inside.unlink(missing_ok=True)
+
+    def stop_kubelet(self, node: str) -> None:
+        """End the kubelet; its pods go on."""
+        self._stop(node, "kubelet", grace=5)
+
+    def start_kubelet(self, node: str) -> None:
+        """Start the kubelet again; returns when it serves."""
+        self.launch_kubelet(node)
+        log = self.layout.log(f"{node}-kubelet")
+        kubelet_serves(self.facts.plan.node(self.node(node).index), self.process_of(node, "kubelet"), log)
+
+    def launch_kubelet(self, node: str) -> None:
+        """Start the kubelet and wait for nothing."""
+        target = self.node(node)
+        argv = components.kubelet(self.facts, node, target.index)
+        remember(target.machine.folder, "kubelet", target.machine.start(argv, log=self.layout.log(f"{node}-kubelet")))
+
+    def stop_runtime(self, node: str) -> None:
+        """End containerd; containers go on under their shims."""
+        self._stop(node, "containerd", grace=5)
+
+    def start_runtime(self, node: str) -> None:
+        """Start containerd again; returns when it answers."""
+        target = self.node(node)
+        log = self.layout.log(f"{node}-containerd")
+        started = target.machine.start(components.containerd(), log=log)
+        remember(target.machine.folder, "containerd", started)
+        socket_answers(target.machine, started, components.CONTAINERD_SOCKET, log)
+
+    def stop_node(self, node: str) -> None:
+        """Cut a node's power."""
+        process.kill(self.node(node).machine.init)
+
+    def start_node(self, node: str) -> None:
+        """Boot a node that was stopped: same disks, empty /run, everything started again."""
+        target = self.node(node)
+        self.boot_node(node)
+        connect_node(self.facts.plan, self.machine(), self.machine(node), target.index, len(self.node_names))
+        self.start_runtime(node)
+        self.start_kubelet(node)
+
+    def reboot(self, node: str) -> None:
+        """Everything on the node ends, what lies on tmpfs is lost, and it comes back."""
+        self.stop_node(node)
+        self.start_node(node)
+
+    def boot_node(self, name: str) -> Machine:
+        """Start a node's first process; nothing runs on it yet."""
+        folder = self.layout.node(name)
+        script = Path(__file__).with_name("node.sh")
+        machine = boot(folder, ["sh", str(script), str(folder), name, self.own_root], own_root=True)
+        remember(folder, "init", machine.init)
+        return machine
+
+    def restart_api_server(self) -> None:
+        """End the API server and start it again; returns when it is ready."""
+        self._stop("control-plane", "kube-apiserver", grace=2)  # open watches keep it from ending sooner by itself
+        self.start_component("kube-apiserver", components.api_server(self.facts))
+        api_server_ready(self.layout, self.facts.plan, self.process_of("control-plane", "kube-apiserver"))
+
+    def start_component(self, name: str, argv: Sequence[str]) -> None:
+        """Start a component of the control plane."""
+        started = self.machine().start(argv, log=self.layout.log(name))
+        remember(self.layout.control_plane, name, started)
+
+    def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
+        """Start a long-lived program on a node, without an image; it ends with the node."""
+        return self.node(node).machine.start(argv, log=log, env=env)
+
+    def process_of(self, machine: str, component: str) -> ProcessId | None:
+        """The process of a component, as it was last started."""
+        folder = self.layout.control_plane if machine == "control-plane" else self.layout.node(machine)
+        return recall(folder, component)
+
+    def components(self) -> Sequence[Component]:
+        """Every component that should run, as MACHINE/COMPONENT."""
+        machines = {
+            "control-plane": self.layout.control_plane,
+            **{n: self.layout.node(n) for n in self.node_names},
+        }
+        return [
+            Component(f"{name}/{part}", pid, process.alive(pid))
+            for name, folder in machines.items()
+            for part, pid in remembered(folder).items()
+        ]
+
+    def _stop(self, machine: str, component: str, *, grace: float) -> None:
+        running = self.process_of(machine, component)
+        if running:
+            process.kill(running, grace=grace)
+
+    def _on_all(self, work: Callable[[LocalNode], None]) -> None:
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(work, self.nodes()))
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    """A hard link costs nothing; where it is not possible, a copy."""
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)

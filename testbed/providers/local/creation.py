@@ -1,0 +1,88 @@
+"""How a local cluster comes to be: machines, links, certificates, control plane, nodes. Called by the provider alone.
+
+Two cores are few, so nothing waits that could work: nodes boot and containerd starts while etcd and the API server do, images are
+imported meanwhile, and kubelets start when the API server answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from testbed.progress import Progress
+from testbed.providers.base import ClusterSpec
+from testbed.providers.local import cgroups, components, host
+from testbed.providers.local.addresses import Addresses
+from testbed.providers.local.cluster import LocalCluster, LocalNode
+from testbed.providers.local.components import Facts
+from testbed.providers.local.credentials import write_credentials
+from testbed.providers.local.layout import Layout, Ledger, remember, write_node
+from testbed.providers.local.namespaces import Machine, boot
+from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
+from testbed.providers.local.ready import api_server_ready
+
+
+def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> LocalCluster:
+    """Make the cluster; returns when the API server is ready and every kubelet was started."""
+    layout = Layout(folder)
+    layout.make()
+    node_names = node_names_of(spec.nodes)
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        with progress.step("control plane: namespaces, addresses, certificates"):
+            control_plane = _boot_control_plane(layout)
+            plan = claim_range(name, control_plane)
+            Ledger(folder / "cluster.json", plan.octet, node_names, spec.kubernetes).save()
+            connect_control_plane(plan, control_plane, spec.nodes)
+            facts = facts_of(name, spec, plan, layout)
+            write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
+            cluster = LocalCluster(name, layout, facts, node_names, own_root(layout))
+            cluster.start_component("etcd", components.etcd(facts))
+            cluster.start_component("kube-apiserver", components.api_server(facts))
+        with progress.step(f"{spec.nodes} node{'s' * (spec.nodes > 1)}: namespaces, container runtime, images"):
+            _all([pool.submit(_start_node, cluster, node, n) for n, node in enumerate(node_names, 1)])
+        with progress.step("API server ready"):
+            api_server_ready(layout, plan, cluster.process_of("control-plane", "kube-apiserver"))
+        with progress.step("scheduler, controllers and kubelets started"):
+            cluster.start_component("kube-controller-manager", components.controller_manager(facts))
+            _all([pool.submit(cluster.launch_kubelet, node) for node in node_names])
+            cluster.start_component("kube-scheduler", components.scheduler(facts))
+    return cluster
+
+
+def node_names_of(count: int) -> tuple[str, ...]:
+    """node-1, node-2, … padded so that they sort."""
+    width = len(str(count))
+    return tuple(f"node-{n:0{width}}" for n in range(1, count + 1))
+
+
+def facts_of(name: str, spec: ClusterSpec, plan: Addresses, layout: Layout) -> Facts:
+    """What all command lines are made from."""
+    return Facts(name, spec, plan, host.detect(), layout.pki, layout.etcd)
+
+
+def own_root(layout: Layout) -> str:
+    """How nodes get a root file system of their own here: a layer over the host's, or a copy where that cannot be."""
+    return "overlay" if host.detect().overlay and not host.on_overlay(layout.folder) else "copy"
+
+
+def _boot_control_plane(layout: Layout) -> Machine:
+    script = Path(__file__).with_name("machine.sh")
+    machine = boot(layout.control_plane, ["sh", str(script), str(layout.control_plane)], own_root=False)
+    remember(layout.control_plane, "init", machine.init)
+    return machine
+
+
+def _start_node(cluster: LocalCluster, name: str, index: int) -> None:
+    write_node(cluster.layout, cluster.facts, name, index)
+    cgroups.make(cgroups.cgroup_of(cluster.name, cluster.facts.plan.octet, name))
+    machine = cluster.boot_node(name)
+    connect_node(cluster.facts.plan, cluster.machine(), machine, index, len(cluster.node_names))
+    cluster.start_runtime(name)
+    for archive in cluster.facts.spec.images:
+        cluster.load_image_on(LocalNode(name, index, machine), archive)
+
+
+def _all(futures: Sequence[Future[None]]) -> None:
+    for future in futures:
+        future.result()

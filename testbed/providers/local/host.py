@@ -1,0 +1,135 @@
+"""What this host can do and what it lacks, detected and never assumed. `preflight` and `doctor` ask here; nothing is changed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.providers.base import Problem
+
+_CAP_SYS_ADMIN, _CAP_NET_ADMIN, _CAP_SYS_RESOURCE = 21, 12, 24
+_TOOLS = {
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "mount": "mount",
+    "pivot_root": "util-linux",
+    "ip": "iproute2",
+}
+_CGROUPS = Path("/sys/fs/cgroup")
+_OVERLAY_MAGIC = 0x794C7630
+
+
+@dataclass(frozen=True)
+class Host:
+    """The facts about this host that the local provider depends on."""
+
+    linux: bool
+    root: bool
+    capabilities: int
+    cgroup_version: int
+    cgroup_writable: bool
+    overlay: bool
+    missing_tools: tuple[str, ...]
+
+    @property
+    def may_lower_oom_score(self) -> bool:
+        """Whether runc may make containers less likely to be killed; a sandbox may have taken CAP_SYS_RESOURCE from root."""
+        return bool(self.capabilities >> _CAP_SYS_RESOURCE & 1)
+
+    def problems(self) -> list[Problem]:
+        """What keeps the local provider from working here, each with its cure."""
+        if not self.linux:
+            return [Problem("the local provider needs Linux", "use --provider kind")]
+        found = []
+        if not self.root:
+            found.append(
+                Problem(
+                    "the local provider needs root: it makes namespaces and mounts",
+                    "run it with sudo, or use --provider kind",
+                )
+            )
+        elif not self._may(_CAP_SYS_ADMIN) or not self._may(_CAP_NET_ADMIN):
+            found.append(
+                Problem(
+                    "root here lacks CAP_SYS_ADMIN or CAP_NET_ADMIN",
+                    "run outside this container, or with --privileged",
+                )
+            )
+        elif not self.cgroup_writable:
+            found.append(
+                Problem(
+                    f"{_CGROUPS} cannot be written",
+                    "run outside this container, or with --privileged --cgroupns=host",
+                )
+            )
+        found += [Problem(f"{tool} is not installed", f"apt install {_TOOLS[tool]}") for tool in self.missing_tools]
+        return found
+
+    def remarks(self) -> list[Problem]:
+        """What is missing here but coped with."""
+        found = []
+        if not self.overlay:
+            found.append(
+                Problem(
+                    "no overlay file system: nodes get a reduced root, /usr is read-only in them",
+                    "modprobe overlay",
+                    fatal=False,
+                )
+            )
+        if not self.may_lower_oom_score:
+            found.append(
+                Problem(
+                    "root lacks CAP_SYS_RESOURCE: containers keep the OOM score of their parent",
+                    "nothing to do",
+                    fatal=False,
+                )
+            )
+        if self.cgroup_version == 1:
+            found.append(
+                Problem(
+                    "cgroup v1: kubelets are told to accept it",
+                    "nothing to do; newer hosts have v2",
+                    fatal=False,
+                )
+            )
+        return found
+
+    def _may(self, capability: int) -> bool:
+        return bool(self.capabilities >> capability & 1)
+
+
+def detect() -> Host:
+    """Look at this host."""
+    linux = sys.platform == "linux"
+    return Host(
+        linux=linux,
+        root=os.geteuid() == 0,
+        capabilities=_effective_capabilities() if linux else 0,
+        cgroup_version=2 if (_CGROUPS / "cgroup.controllers").exists() else 1,
+        cgroup_writable=os.access(_CGROUPS, os.W_OK) or os.access(_CGROUPS / "memory", os.W_OK),
+        overlay=linux and "overlay" in Path("/proc/filesystems").read_text().split(),
+        missing_tools=tuple(
+            sorted(
+                tool for tool in _TOOLS if not shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+            )
+        ),
+    )
+
+
+def on_overlay(path: Path) -> bool:
+    """Whether the path lies on an overlay file system, on which no overlay can have its writable layer."""
+    buffer = ctypes.create_string_buffer(256)
+    if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
+        return False
+    return int.from_bytes(buffer.raw[:8], sys.byteorder) == _OVERLAY_MAGIC
+
+
+def _effective_capabilities() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0

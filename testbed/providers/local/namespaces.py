@@ -1,0 +1,99 @@
+"""A machine of a local testbed: one process tree in namespaces of its own. Ends exactly, with all that it mounted and linked.
+
+`unshare` starts the first process of the machine; everything else enters through `nsenter`. When the first process dies, the kernel
+ends every other one in its PID namespace, and mounts, links and network namespaces go with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import process
+from testbed.process import Completed, ProcessId
+from testbed.waiting import Budget, NotYet, eventually
+
+MARK = (
+    "DRA_TESTBED_FOLDER"  # in the environment of every process that we start, so that a sweep finds it without a list
+)
+
+_BOOT = Budget("machine boot", 20, "a few mounts; seconds only on a host that is very busy")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A running machine: its folder, its first process, and whether it has a file system of its own."""
+
+    folder: Path
+    init: ProcessId
+    own_root: bool
+
+    def enter(self, *, network_only: bool = False) -> list[str]:
+        """The words in front of a command that make it run inside."""
+        target = ["nsenter", "--target", str(self.init.pid), "--net"]
+        if network_only:
+            return [*target, "--"]
+        return [*target, "--uts", "--pid", *(["--mount", "--ipc"] if self.own_root else []), "--"]
+
+    def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
+        """Run a program inside, to its end."""
+        return process.run([*self.enter(), *argv], check=check, timeout=timeout, env=_environment(self.folder))
+
+    def start(self, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> ProcessId:
+        """Start a program inside that stays; the answer is the program itself, not the nsenter in front of it."""
+        entering = process.start([*self.enter(), *argv], log=log, env={**_environment(self.folder), **(env or {})})
+        return eventually(
+            lambda: _only_child(entering), f"{argv[0]} to start", _BOOT, hint=f"see {log}", longest_pause=0.02
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether its first process still runs."""
+        return process.alive(self.init)
+
+
+def boot(folder: Path, script: Sequence[str], *, own_root: bool) -> Machine:
+    """Start a machine: `script` runs as its first process, and says with the file `booted` that it is done setting up."""
+    (folder / "booted").unlink(missing_ok=True)
+    own = ["--mount", "--ipc"] if own_root else []
+    log = folder / "boot.log"
+    unshare = process.start(
+        ["unshare", "--net", "--pid", "--uts", *own, "--fork", "--kill-child=KILL", "--", *script],
+        log=log,
+        env=_environment(folder),
+    )
+
+    def ready() -> ProcessId:
+        init = _only_child(unshare)
+        if not (folder / "booted").exists() or not (folder / "booted").stat().st_size:
+            raise NotYet(log.read_text(errors="replace").strip()[-400:] or "it has not finished its mounts")
+        return init
+
+    return Machine(
+        folder,
+        eventually(ready, f"machine {folder.name} to boot", _BOOT, hint=f"see {log}", longest_pause=0.02),
+        own_root,
+    )
+
+
+def halt(init: ProcessId) -> None:
+    """End a machine at once, as a power cut would."""
+    process.kill(init)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": "/root", MARK: str(folder)}
+
+
+def _only_child(parent: ProcessId) -> ProcessId:
+    if not process.alive(parent):
+        raise process.Ended(f"process {parent.pid} ended at once")
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    child = ProcessId.of(int(children[0])) if children else None
+    if child is None:
+        raise NotYet("no child process yet")
+    if Path(f"/proc/{child.pid}/exe").readlink().name in ("nsenter", "unshare"):
+        raise NotYet("still entering")
+    return child

@@ -1,0 +1,119 @@
+"""Links, addresses and routes of a local testbed, made with `ip -batch`. Called by the cluster while it comes up.
+
+The bridge and one end of every link live in the control plane's network namespace. So when its processes end, all links end with
+them, the one on the host included: there is nothing to undo.
+
+There is no kube-proxy and no netfilter rule. The `kubernetes` Service works because its address is one of the control plane's own
+and the API server listens on its port; nodes have a route to it. Other Services have no virtual address in a local testbed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed.errors import CommandFailed, TestbedError
+from testbed.process import Completed, run
+from testbed.providers.local.addresses import Addresses, candidates
+from testbed.providers.local.namespaces import Machine
+
+BRIDGE = "testbed0"
+
+
+def claim_range(name: str, control_plane: Machine) -> Addresses:
+    """Find a free /16 and claim it by making the link between this host and the control plane; the kernel settles every race."""
+    for plan in candidates(name, _octets_in_use()):
+        made = run(
+            [
+                "ip",
+                "link",
+                "add",
+                plan.host_link,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "host",
+                "netns",
+                str(control_plane.init.pid),
+            ],
+            check=False,
+        )
+        if made.ok:
+            return plan
+        if "File exists" not in made.stderr:
+            raise CommandFailed(made.argv, f"exit {made.code}", made.stderr, hint="dra-testbed doctor")
+    raise TestbedError(
+        "no free range in 10.128.0.0 to 10.223.255.255 on this host",
+        hint="dra-testbed sweep, or stop a testbed",
+    )
+
+
+def connect_control_plane(plan: Addresses, control_plane: Machine, nodes: int) -> None:
+    """The bridge, the control plane's addresses, its way to the pods, and this host's way in."""
+    _batch(
+        control_plane,
+        [
+            "link set lo up",
+            f"addr add {plan.kubernetes_service}/32 dev lo",
+            f"link add {BRIDGE} address {plan.hardware(0)} type bridge",
+            f"addr add {plan.control_plane}/24 dev {BRIDGE}",
+            f"link set {BRIDGE} up",
+            f"link set host master {BRIDGE} up",
+            *(f"route add {plan.pods_of(n)} via {plan.node(n)}" for n in range(1, nodes + 1)),
+        ],
+    )
+    control_plane.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    _batch(
+        None,
+        [
+            f"addr add {plan.host}/24 dev {plan.host_link}",
+            f"link set {plan.host_link} up",
+            f"route add {plan.everything} via {plan.control_plane} dev {plan.host_link}",
+        ],
+    )
+
+
+def connect_node(plan: Addresses, control_plane: Machine, node: Machine, index: int, nodes: int) -> None:
+    """A node's link, address and its ways to the Services and to the other nodes' pods."""
+    link = f"node{index}"
+    run(["ip", "link", "add", link, "netns", str(control_plane.init.pid), "type", "veth",
+         "peer", "name", "eth0", "netns", str(node.init.pid)])  # fmt: skip
+    _batch(control_plane, [f"link set {link} master {BRIDGE} up"])
+    others = (n for n in range(1, nodes + 1) if n != index)
+    _batch(
+        node,
+        [
+            "link set lo up",
+            f"link set eth0 address {plan.hardware(index)}",
+            f"addr add {plan.node(index)}/24 dev eth0",
+            "link set eth0 up",
+            f"route add {plan.services} via {plan.control_plane}",
+            *(f"route add {plan.pods_of(n)} via {plan.node(n)}" for n in others),
+            f"route add default via {plan.host}",
+        ],
+    )
+    node.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+
+
+def links_of_testbeds() -> list[str]:
+    """The links on this host that only a testbed makes."""
+    return sorted(path.name for path in Path("/sys/class/net").iterdir() if re.fullmatch(r"dratb\d{3}", path.name))
+
+
+def remove_link(name: str) -> None:
+    """Remove a link of ours that is left over; gone already is fine."""
+    run(["ip", "link", "delete", name], check=False)
+
+
+def _octets_in_use() -> set[int]:
+    """The second octets of every 10.x route of this host: somebody else's network must never be shadowed."""
+    said = run(["ip", "-4", "route", "show", "table", "all"], check=False).stdout
+    return {int(octet) for octet in re.findall(r"\b10\.(\d+)\.\d+\.\d+", said)}
+
+
+def _batch(machine: Machine | None, commands: Sequence[str]) -> Completed:
+    argv = ["ip", "-batch", "-"]
+    where = machine.enter(network_only=True) if machine else []
+    return run([*where, *argv], input="\n".join(commands) + "\n", hint="dra-testbed doctor")

@@ -1,0 +1,94 @@
+"""The local provider itself: makes a cluster, finds it again, removes it and what is left of it after any crash."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from testbed import process
+from testbed.progress import Progress
+from testbed.providers.base import ClusterSpec, Problem
+from testbed.providers.local import cgroups, creation, host, leftovers, network
+from testbed.providers.local.addresses import Addresses
+from testbed.providers.local.cluster import LocalCluster
+from testbed.providers.local.layout import Layout, Ledger
+from testbed.providers.local.namespaces import MARK
+
+_NEEDS = (
+    "etcd", "kube-apiserver", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni-ptp", "cni-loopback", "cni-host-local",
+    "kubelet", "kube-controller-manager", "kube-scheduler", "kubectl",
+)  # fmt: skip
+
+
+class LocalProvider:
+    """Fulfils Provider."""
+
+    def programs(self) -> Sequence[str]:
+        """What a cluster of processes is made of; kubectl is only for people and comes last."""
+        return _NEEDS
+
+    def preflight(self, spec: ClusterSpec) -> list[Problem]:
+        """What will not work on this host."""
+        del spec  # nothing in it depends on the host today
+        found = host.detect()
+        return found.problems() + found.remarks()
+
+    def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> LocalCluster:
+        """Make the cluster in the folder `state`."""
+        _save_spec(state, spec)
+        return creation.create(name, spec, state, progress)
+
+    def attach(self, name: str, state: Path) -> LocalCluster | None:
+        """The cluster of that name, when its folder says that there is one."""
+        layout, ledger, spec = Layout(state), Ledger.load(state / "cluster.json"), _load_spec(state)
+        if ledger is None or spec is None:
+            return None
+        facts = creation.facts_of(name, spec, Addresses(ledger.octet), layout)
+        return LocalCluster(name, layout, facts, ledger.nodes, creation.own_root(layout))
+
+    def delete(self, name: str, state: Path) -> None:
+        """End every process of the cluster, then remove its link, its cgroups and its files. What is gone already is fine."""
+        end_processes(state)
+        ledger = Ledger.load(state / "cluster.json")
+        if ledger:
+            network.remove_link(Addresses(ledger.octet).host_link)
+            cgroups.remove(cgroups.cgroup_of(name, ledger.octet))
+        if state.exists():
+            shutil.rmtree(state)
+
+    def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
+        """End marked processes without a testbed, remove cgroups without processes."""
+        found = leftovers.find(in_use)
+        leftovers.remove(found)
+        return found.describe()
+
+
+def end_processes(state: Path) -> None:
+    """End every process that carries the mark of a cluster in this folder; its machines take everything inside with them."""
+    inside = f"{state}/"
+    process.kill_all(pid for pid, folder in process.processes_with(MARK).items() if f"{folder}/".startswith(inside))
+
+
+def _save_spec(state: Path, spec: ClusterSpec) -> None:
+    content = {
+        "kubernetes": spec.kubernetes,
+        "nodes": spec.nodes,
+        "feature_gates": dict(spec.feature_gates),
+        "runtime_config": dict(spec.runtime_config),
+        "programs": {name: str(path) for name, path in spec.programs.items()},
+        "images": [str(path) for path in spec.images],
+        "sandbox_image": spec.sandbox_image,
+    }
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (state / "spec.json").write_text(json.dumps(content, indent=1))
+
+
+def _load_spec(state: Path) -> ClusterSpec | None:
+    try:
+        content = json.loads((state / "spec.json").read_text())
+    except FileNotFoundError:
+        return None
+    programs = {name: Path(path) for name, path in content.pop("programs").items()}
+    return ClusterSpec(**{**content, "programs": programs, "images": [Path(path) for path in content["images"]]})

@@ -1,0 +1,95 @@
+"""How the local provider knows that what it started is there: a TLS request for the API server, a connection for a socket."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import socket
+import ssl
+import tempfile
+from pathlib import Path
+
+from testbed import process
+from testbed.process import Ended, ProcessId
+from testbed.providers.local.addresses import Addresses
+from testbed.providers.local.layout import Layout
+from testbed.providers.local.namespaces import Machine
+from testbed.waiting import Budget, NotYet, eventually
+
+_API_SERVER = Budget("API server ready", 60, "2 s on a quiet machine; a slow or emulated one takes most of a minute")
+_KUBELET = Budget("kubelet serving", 30, "0.5 s on a quiet machine")
+_SOCKET = Budget("container runtime ready", 30, "0.3 s on a quiet machine; it reads its whole state at start")
+
+
+def api_server_ready(layout: Layout, plan: Addresses, server: ProcessId | None) -> None:
+    """Wait until /readyz says ok; fails at once when the process has ended."""
+    log = layout.log("kube-apiserver")
+    context = _context(layout)
+
+    def check() -> None:
+        _still_runs(server, "kube-apiserver", log)
+        connection = http.client.HTTPSConnection(plan.control_plane, 443, context=context, timeout=2)
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            body = answer.read().decode(errors="replace")
+        except OSError as nothing:
+            raise NotYet(f"{type(nothing).__name__}: {nothing}; the log ends: {_tail(log)}") from nothing
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise NotYet(
+                f"/readyz: {answer.status}: " + ", ".join(line for line in body.splitlines() if line.startswith("[-]"))
+            )
+
+    eventually(check, "the API server to be ready", _API_SERVER, hint=f"see {log}", longest_pause=0.1)
+
+
+def socket_answers(machine: Machine, server: ProcessId, path: str, log: Path) -> None:
+    """Wait until something accepts connections on a socket inside a machine."""
+    outside = f"/proc/{machine.init.pid}/root{path}"
+
+    def check() -> None:
+        _still_runs(server, path, log)
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.connect(outside)
+            except OSError as nothing:
+                raise NotYet(f"{nothing}; the log ends: {_tail(log)}") from nothing
+
+    eventually(check, f"{path} on {machine.folder.name}", _SOCKET, hint=f"see {log}", longest_pause=0.05)
+
+
+def kubelet_serves(address: str, kubelet: ProcessId | None, log: Path) -> None:
+    """Wait until a kubelet accepts connections; a kubelet whose runtime is away ends instead, and that is said."""
+
+    def check() -> None:
+        _still_runs(kubelet, "the kubelet", log)
+        try:
+            socket.create_connection((address, 10250), timeout=1).close()
+        except OSError as nothing:
+            raise NotYet(f"{nothing}; the log ends: {_tail(log)}") from nothing
+
+    eventually(check, f"the kubelet at {address}", _KUBELET, hint=f"see {log}", longest_pause=0.1)
+
+
+def _context(layout: Layout) -> ssl.SSLContext:
+    """TLS as the administrator of the testbed."""
+    context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
+    user = json.loads((layout.pki / "admin.kubeconfig").read_text())["users"][0]["user"]
+    with tempfile.NamedTemporaryFile(dir=layout.pki) as pem:
+        pem.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
+        pem.flush()
+        context.load_cert_chain(pem.name)
+    return context
+
+
+def _still_runs(server: ProcessId | None, name: str, log: Path) -> None:
+    if server is None or not process.alive(server):
+        raise Ended(f"{name} ended while it was waited for\n  its log ends: {_tail(log)}", hint=f"see {log}")
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return lines[-1][-400:] if lines else "(empty)"
