@@ -10,9 +10,10 @@ import platformdirs
 
 from testbed.errors import TestbedError
 
-Data = Literal["suites", "manifests", "versions", "Dockerfile"]
+Data = Literal["suites", "manifests", "versions", "Dockerfile", "driver-requirements.txt"]
 _IN_CHECKOUT: dict[Data, str] = {
-    "suites": "suites", "manifests": "manifests", "versions": "ci/versions", "Dockerfile": "ci/Dockerfile"
+    "suites": "suites", "manifests": "manifests", "versions": "ci/versions", "Dockerfile": "ci/Dockerfile",
+    "driver-requirements.txt": "ci/driver-requirements.txt",
 }  # fmt: skip
 
 
@@ -23,6 +24,11 @@ def data(name: Data) -> Path:
         if candidate.exists():
             return candidate
     raise TestbedError(f"the installation is damaged: {name} is not in {package}", hint="install dra-testbed again")
+
+
+def packages() -> Path:
+    """The folder that holds our two Python packages, testbed and fake_driver."""
+    return Path(__file__).parent.parent
 
 
 def cache() -> Path:
@@ -40,5 +46,7 @@ def _made(path: str | Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as refused:
-        raise TestbedError(f"cannot make {folder}: {refused.strerror}", hint="set DRA_TESTBED_CACHE and DRA_TESTBED_STATE") from refused
+        raise TestbedError(
+            f"cannot make {folder}: {refused.strerror}", hint="set DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+        ) from refused
     return folder

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""What is on this host that was not there before: an independent look, which shares no code with the testbed.
+
+    ci/leftovers.py snapshot FILE     remember what is there now
+    ci/leftovers.py compare FILE      print what has come since, exit 1 if there is anything
+
+Looks at processes, mounts, namespaces, links, cgroups, netfilter tables and the files below the state folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PROGRAMS = re.compile(r"(kube-apiserver|kube-controller-manager|kube-scheduler|kubelet|etcd|containerd|containerd-shim-runc-v2|runc|unshare|nsenter)")
+STATE = Path(os.environ.get("DRA_TESTBED_STATE") or Path(os.environ.get("XDG_STATE_HOME", Path.home() / ".local/state")) / "dra-testbed")
+
+
+def processes() -> set[str]:
+    """Programs of a cluster, by what they are called; a zombie is no program any more."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            name = os.path.basename(words[0].decode(errors="replace"))
+            if PROGRAMS.fullmatch(name):
+                found.add(f"{entry.name} {b' '.join(words[:4]).decode(errors='replace')[:120]}")
+    return found
+
+
+def namespaces() -> set[str]:
+    """Every namespace that some process is in."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        for kind in ("net", "mnt", "pid", "uts", "ipc"):
+            try:
+                found.add(os.readlink(entry / "ns" / kind))
+            except OSError:
+                continue
+    return found
+
+
+def links() -> set[str]:
+    """Network links of this host, and named network namespaces."""
+    named = Path("/run/netns")
+    return {p.name for p in Path("/sys/class/net").iterdir()} | ({f"netns {p.name}" for p in named.iterdir()} if named.is_dir() else set())
+
+
+def mounts() -> set[str]:
+    """Mount points of this host."""
+    return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+
+
+def cgroups() -> set[str]:
+    """Every cgroup whose path has our name in it."""
+    return {str(path) for path in Path("/sys/fs/cgroup").rglob("dra-testbed*")}
+
+
+def files() -> set[str]:
+    """Everything in the state folder but the lock files and what was kept of a failed `up` on purpose."""
+    return {p.name for p in STATE.iterdir() if not p.name.startswith(".")} if STATE.is_dir() else set()
+
+
+def netfilter() -> set[str]:
+    """Tables of nftables, where the program is there to list them."""
+    nft = shutil.which("nft")
+    return set(subprocess.run([nft, "list", "tables"], capture_output=True, text=True, check=False).stdout.splitlines()) if nft else set()
+
+
+LOOKS = {"process": processes, "namespace": namespaces, "link": links, "mount": mounts, "cgroup": cgroups, "file": files, "netfilter": netfilter}
+
+
+def main(verb: str, file: str) -> int:
+    """Remember, or compare; a process that is just ending gets two seconds."""
+    if verb == "snapshot":
+        Path(file).write_text(json.dumps({kind: sorted(look()) for kind, look in LOOKS.items()}))
+        return 0
+    before = json.loads(Path(file).read_text())
+    new: list[str] = []
+    for _ in range(20):
+        new = [f"{kind}: {thing}" for kind, look in LOOKS.items() for thing in sorted(look() - set(before[kind]))]
+        if not new:
+            return 0
+        time.sleep(0.1)
+    print("left behind:", *new, sep="\n  ")
+    return 1
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in ("snapshot", "compare"):
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

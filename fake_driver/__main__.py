@@ -1,0 +1,51 @@
+"""`python -m fake_driver`: read the settings, start, wait for a signal, stop. Ends with 2 where a setting or a file is wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from fake_driver import settings as configuration
+from fake_driver import wiring
+from fake_driver.errors import ConfigurationError
+from fake_driver.settings import Settings
+
+log = logging.getLogger("fake_driver")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until SIGTERM or SIGINT."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    told = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: told.set())
+    try:
+        settings = configuration.read(arguments, os.environ)
+        log.info("settings:\n%s", settings.shown())
+        process = wiring.Process(settings, _parts(settings))
+        process.start()
+    except (ConfigurationError, OSError) as wrong:
+        log.critical("%s", wrong)
+        return 2
+    told.wait()
+    log.info("told to stop")
+    process.stop()
+    return 0
+
+
+def _parts(settings: Settings) -> wiring.Parts:
+    right = wiring.parts(settings)
+    if not settings.fault_words:
+        return right
+    from fake_driver import faults  # noqa: PLC0415 - a driver that is right never loads the ways to be wrong
+
+    log.warning("this driver is wrong on purpose: %s", ", ".join(settings.fault_words))
+    return faults.apply(settings.fault_words, right)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

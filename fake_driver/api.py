@@ -1,0 +1,201 @@
+"""A very small client of the Kubernetes API: one server, one token that rotates, plain dicts. Slices and claims go through it.
+
+The standard library is enough for that, and a node pays for every further package in memory.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from fake_driver.errors import ApiError, ConfigurationError
+
+Object = dict[str, Any]
+# A call of the kubelet lasts 45 s at most and may hold several claims.
+_PATIENCE = 8.0
+_REUSED_TOO_LATE = (
+    http.client.RemoteDisconnected,
+    http.client.CannotSendRequest,
+    BrokenPipeError,
+    ConnectionResetError,
+)
+
+
+def path(*words: str) -> str:
+    """A URL path from words, each of them quoted."""
+    return "/" + "/".join(quote(word, safe="") for word in words)
+
+
+class Api:
+    """The API server. Thread-safe; connections are kept and used again."""
+
+    def __init__(self, server: str, *, token_file: Path | None = None, ca_file: Path | None = None) -> None:
+        url = urlsplit(server)
+        if url.scheme not in {"http", "https"} or not url.hostname:
+            raise ConfigurationError(f"the API server {server!r} is not a URL such as https://10.0.0.1:443")
+        self._host, self._port, self._secure = url.hostname, url.port, url.scheme == "https"
+        self._token_file = token_file
+        self._tls = _tls(ca_file) if self._secure else None
+        self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
+        self._open: set[http.client.HTTPConnection] = set()
+        self._guard = threading.Lock()
+        self._closed = False
+
+    def get(self, where: str, query: Mapping[str, str] | None = None) -> Object:
+        """One object or a list."""
+        return self._call("GET", where, query)
+
+    def create(self, where: str, body: Object) -> Object:
+        """A new object, as the server stored it."""
+        return self._call("POST", where, body=body)
+
+    def replace(self, where: str, body: Object) -> Object:
+        """A changed object, as the server stored it."""
+        return self._call("PUT", where, body=body)
+
+    def delete(self, where: str, *, uid: str) -> None:
+        """The end of an object, if it still is the one with that UID; one that is gone is fine."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        try:
+            self._call("DELETE", where, body=options)
+        except ApiError as refused:
+            if refused.status != 404:
+                raise
+
+    def watch(self, where: str, query: Mapping[str, str], seconds: int) -> Generator[Object]:
+        """Watch events, until the server ends the watch after `seconds` or `close()` is called."""
+        connection = self._connect(seconds + _PATIENCE)
+        try:
+            response = self._send(
+                connection, "GET", where, {**query, "watch": "true", "timeoutSeconds": str(seconds)}, None
+            )
+            while line := response.readline():
+                yield _parsed(f"watch {where}", line)
+        except (OSError, http.client.HTTPException, ValueError) as lost:
+            raise ApiError(f"watch {where}", 0, str(lost) or type(lost).__name__) from lost
+        finally:
+            self._discard(connection)
+
+    def close(self) -> None:
+        """End all that is under way, also in other threads; later calls get an error."""
+        with self._guard:
+            self._closed = True
+            busy = self._open.difference(self._idle)
+        while self._idle:
+            self._discard(self._idle.pop())
+        for connection in busy:
+            if connection.sock:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _call(
+        self, method: str, where: str, query: Mapping[str, str] | None = None, body: Object | None = None
+    ) -> Object:
+        what = f"{method} {where}"
+        try:
+            text = self._exchange(method, where, query, body)
+        except (OSError, http.client.HTTPException, ValueError) as lost:
+            raise ApiError(what, 0, str(lost) or type(lost).__name__) from lost
+        return _parsed(what, text)
+
+    def _exchange(self, method: str, where: str, query: Mapping[str, str] | None, body: Object | None) -> bytes:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            return self._once(self._connect(_PATIENCE), method, where, query, body)
+        try:
+            return self._once(connection, method, where, query, body)
+        except _REUSED_TOO_LATE:
+            # The server closed it while it lay idle; that says nothing about this request.
+            return self._once(self._connect(_PATIENCE), method, where, query, body)
+
+    def _once(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        where: str,
+        query: Mapping[str, str] | None,
+        body: Object | None,
+    ) -> bytes:
+        try:
+            text = self._send(connection, method, where, query, body).read()
+        except BaseException:
+            self._discard(connection)
+            raise
+        with self._guard:
+            is_reusable = connection.sock is not None and not self._closed
+            if is_reusable:
+                self._idle.append(connection)
+        if not is_reusable:
+            self._discard(connection)
+        return text
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        where: str,
+        query: Mapping[str, str] | None,
+        body: Object | None,
+    ) -> http.client.HTTPResponse:
+        """Send a request and read the head of the answer; a refusal is an ApiError with the server's own words."""
+        target = where + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "fake-driver"}
+        if self._token_file:
+            # Read each time: the kubelet replaces it long before it expires.
+            headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
+        connection.request(method, target, None if body is None else json.dumps(body).encode(), headers)
+        response = connection.getresponse()
+        if response.status >= 400:
+            raise ApiError(f"{method} {where}", response.status, _reason(response.read()))
+        return response
+
+    def _connect(self, patience: float) -> http.client.HTTPConnection:
+        if self._tls:
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=patience, context=self._tls
+            )
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=patience)
+        with self._guard:
+            if self._closed:
+                raise ApiError(self._host, 0, "the driver is shutting down")
+            self._open.add(connection)
+        return connection
+
+    def _discard(self, connection: http.client.HTTPConnection) -> None:
+        connection.close()
+        with self._guard:
+            self._open.discard(connection)
+
+
+def _tls(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as unusable:
+        raise ConfigurationError(f"the CA file {ca_file} cannot be used: {unusable}") from unusable
+
+
+def _parsed(what: str, text: bytes) -> Object:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as garbled:
+        raise ApiError(what, 0, f"the answer is not JSON: {text[:200]!r}") from garbled
+    if not isinstance(found, dict):
+        raise ApiError(what, 0, f"the answer is not an object: {text[:200]!r}")
+    return found
+
+
+def _reason(text: bytes) -> str:
+    with contextlib.suppress(ValueError, AttributeError, RecursionError):
+        return str(json.loads(text).get("message", ""))[:2000]
+    return text[:500].decode(errors="replace")

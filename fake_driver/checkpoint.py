@@ -1,0 +1,145 @@
+"""What was prepared, in one small file per claim, so that it survives this process and can be shared with its successor.
+
+One file per claim: a damaged file costs one claim, and a write costs the same with one claim or a thousand. During a rolling update two
+processes work in this folder; the lock and the look into the folder make that safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.errors import Damaged
+from fake_driver.files import remove, sweep, write_whole
+from fake_driver.names import UID, fits
+
+VERSION = 1
+log = logging.getLogger(__name__)
+Rebuild = Callable[[str], PreparedClaim | None]
+
+
+def encode(claim: PreparedClaim) -> bytes:
+    """The content of a claim's file."""
+    data = json.dumps({"ref": asdict(claim.ref), "devices": [asdict(device) for device in claim.devices]})
+    return json.dumps({"version": VERSION, "checksum": _checksum(data), "data": data}).encode()
+
+
+def decode(content: bytes, uid: str) -> PreparedClaim:
+    """The claim that a file holds; Damaged when it is not whole, not ours, or of a version that we do not know."""
+    try:
+        outer = json.loads(content)
+        if outer["version"] != VERSION:
+            raise Damaged(f"it has version {outer['version']!r}, this driver writes {VERSION}")
+        if outer["checksum"] != _checksum(outer["data"]):
+            raise Damaged("its checksum is wrong")
+        inner: dict[str, Any] = json.loads(outer["data"])
+        claim = PreparedClaim(ClaimRef(**inner["ref"]), tuple(AllocatedDevice(**device) for device in inner["devices"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as broken:
+        raise Damaged(f"it cannot be read: {broken!r}") from broken
+    if claim.ref.uid != uid:
+        raise Damaged(f"it is about claim {claim.ref.uid!r}")
+    return claim
+
+
+class Ledger:
+    """The claims that are prepared, while the lock is held."""
+
+    def __init__(self, folder: Path, known: dict[str, PreparedClaim]) -> None:
+        self._folder, self._known = folder, known
+
+    @property
+    def claims(self) -> Mapping[str, PreparedClaim]:
+        """All of them, by UID."""
+        return self._known
+
+    def keep(self, claim: PreparedClaim) -> None:
+        """Remember a claim for good; nothing is written when that is known already."""
+        if self._known.get(claim.ref.uid) != claim:
+            write_whole(self._folder / f"{claim.ref.uid}.json", encode(claim), 0o600)
+            self._known[claim.ref.uid] = claim
+
+    def forget(self, uid: str) -> None:
+        """Forget a claim for good."""
+        remove(self._folder / f"{uid}.json")
+        self._known.pop(uid, None)
+
+
+class Checkpoint:
+    """The folder of those files. `rebuild` is asked for a claim whose file is damaged."""
+
+    def __init__(self, folder: Path, rebuild: Rebuild = lambda _uid: None) -> None:
+        self._folder, self._rebuild = folder, rebuild
+        self._threads = threading.Lock()
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._known: dict[str, PreparedClaim] = {}
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[Ledger]:
+        """Hold the ledger against the other threads and against a second process of this driver."""
+        with self._threads, (self._folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._refresh()
+            yield Ledger(self._folder, self._known)
+
+    def recover(self, uids: list[str]) -> None:
+        """Clean up after a killed process, and adopt claims that have a CDI file but no checkpoint, because the folder was lost."""
+        with self.locked() as ledger:
+            sweep(self._folder)
+            for uid in uids:
+                if uid not in ledger.claims:
+                    self._restore(uid)
+
+    def _refresh(self) -> None:
+        """Read what is new in the folder, and forget what is gone from it."""
+        now = {uid: stamp for uid, stamp in self._stamps() if fits(UID, uid)}
+        for uid in self._known.keys() - now.keys():
+            del self._known[uid]
+        for uid, stamp in now.items():
+            if self._seen.get(uid) != stamp:
+                self._read(uid)
+        self._seen = now
+
+    def _stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                uid, dot, suffix = entry.name.rpartition(".")
+                if dot and suffix == "json":
+                    status = entry.stat()
+                    yield uid, (status.st_ino, status.st_mtime_ns)
+
+    def _read(self, uid: str) -> None:
+        path = self._folder / f"{uid}.json"
+        try:
+            self._known[uid] = decode(path.read_bytes(), uid)
+        except Damaged as damage:
+            self._known.pop(uid, None)
+            aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+            path.rename(aside)
+            log.warning("the checkpoint %s is damaged: %s; it was set aside as %s", path, damage, aside.name)
+            self._restore(uid)
+
+    def _restore(self, uid: str) -> None:
+        try:
+            claim = self._rebuild(uid)
+        except Damaged as hopeless:
+            log.warning("what claim %s has on this node is not known: %s", uid, hopeless)
+            return
+        if claim:
+            Ledger(self._folder, self._known).keep(claim)
+            log.warning("claim %s was rebuilt from its CDI file: %s", uid, ", ".join(d.device for d in claim.devices))
+
+
+def _checksum(data: str) -> str:
+    return hashlib.sha256(data.encode()).hexdigest()

@@ -1,0 +1,107 @@
+"""What a ResourceClaim says to this driver. Pure: an object as the API serves it in, the devices to prepare out, or a refusal.
+
+The kubelet never looks at the object, so every check that protects a node is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fake_driver.errors import ClaimRefused
+from fake_driver.names import LABEL, SUBDOMAIN, UID, fits
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ClaimRef:
+    """How the kubelet names a claim. It says where to read; only the UID says which claim is meant."""
+
+    uid: str
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name} ({self.uid})" if self.name else self.uid
+
+    def checked(self) -> ClaimRef:
+        """Itself, when all of it may become part of paths and URLs."""
+        self.checked_uid()
+        for what, text in (("namespace", self.namespace), ("name", self.name)):
+            if not fits(SUBDOMAIN, text):
+                raise ClaimRefused(f"the claim's {what} {text[:300]!r} is not one that Kubernetes allows")
+        return self
+
+    def checked_uid(self) -> ClaimRef:
+        """Itself, when the UID may become part of paths; enough for all that is done without the API server."""
+        if not fits(UID, self.uid):
+            raise ClaimRefused(f"the claim's UID {self.uid[:300]!r} is not one that this driver puts into paths")
+        return self
+
+
+@dataclass(frozen=True)
+class AllocatedDevice:
+    """One allocation result of this driver."""
+
+    request: str
+    pool: str
+    device: str
+    admin_access: bool = False
+    share_id: str | None = None
+
+    @property
+    def base_request(self) -> str:
+        """The request that containers refer to: without the name of the chosen subrequest."""
+        return self.request.partition("/")[0]
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether nobody else may have the device at the same time."""
+        return not self.admin_access and self.share_id is None
+
+
+@dataclass(frozen=True)
+class PreparedClaim:
+    """A claim and its devices, as they are remembered."""
+
+    ref: ClaimRef
+    devices: tuple[AllocatedDevice, ...]
+
+
+def allocated(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:
+    """The claim's devices of this driver, when it is the claim that the kubelet meant and it is allocated."""
+    uid = claim.get("metadata", {}).get("uid")
+    if uid != ref.uid:
+        raise ClaimRefused(f"claim {ref} was replaced: the API server has UID {uid}")
+    allocation = claim.get("status", {}).get("allocation")
+    if not allocation:
+        raise ClaimRefused(f"claim {ref} is not allocated")
+    results = allocation.get("devices", {}).get("results") or []
+    return PreparedClaim(ref, tuple(_device(result, ref) for result in results if result.get("driver") == driver))
+
+
+def _device(result: Object, ref: ClaimRef) -> AllocatedDevice:
+    request, share = result.get("request"), result.get("shareID")
+    parts = request.split("/") if isinstance(request, str) else []
+    named = 1 <= len(parts) <= 2 and all(fits(LABEL, part) for part in parts)
+    if not (named and fits(LABEL, result.get("device")) and (share is None or fits(UID, share))):
+        raise ClaimRefused(f"claim {ref} has an allocation result that is malformed: {str(dict(result))[:300]}")
+    return AllocatedDevice(
+        str(request), str(result.get("pool")), result["device"], bool(result.get("adminAccess")), share
+    )
+
+
+def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
+    """Which device another claim still has, in words; '' when all are free. `others` is by UID and may hold the claim itself."""
+    busy = {
+        (device.pool, device.device): other.ref
+        for uid, other in others.items() if uid != wanted.ref.uid
+        for device in other.devices if device.exclusive
+    }  # fmt: skip
+    for device in wanted.devices:
+        holder = busy.get((device.pool, device.device))
+        if holder and device.exclusive:
+            return f"device {device.device} is still prepared for claim {holder}, which was not unprepared yet"
+    return ""

@@ -1,0 +1,53 @@
+"""Files that are there whole or not at all. The checkpoint, the CDI folder and the server use it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_UNFINISHED = ".unfinished"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def write_whole(path: Path, content: bytes, mode: int) -> None:
+    """Write a file so that readers see the old content or the new one, and a power cut keeps one of them.
+
+    Callers hold a lock for the path. The unfinished file has a name that neither a CDI runtime nor the checkpoint reads.
+    """
+    unfinished = path.with_name(f".{path.name}{_UNFINISHED}")
+    try:
+        with os.fdopen(os.open(unfinished, _NEW, mode), "wb") as file:
+            os.fchmod(file.fileno(), mode)  # whatever the umask
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+    remember_names(path.parent)
+
+
+def remove(path: Path) -> bool:
+    """Remove a file for good; False when it was not there."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    remember_names(path.parent)
+    return True
+
+
+def sweep(folder: Path, prefix: str = "") -> None:
+    """Remove what a killed process left unfinished; `prefix` is how the names of its files start. Callers hold the lock."""
+    for leftover in folder.glob(f".{prefix}*{_UNFINISHED}"):
+        leftover.unlink(missing_ok=True)
+
+
+def remember_names(folder: Path) -> None:
+    """Make renames and removals in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,40 @@
+"""One lock per claim: calls for different claims run side by side, calls for the same claim one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+
+class ClaimLocks:
+    """Locks by UID that exist only while somebody holds or awaits them."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+
+    @contextlib.contextmanager
+    def hold(self, uid: str) -> Iterator[None]:
+        """Wait for the claim's lock and hold it."""
+        lock = self._join(uid)
+        try:
+            with lock:
+                yield
+        finally:
+            self._leave(uid)
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    def _join(self, uid: str) -> threading.Lock:
+        with self._guard:
+            lock, users = self._locks.get(uid) or (threading.Lock(), 0)
+            self._locks[uid] = (lock, users + 1)
+            return lock
+
+    def _leave(self, uid: str) -> None:
+        with self._guard:
+            lock, users = self._locks.pop(uid)
+            if users > 1:
+                self._locks[uid] = (lock, users - 1)

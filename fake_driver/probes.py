@@ -1,0 +1,82 @@
+"""Readiness and liveness over HTTP, because that costs a node next to nothing; a probe that starts a Python costs 100 ms of CPU.
+
+/readyz is 200 once the kubelet has registered the driver and all slices are published; until then its text says what is missing.
+/healthz is 200 while the parts that must never end still run.
+"""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from fake_driver.errors import ConfigurationError
+
+# For each path: what is missing, in words; nothing means 200.
+Checks = Mapping[str, Callable[[], list[str]]]
+
+
+class Probes:
+    """A small HTTP server in a thread of its own."""
+
+    def __init__(self, address: tuple[str, int], checks: Checks) -> None:
+        handler = type("Handler", (_Handler,), {"checks": checks})
+        try:
+            self._server = _Server(address, handler)
+        except OSError as taken:
+            raise ConfigurationError(f"cannot answer probes on {address[0]}:{address[1]}: {taken}") from taken
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="probes", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(http.server.HTTPServer):
+    """All addresses of both families where the host is empty."""
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] or _both(address[0]) else socket.AF_INET
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Bind without the look-up of our own name that the standard class does; a node may have no name service."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one probe."""
+
+    checks: ClassVar[Checks] = {}
+    timeout = 2  # a client that says nothing must not keep others waiting
+
+    def do_GET(self) -> None:
+        """200, or 503 with what is missing."""
+        check = self.checks.get(self.path)
+        missing = check() if check else [f"nothing here but {' and '.join(self.checks)}"]
+        status = 404 if check is None else 503 if missing else 200
+        text = ("\n".join(missing) or "ok").encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
+        """Probes come every second; the log is for what happens."""
+
+
+def _both(host: str) -> bool:
+    return not host and socket.has_dualstack_ipv6()

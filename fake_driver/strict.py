@@ -1,0 +1,111 @@
+"""Reads YAML strictly: what is unknown, missing, twice there or of the wrong type is a problem with its path. `hardware` uses it.
+
+All problems of a file are collected, so that its author sees them at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any, TypeVar
+
+import yaml
+
+from fake_driver.errors import ConfigurationError, near
+from fake_driver.names import fits
+
+T = TypeVar("T")
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, which also refuses a key that is there twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """The mapping, unless one of its keys is there twice."""
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is there twice", key_node.start_mark
+                )
+            seen.add(key if isinstance(key, Hashable) else id(key))
+        return super().construct_mapping(node, deep)
+
+
+def load(text: str, name: str) -> Any:
+    """The one document in a YAML text; `name` is for the error."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader with one more check
+    except (yaml.YAMLError, ValueError, RecursionError) as broken:
+        raise ConfigurationError(f"{name} is not YAML: {broken}") from broken
+
+
+class Section:
+    """One mapping of the document, read key by key; `done()` reports the keys that nobody asked for."""
+
+    def __init__(self, path: str, content: object, problems: list[str]) -> None:
+        self.path, self.problems = path, problems
+        self.content: dict[Any, Any] = content if isinstance(content, dict) else {}
+        self.asked: set[str] = set()
+        if not isinstance(content, dict):
+            self.problem("", f"is {_kind(content)}, but must be a mapping")
+
+    def problem(self, key: str, text: str) -> None:
+        """Note what is wrong with a key, or with the whole section."""
+        path = ".".join(part for part in (self.path, key) if part)
+        self.problems.append(f"{path or 'the document'} {text}")
+
+    def take(self, key: str, kind: type[T], default: T | None = None) -> T | None:
+        """The value of a key; None and a problem when it is missing without a default, or of another type."""
+        self.asked.add(key)
+        if key not in self.content:
+            if default is None:
+                self.problem(key, "is missing")
+            return default
+        value = self.content[key]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self.problem(key, f"is {_kind(value)}, but must be {_NAMES.get(kind, kind.__name__)}")
+            return default
+        return value
+
+    def name(self, key: str, pattern: re.Pattern[str], what: str) -> str:
+        """A text that matches; '' and a problem when it does not."""
+        value = self.take(key, str)
+        if value is not None and not fits(pattern, value):
+            self.problem(key, f"is {value!r}, but must be {what}")
+        return value or ""
+
+    def constant(self, key: str, expected: str) -> None:
+        """A key that must have this one value."""
+        value = self.take(key, str)
+        if value is not None and value != expected:
+            self.problem(key, f"is {value!r}, but must be {expected!r}")
+
+    def section(self, key: str) -> Section:
+        """The mapping under a key."""
+        return Section(".".join(part for part in (self.path, key) if part), self.take(key, dict) or {}, self.problems)
+
+    def sections(self, key: str) -> list[Section]:
+        """The mappings in the list under a key; no key, no mappings."""
+        items = self.take(key, list, []) or []
+        return [Section(f"{self.path}.{key}[{index}]", item, self.problems) for index, item in enumerate(items)]
+
+    def done(self) -> None:
+        """Report the keys that nobody asked for."""
+        for key in self.content:
+            if key not in self.asked:
+                self.problem(str(key), f"is unknown; {near(str(key), self.asked)}")
+
+
+_NAMES: dict[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+}
+
+
+def _kind(value: object) -> str:
+    return "empty" if value is None else _NAMES.get(type(value), f"a {type(value).__name__}")

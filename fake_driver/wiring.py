@@ -1,0 +1,105 @@
+"""Puts the parts together for one process. `__main__` and tests call it; a fault exchanges one of the parts before they are joined."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fake_driver import cdi, slices
+from fake_driver.api import Api, path
+from fake_driver.cdi import CdiFolder, Environment
+from fake_driver.checkpoint import Checkpoint
+from fake_driver.claims import ClaimRef, Object
+from fake_driver.driver import Collaborators, Driver
+from fake_driver.hardware import description
+from fake_driver.hardware.devices import devices
+from fake_driver.hardware.model import Device
+from fake_driver.inventory import Inventory
+from fake_driver.journal import Journal
+from fake_driver.probes import Probes
+from fake_driver.publisher import Publisher
+from fake_driver.server import Server
+from fake_driver.settings import Settings
+from fake_driver.sockets import Sockets
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What can be exchanged: what the driver has, says and does."""
+
+    inventory: Inventory
+    environment: Callable[[Device], Environment] = cdi.environment
+    published: Callable[[Inventory], Sequence[Device]] = lambda inventory: inventory.devices
+    publishes: bool = True
+    registers: bool = True
+
+
+def parts(settings: Settings) -> Parts:
+    """The right parts, as the hardware file says."""
+    hardware = description.read(Path(settings.hardware))
+    return Parts(Inventory(settings.node, devices(hardware, settings.node)))
+
+
+class Process:
+    """All that runs in one process, from start to stop."""
+
+    def __init__(self, settings: Settings, use: Parts) -> None:
+        sockets = Sockets(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
+        self._use = use
+        self._api = _api(settings)
+        self.journal = Journal(settings.data / "journal.jsonl")
+        folder = CdiFolder(Path(settings.cdi), settings.driver)
+        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
+        collaborators = Collaborators(use.inventory, self._read_claim, use.environment)
+        self.driver = Driver(settings.driver, collaborators, folder, checkpoint)
+        self._server = Server(self.driver, self.journal, sockets)
+        self._publisher = Publisher(self._api, settings.driver, settings.node, self._slices, self.journal)
+        checks = {"/readyz": self.missing, "/healthz": self.broken}
+        self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
+
+    def start(self) -> None:
+        """Serve, register and publish. The publisher comes last, because it is the only part that has to wait for others."""
+        self.driver.recover()
+        self._server.start(register=self._use.registers)
+        if self._use.publishes:
+            self._publisher.start()
+        if self._probes:
+            self._probes.start()
+
+    def stop(self) -> None:
+        """Leave quickly: the kubelet learns it first, calls under way end, then what still waits for the API server is cut off."""
+        self._server.stop()
+        self._api.close()
+        self._publisher.stop()
+        if self._probes:
+            self._probes.stop()
+
+    def missing(self) -> list[str]:
+        """Why nobody can use the driver yet; empty when it is ready."""
+        waits = (
+            (self._server.registered, "the kubelet has not registered this driver"),
+            (self._publisher.published, "the slices are not published"),
+        )
+        return [text for event, text in waits if not event.is_set()]
+
+    def broken(self) -> list[str]:
+        """What ended that must not end."""
+        return ["the publisher ended"] if self._use.publishes and not self._publisher.alive else []
+
+    def _read_claim(self, ref: ClaimRef) -> Object:
+        return self._api.get(
+            path("apis", "resource.k8s.io", "v1", "namespaces", ref.namespace, "resourceclaims", ref.name)
+        )
+
+    def _slices(self, owner: slices.Owner) -> list[slices.Object]:
+        return slices.desired(self.driver.name, owner, self._use.published(self._use.inventory))
+
+
+def _api(settings: Settings) -> Api:
+    is_secure = settings.api_server.startswith("https:")
+    token = Path(settings.token_file) if settings.token_file and is_secure else None
+    return Api(settings.api_server, token_file=token, ca_file=Path(settings.ca_file) if settings.ca_file else None)

@@ -1,0 +1,1 @@
+"""Measurements, each with a peer that is measured in the same run: the machine is noisy, a ratio is not."""

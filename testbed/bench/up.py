@@ -1,0 +1,65 @@
+"""`dra-testbed bench up`: how long `up` and `down` take, phase by phase, and what an idle testbed weighs.
+
+The peer is etcd and one API server alone, started the same way in the same run: no `up` can be quicker than that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from testbed.bench.memory import pss_mib
+from testbed.bench.statistics import Figure, figures
+from testbed.bringup import bring_up, state, tear_down
+from testbed.models.config import TestbedConfig
+from testbed.progress import Progress, Silent
+from testbed.waiting import Budget, NotYet, eventually
+
+_IDLE = Budget("idle", 5, "what start-up still does in the background settles within it")
+
+
+def measure(config: TestbedConfig, rounds: int, progress: Progress) -> list[Figure]:
+    """Bring testbeds up and down, alternating with the peer and without a driver; all figures, with the issue's bounds."""
+    bare = replace(config, driver=None)
+    times: dict[str, list[dict[str, float]]] = {"bare": [], "driver": []}
+    memory: list[dict[str, float]] = []
+    for number in range(1, rounds + 1):
+        with progress.step(f"round {number} of {rounds}"):
+            times["bare"].append(_one(bare, lambda: None))
+            times["driver"].append(_one(config, lambda: memory.append(_weigh(config))))
+    found = figures([_named(s, "without a driver") for s in times["bare"]], "s", {"up, without a driver": 5, "down, without a driver": 2})
+    found += figures([_named(s, "with the driver") for s in times["driver"]], "s", {"up, with the driver": 8, "down, with the driver": 2})
+    peer = [{"up without a driver / API server alone": s["up"] / s["API server ready"]} for s in times["bare"]]
+    return found + figures(peer, "x", {}) + figures(memory, "MiB", {"memory, idle": 1100 if config.nodes == 2 else 1100 + 200 * (config.nodes - 2)})
+
+
+def _one(config: TestbedConfig, meanwhile: Callable[[], None]) -> dict[str, float]:
+    phases = Silent()
+    began = time.monotonic()
+    bring_up(config, phases, ephemeral=True)
+    up = time.monotonic() - began
+    meanwhile()
+    began = time.monotonic()
+    tear_down(config.name, Silent())
+    return {"up": up, **{step.title: step.seconds for step in phases.steps}, "down": time.monotonic() - began}
+
+
+def _named(sample: dict[str, float], what: str) -> dict[str, float]:
+    return {f"{name}, {what}" if name in ("up", "down") else f"  {name}": seconds for name, seconds in sample.items()}
+
+
+def _weigh(config: TestbedConfig) -> dict[str, float]:
+    """The memory once it has not grown for a second."""
+    cluster = state.cluster_folder(config.name)
+    inits = [int(path.read_text().split()[0]) for path in cluster.glob("**/pids/init")]
+    seen = [0.0]
+
+    def settled() -> float:
+        now = pss_mib(inits)
+        seen.append(now)
+        if len(seen) < 4 or abs(now - seen[-3]) > 20:
+            raise NotYet(f"{now:.0f} MiB and still changing")
+        return now
+
+    return {"memory, idle": eventually(settled, "the memory to settle", _IDLE)}

@@ -1,0 +1,131 @@
+"""Packages of the Debian (or Ubuntu) that we run on, fetched and unpacked; nothing is ever installed.
+
+For sources.py (runc) and for the images room (a static busybox, Python).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from testbed import process
+from testbed.errors import CommandFailed, TestbedError
+
+_NO_SANDBOX = (
+    "-o",
+    "APT::Sandbox::User=root",
+)  # the user _apt could not write into our folder; signatures are checked all the same
+_NO_INDEX = (
+    "unable to locate package",
+    "no installation candidate",
+    "no packages found",
+    "can't find a source",
+    "404",
+)
+
+
+def fetch_package(name: str, into: Path) -> Path:
+    """One package unpacked into a folder, which is returned: `into / "usr/bin/busybox"` is there then."""
+    fetch_packages([name], into)
+    return into
+
+
+def fetch_packages(names: Sequence[str], into: Path) -> dict[str, str]:
+    """Packages, without what they depend on, unpacked into one folder; their versions by name."""
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into, prefix=".packages-") as folder:
+        files = download_packages(names, Path(folder))
+        for file in files.values():
+            process.run(["dpkg-deb", "-x", file, into], timeout=120)
+        return {name: _version(file) for name, file in files.items()}
+
+
+def download_packages(names: Sequence[str], into: Path) -> dict[str, Path]:
+    """The package files themselves, by name."""
+    wanted = list(dict.fromkeys(names))
+    _with_fresh_index(["apt-get", "download", *_NO_SANDBOX, *wanted], cwd=into)
+    files = {file.name.split("_")[0]: file for file in sorted(into.glob("*.deb"))}
+    missing = [name for name in wanted if name.split(":")[0].split("=")[0] not in files]
+    if missing:
+        raise TestbedError(
+            f"apt-get download brought no file of {', '.join(missing)}",
+            hint="give the names of real packages, not virtual ones",
+        )
+    return {name: files[name.split(":")[0].split("=")[0]] for name in wanted}
+
+
+def closure(names: Sequence[str]) -> list[str]:
+    """The packages and all that they need (of alternatives the first that exists), sorted."""
+    flags = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
+    said = _with_fresh_index(["apt-cache", "depends", "--recurse", *flags, *names])
+    needs = dict(_needs(said))
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(needs.get(name, ()))
+    return sorted(found)
+
+
+def _needs(said: str) -> Iterator[tuple[str, list[str]]]:
+    """What each package needs, from the output of apt-cache depends.
+
+    A line that is not indented names a package. `Depends: name` is a need; `|Depends:` says that the next line
+    is an alternative; `<name>` is virtual, and the lines after it, indented further, name who provides it.
+    """
+    for block in re.split(r"\n(?=\S)", said.strip("\n")):
+        package, _, rest = block.partition("\n")
+        needs: list[str] = []
+        for group in re.findall(
+            r"(?:^ \|(?:Pre)?Depends: .*\n(?:^    .*\n)*)*^  (?:Pre)?Depends: .*\n?(?:^    .*\n?)*",
+            rest,
+            re.M,
+        ):
+            real = re.findall(r"Depends: ([^<\s]+)\s*$|^    (\S+)\s*$", group, re.M)
+            if real:
+                needs.append(next(word for word in real[0] if word))
+        yield package.strip(), needs
+
+
+def _with_fresh_index(argv: Sequence[str], cwd: Path | None = None) -> str:
+    """Run an apt command. If it does not know a package, its lists may be old: update them, if we may."""
+    if shutil.which(argv[0]) is None:
+        raise TestbedError(
+            f"there is no {argv[0]} here",
+            hint="use a Debian or Ubuntu host, or bring the programs with --binaries-from FOLDER",
+        )
+    try:
+        return _apt(argv, cwd)
+    except CommandFailed as failed:
+        if not any(sign in failed.output.lower() for sign in _NO_INDEX):
+            raise _explained(failed) from failed
+        if os.geteuid() != 0:
+            raise TestbedError(f"apt does not know it: {_last_line(failed)}", hint="sudo apt-get update") from failed
+    try:
+        _apt(["apt-get", "update"], None)
+        return _apt(argv, cwd)
+    except CommandFailed as failed:
+        raise _explained(failed) from failed
+
+
+def _apt(argv: Sequence[str], cwd: Path | None) -> str:
+    return process.run(argv, cwd=cwd, timeout=300, env={**os.environ, "LC_ALL": "C"}).stdout
+
+
+def _explained(failed: CommandFailed) -> TestbedError:
+    words = " ".join(failed.argv[:2])
+    return TestbedError(f"{words} failed: {_last_line(failed)}", hint="see that `apt-get update` works on this host")
+
+
+def _last_line(failed: CommandFailed) -> str:
+    return next((line for line in reversed(failed.output.strip().splitlines()) if line.strip()), failed.status)
+
+
+def _version(file: Path) -> str:
+    return process.run(["dpkg-deb", "-f", file, "Version"]).stdout.strip()

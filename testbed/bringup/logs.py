@@ -1,0 +1,42 @@
+"""The logs of a testbed, gathered into a folder: of one that is there, or the kept ones of an `up` that failed."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from testbed.bringup import state
+from testbed.errors import UsageError, did_you_mean
+from testbed.providers import provider
+
+
+@contextlib.contextmanager
+def of(name: str) -> Iterator[Path]:
+    """A folder with the logs, for the time of the `with`."""
+    record = state.read(name)
+    kept = state.failed_logs(name)
+    if record is None and kept.is_dir():
+        yield kept
+        return
+    record = state.known(name)
+    cluster = provider(record.provider).attach(name, state.cluster_folder(name))
+    if cluster is None:
+        raise UsageError(f"testbed {name} has no logs yet: it is {record.phase}")
+    with tempfile.TemporaryDirectory(prefix="dra-testbed-logs-") as folder:
+        cluster.collect_logs(Path(folder))
+        yield Path(folder)
+
+
+def listed(folder: Path) -> list[str]:
+    """The names of all logs, as `read` takes them."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.log") if path.is_file())
+
+
+def read(folder: Path, component: str) -> str:
+    """One log by its name, with or without `.log`."""
+    for candidate in listed(folder):
+        if component in (candidate, candidate.removesuffix(".log")):
+            return (folder / candidate).read_text(errors="replace")
+    raise UsageError(f"there is no log {component}", hint=did_you_mean(component, listed(folder)))

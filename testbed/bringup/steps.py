@@ -1,0 +1,172 @@
+"""The steps of `up`, in order. Each takes the context, does one thing, and leaves what it found in the context for the next ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed import binaries, images
+from testbed.binaries import Lock
+from testbed.drivers import install, wait_ready
+from testbed.errors import ApiError, TestbedError
+from testbed.kube.client import Kube, Object
+from testbed.models.config import TestbedConfig
+from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.models.gates import check_gates
+from testbed.progress import Progress
+from testbed.providers import provider
+from testbed.providers.base import Cluster, ClusterSpec, Provider
+from testbed.waiting import Budget, NotYet, eventually
+
+_NODES = Budget("nodes ready", 60, "1 s after the API server on a quiet machine; a minute on an emulated one")
+_ACCOUNT = Budget("default service account", 30, "the controller manager starts 40 controllers before it")
+
+
+@dataclass
+class Context:
+    """What `up` knows so far."""
+
+    config: TestbedConfig
+    folder: Path
+    progress: Progress
+    provider: Provider
+    lock: Lock
+    driver_file: DriverFile | None = None
+    programs: dict[str, Path] = field(default_factory=dict)
+    sandbox: str = ""
+    archives: list[Path] = field(default_factory=list)
+    driver_image: str = ""
+    cluster: Cluster | None = None
+    kube: Kube | None = None
+
+    @property
+    def the_cluster(self) -> Cluster:
+        """The cluster, once it has been made."""
+        if self.cluster is None:
+            raise TestbedError("the cluster was not made yet")
+        return self.cluster
+
+    @property
+    def the_kube(self) -> Kube:
+        """The API, once there is one."""
+        if self.kube is None:
+            raise TestbedError("the API server was not started yet")
+        return self.kube
+
+
+def begin(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
+    """Check the whole request before anything is touched: versions, gates, the driver file, the host."""
+    lock = binaries.lock_for(config.kubernetes)
+    check_gates(config.feature_gates, lock.gates)
+    context = Context(config, folder, progress, provider(config.provider), lock)
+    context.driver_file = load_driver_file(config.driver) if config.driver else None
+    fatal = [problem for problem in context.provider.preflight(_spec(context)) if problem.fatal]
+    if fatal:
+        cures = "; ".join(dict.fromkeys(problem.cure for problem in fatal))
+        raise TestbedError(
+            "this host cannot run a testbed: " + "; ".join(problem.what for problem in fatal), hint=cures
+        )
+    return context
+
+
+def fetch_programs(context: Context) -> None:
+    """The upstream programs that the provider needs."""
+    wanted = context.provider.programs()
+    context.programs = binaries.ensure(
+        context.lock, wanted, progress=context.progress, sources=context.config.binaries_from or None
+    )
+
+
+def build_images(context: Context) -> None:
+    """The images that nodes start with, and the driver's."""
+    sandbox, workload = images.sandbox(context.progress), images.workload(context.progress)
+    context.sandbox = sandbox.reference
+    context.archives = [sandbox.archive, workload.archive]
+    if context.driver_file and context.driver_file.install:
+        if context.driver_file.install.built_in_image:
+            built = images.driver(context.progress)
+            context.driver_image = built.reference
+            context.archives.append(built.archive)
+        context.archives += context.driver_file.install.images
+
+
+def make_cluster(context: Context) -> None:
+    """The cluster itself, by its provider."""
+    context.cluster = context.provider.create(context.config.name, _spec(context), context.folder, context.progress)
+    context.kube = Kube(context.cluster.kubeconfig)
+
+
+def wait_until_usable(context: Context) -> None:
+    """Nodes Ready, pods admitted, Dynamic Resource Allocation served."""
+    with context.progress.step("nodes ready, default service account, resource.k8s.io"):
+        logs = f"dra-testbed logs --name {context.config.name}"
+        eventually(
+            lambda: _nodes_ready(context),
+            f"{context.config.nodes} Ready nodes",
+            _NODES,
+            hint=logs,
+            longest_pause=0.1,
+        )
+        eventually(lambda: _account(context), "the default service account", _ACCOUNT, hint=logs, longest_pause=0.1)
+        try:
+            context.the_kube.resource("resource.k8s.io/v1", "ResourceSlice")
+        except ApiError as missing:
+            raise TestbedError(
+                "the API server does not serve resource.k8s.io/v1", hint="look at --runtime-config"
+            ) from missing
+
+
+def install_driver(context: Context) -> None:
+    """The driver, as its driver file says, until it is registered and has published its devices."""
+    if context.driver_file is None:
+        return
+    with context.progress.step(f"driver {context.driver_file.driver}"):
+        hardware = context.config.hardware
+        install(context.the_kube, context.driver_file, image=context.driver_image, hardware=hardware)
+        wait_ready(context.the_kube, context.driver_file)
+
+
+STEPS: tuple[Callable[[Context], None], ...] = (
+    fetch_programs,
+    build_images,
+    make_cluster,
+    wait_until_usable,
+    install_driver,
+)
+
+
+def _spec(context: Context) -> ClusterSpec:
+    config = context.config
+    return ClusterSpec(
+        kubernetes=context.lock.kubernetes,
+        nodes=config.nodes,
+        feature_gates=config.feature_gates,
+        runtime_config=config.runtime_config,
+        programs=context.programs,
+        images=tuple(context.archives),
+        sandbox_image=context.sandbox,
+    )
+
+
+def _nodes_ready(context: Context) -> None:
+    nodes = context.the_kube.list("v1", "Node")
+    waiting = {node["metadata"]["name"]: _not_ready(node) for node in nodes}
+    seen = [f"{name}: {why}" for name, why in sorted(waiting.items()) if why]
+    if len(nodes) < context.config.nodes or seen:
+        raise NotYet(f"{len(nodes)} of {context.config.nodes} nodes registered" + "".join(f"; {line}" for line in seen))
+
+
+def _not_ready(node: Object) -> str:
+    """Why no pod would run there yet. The taint of a node that is not ready outlives the condition by a moment."""
+    conditions = node.get("status", {}).get("conditions", [])
+    ready = next((c for c in conditions if c["type"] == "Ready"), {"status": "False", "message": "no Ready condition yet"})
+    if ready["status"] != "True":
+        return str(ready.get("message", "not ready"))
+    taints = [taint["key"] for taint in node["spec"].get("taints", []) if taint["key"].startswith("node.kubernetes.io/")]
+    return f"still tainted with {', '.join(taints)}" if taints else ""
+
+
+def _account(context: Context) -> None:
+    if context.the_kube.find("v1", "ServiceAccount", "default", "default") is None:
+        raise NotYet("the controller manager has not made it")

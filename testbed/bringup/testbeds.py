@@ -1,0 +1,157 @@
+"""Testbeds as a whole: bring one up, find it again, tear it down, and remove what killed ones left. Undoes what failed, evidence first."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from testbed.bringup import state, steps
+from testbed.bringup.state import Phase, Record
+from testbed.errors import TestbedError, UsageError
+from testbed.kube.client import Kube
+from testbed.models.config import TestbedConfig, config_from_record, config_to_record
+from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.progress import Progress
+from testbed.providers import PROVIDERS, provider
+from testbed.providers.base import Cluster
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """A testbed that is up."""
+
+    __test__ = False
+
+    name: str
+    folder: Path
+    cluster: Cluster
+    kube: Kube
+    config: TestbedConfig
+    driver_file: DriverFile | None
+
+
+def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = False) -> Testbed:
+    """Make a testbed, usable when this returns. On failure its logs are kept and everything else is undone."""
+    with state.changing(config.name):
+        _refuse_or_clear(config.name, progress)
+        context = steps.begin(config, state.cluster_folder(config.name), progress)
+        owner = state.me()
+        record = Record(
+            config.name,
+            config.provider,
+            Phase.CREATING,
+            owner.pid,
+            owner.started,
+            ephemeral,
+            config_to_record(config),
+        )
+        state.write(record)
+        with _undone_on_failure(record, progress):
+            for step in steps.STEPS:
+                step(context)
+            _link_kubeconfig(config.name, context.the_cluster)
+            state.write(replace(record, phase=Phase.READY))
+        shutil.rmtree(state.failed_logs(config.name), ignore_errors=True)
+    return Testbed(
+        config.name,
+        state.folder_of(config.name),
+        context.the_cluster,
+        context.the_kube,
+        config,
+        context.driver_file,
+    )
+
+
+def attach(name: str) -> Testbed:
+    """A testbed that is up already."""
+    record = state.known(name)
+    cluster = (
+        provider(record.provider).attach(name, state.cluster_folder(name)) if record.phase is Phase.READY else None
+    )
+    if cluster is None:
+        raise UsageError(f"testbed {name} is not up: {record.phase}", hint=f"dra-testbed up --name {name}")
+    config = config_from_record(record.config)
+    driver_file = load_driver_file(config.driver) if config.driver else None
+    return Testbed(name, state.folder_of(name), cluster, Kube(cluster.kubeconfig), config, driver_file)
+
+
+def tear_down(name: str, progress: Progress) -> bool:
+    """Remove a testbed and everything of it; False when there was none. Twice is fine."""
+    with state.changing(name):
+        record = state.read(name)
+        if record is None:
+            return False
+        with progress.step(f"testbed {name} removed"):
+            _remove(record)
+    return True
+
+
+def _remove(record: Record) -> None:
+    folder = state.folder_of(record.name)
+    if record.config:
+        state.write(replace(record, phase=Phase.DELETING))
+    provider(record.provider).delete(record.name, state.cluster_folder(record.name))
+    shutil.rmtree(folder)
+
+
+def _refuse_or_clear(name: str, progress: Progress) -> None:
+    """A testbed that runs is not made again; what is left of one whose maker died is removed first."""
+    record = state.read(name)
+    if record is None:
+        return
+    if record.phase is Phase.READY and not record.abandoned:
+        raise UsageError(
+            f"testbed {name} is up already",
+            hint=f"dra-testbed status --name {name}, or dra-testbed down --name {name}",
+        )
+    with progress.step(f"what is left of an interrupted testbed {name} removed"):
+        _remove(record)
+
+
+@contextlib.contextmanager
+def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as failure:
+        kept = _keep_logs(record)
+        _remove(record)
+        if isinstance(failure, TestbedError) and kept:
+            failure.add_note(f"  logs: {kept}")
+        elif kept:
+            progress.say(f"interrupted; everything was removed, the logs are in {kept}")
+        raise
+
+
+def _keep_logs(record: Record) -> Path | None:
+    cluster = provider(record.provider).attach(record.name, state.cluster_folder(record.name))
+    return state.keep_logs(record.name, cluster.collect_logs) if cluster else None
+
+
+def _link_kubeconfig(name: str, cluster: Cluster) -> None:
+    link = state.folder_of(name) / "kubeconfig"
+    link.unlink(missing_ok=True)
+    link.symlink_to(cluster.kubeconfig)
+
+
+def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
+    """Remove every testbed that nobody will finish or use (or, with `everything`, all); returns what was removed."""
+    removed = []
+    for name in state.names():
+        record = state.read(name)
+        if record and (everything or record.abandoned) and tear_down(name, progress):
+            removed.append(f"testbed {name}")
+    for name in PROVIDERS:
+        removed += provider(name).sweep(_in_use)
+    return removed
+
+
+def _in_use(machine: Path) -> bool:
+    """Whether a machine's folder (STATE/NAME/cluster/…) belongs to a testbed that is up, or on its way with its maker alive."""
+    for parent in machine.parents:
+        if parent.name == "cluster":
+            record = state.read_at(parent.parent)
+            return record is not None and not record.abandoned
+    return False

@@ -1,0 +1,97 @@
+"""`dra-testbed binaries`: which upstream programs a Kubernetes version is made of, where they are, and how to get them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from testbed.binaries import Lock, ensure, inventory, lock_for, minors
+from testbed.errors import TestbedError
+from testbed.progress import Progress
+
+_kubernetes = click.option(
+    "--kubernetes",
+    metavar="VERSION",
+    default=lambda: minors()[0],
+    show_default="the newest",
+    help="Minor (1.37) or patch.",
+)
+
+
+@click.group(name="binaries")
+def group() -> None:
+    """The upstream programs: what is locked, what is cached, and how to get the rest."""
+
+
+@group.command(name="list")
+@_kubernetes
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+def list_programs(kubernetes: str, output: str) -> None:
+    """The programs of a Kubernetes version, and whether they are in the cache."""
+    rows = _rows(lock_for(kubernetes))
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("program", "version", "cached", "path", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(str(row["program"]), str(row["version"]), _cached(row), str(row["path"] or "-"))
+    Console(soft_wrap=True, highlight=False, width=None if Console().is_terminal else 400).print(table)
+
+
+@group.command()
+@_kubernetes
+@click.option(
+    "--binaries-from",
+    "sources",
+    multiple=True,
+    metavar="SOURCE",
+    help="cache, download, build, system or a folder; repeatable.",
+)
+@click.option("--verify", is_flag=True, help="Read cached programs to the last byte.")
+@click.argument("programs", nargs=-1)
+def fetch(kubernetes: str, sources: tuple[str, ...], verify: bool, programs: tuple[str, ...]) -> None:
+    """Put programs into the cache: those that are named, or all."""
+    lock = lock_for(kubernetes)
+    ensure(lock, programs or tuple(lock.programs), progress=Progress(), sources=sources or None, thorough=verify)
+
+
+@group.command()
+@_kubernetes
+@click.argument("program")
+def path(kubernetes: str, program: str) -> None:
+    """Where a cached program lies, for use in scripts."""
+    lock = lock_for(kubernetes)
+    held = inventory(lock)[lock.program(program).name]
+    if held is None:
+        raise TestbedError(
+            f"{program} of Kubernetes {lock.kubernetes} is not in the cache",
+            hint=f"dra-testbed binaries fetch --kubernetes {lock.minor} {program}",
+        )
+    click.echo(held[0])
+
+
+def _rows(lock: Lock) -> list[dict[str, str | None]]:
+    rows: list[dict[str, str | None]] = []
+    for name, held in inventory(lock).items():
+        where: Path | None = held[0] if held else None
+        rows.append(
+            {
+                "program": name,
+                "version": lock.program(name).version,
+                "cached": held[1].version if held else None,
+                "origin": held[1].origin if held else None,
+                "path": str(where) if where else None,
+            }
+        )
+    return rows
+
+
+def _cached(row: dict[str, str | None]) -> str:
+    if not row["cached"]:
+        return "no"
+    other = "" if row["cached"] == row["version"] else f" {row['cached']}"
+    return f"{row['origin']}{other}"

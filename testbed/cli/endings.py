@@ -1,0 +1,139 @@
+"""How a command ends: every exception, signal and broken pipe becomes one message on stderr and an exit code. Called by `main`."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from testbed import folders
+from testbed.errors import TestbedError
+
+_STOPPED = {signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+class Stopped(SystemExit):
+    """A signal asked us to stop; on the way out every `finally` runs."""
+
+    def __init__(self, by: signal.Signals) -> None:
+        super().__init__(_STOPPED[by])
+        self.by = by
+
+
+def code_of(work: Callable[[], None], *, debug: bool = False) -> int:
+    """Do the work; the exit code that its ending means, after saying what there is to say."""
+    debug = debug or bool(os.environ.get("DRA_TESTBED_DEBUG"))
+    try:
+        with _signals_stop_us():
+            work()
+            sys.stdout.flush()
+    except (click.exceptions.Exit, SystemExit) as end:
+        return _ended(end)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted", code=130)
+    except BaseException as failure:  # noqa: BLE001 - the last place that can say something about it
+        if isinstance(failure, OSError) and _reader_left():
+            return 141
+        if debug:
+            traceback.print_exc()
+        return _explain(failure, debug=debug)
+    return 0
+
+
+@contextlib.contextmanager
+def _signals_stop_us() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise Stopped while the work lasts; where they were ignored (nohup), they stay so."""
+    before = {number: signal.getsignal(number) for number in _STOPPED}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    raise Stopped(signal.Signals(number))
+
+
+def _ended(end: SystemExit | click.exceptions.Exit) -> int:
+    if isinstance(end, click.exceptions.Exit):
+        return end.exit_code
+    if isinstance(end, Stopped):
+        return _say(f"stopped by {end.by.name}", code=_STOPPED[end.by])
+    if isinstance(end.code, int) or end.code is None:
+        return end.code or 0
+    return _say(f"error: {end.code}")
+
+
+def _explain(failure: BaseException, *, debug: bool) -> int:
+    if isinstance(failure, TestbedError):
+        notes = [str(note) for note in getattr(failure, "__notes__", ())]
+        return _say("error: " + "\n".join([failure.what, *notes]), failure.hint, failure.exit_code)
+    if isinstance(failure, click.ClickException):
+        return _misused(failure)
+    if isinstance(failure, OSError) and failure.errno in {errno.ENOSPC, errno.EDQUOT}:
+        where = failure.filename or _fullest()
+        return _say(f"error: disk full: {where}", "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE")
+    what = f"error: unexpected {type(failure).__name__}: {failure}"
+    return _say(what, "" if debug else f"report it with its traceback: {_kept_traceback()}")
+
+
+def _misused(failure: click.ClickException) -> int:
+    message = failure.format_message()
+    if message.startswith("Usage:"):  # a group without a command: what click has to say is its help
+        return _say(message, code=2)
+    context = getattr(failure, "ctx", None)
+    return _say(f"error: {message}", f"{context.command_path} --help" if context else "", code=2)
+
+
+def _say(what: str, hint: str = "", code: int = 3) -> int:
+    with contextlib.suppress(OSError):
+        click.echo("\n".join([what, f"try: {hint}"] if hint else [what]), err=True)
+    return code
+
+
+def _reader_left() -> bool:
+    """Whether whoever read our output has gone, as `head` does; then there is nothing to say, and nothing more may be written."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+        gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return False
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
+
+
+def _fullest() -> Path:
+    """The one of our folders with the least room; a failed write does not say where it was."""
+    ours = [folders.cache(), folders.state(), Path(tempfile.gettempdir())]
+    return min(ours, key=lambda folder: shutil.disk_usage(folder).free)
+
+
+def _kept_traceback() -> str:
+    """The file with the traceback, or the traceback itself where no file can be written."""
+    text = traceback.format_exc()
+    try:
+        folder = folders.state() / ".crashes"
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{os.getpid()}.txt"
+        file.write_text(text)
+    except (OSError, TestbedError):
+        return f"\n{text}"
+    return str(file)

@@ -1,0 +1,38 @@
+"""doctor and sweep: what this host lacks, and what killed runs left on it. Parses, calls, prints."""
+
+from __future__ import annotations
+
+import click
+
+from testbed.cli import options
+from testbed.progress import Progress
+
+
+@click.command()
+@options.output_format
+def doctor(output: str) -> None:
+    """What this host lacks for a testbed, with the cure. Changes nothing; exit code 3 when something is missing."""
+    from testbed.bringup.doctor import examine  # noqa: PLC0415 - so that --help stays quick
+
+    findings = examine()
+    if output == "json":
+        options.print_json([{"what": f.what, "cure": f.cure, "fatal": f.fatal} for f in findings])
+    else:
+        for finding in findings:
+            click.echo(f"{'✗' if finding.fatal else '•'} {finding.what}\n    {finding.cure}")
+        click.echo("this host cannot run a testbed yet" if any(f.fatal for f in findings) else "✓ this host can run a testbed")
+    if any(finding.fatal for finding in findings):
+        raise SystemExit(3)
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Remove every testbed of this user, also those in use.")
+def sweep(everything: bool) -> None:
+    """Remove what killed runs left behind: processes, namespaces, links, cgroups, files. Touches nothing else."""
+    from testbed.bringup.testbeds import sweep as remove  # noqa: PLC0415
+
+    removed = remove(Progress(), everything=everything)
+    for each in removed:
+        click.echo(f"removed {each}")
+    if not removed:
+        click.echo("nothing to remove")

@@ -1,0 +1,90 @@
+"""`dra-testbed images`: the container images that a testbed needs, which of them are in the cache, and how to make them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import get_args
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from testbed.images import Image, basics, driver
+from testbed.images.driver import Way
+from testbed.images.driver import cached as cached_driver
+from testbed.progress import Progress
+
+NAMES = ("sandbox", "workload", "driver")
+
+
+@click.group(name="images")
+def group() -> None:
+    """The container images: which are in the cache, and how to make the rest."""
+
+
+@group.command(name="list")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+def list_images(output: str) -> None:
+    """The images of a testbed, and whether they are in the cache."""
+    rows = [_row(name) for name in NAMES]
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("image", "cached", "size", "reference", "digest", box=None, pad_edge=False)
+    for row in rows:
+        cached = "yes" if row["cached"] else "no"
+        table.add_row(
+            str(row["image"]), cached, _megabytes(row["size"]), str(row["reference"] or "-"), str(row["digest"] or "-")
+        )
+    Console(soft_wrap=True, highlight=False, width=None if Console().is_terminal else 400).print(table)
+
+
+@group.command()
+@click.option(
+    "--with",
+    "way",
+    type=click.Choice(get_args(Way)),
+    help="Insist on one way to make the driver's image. Without it: Docker where an engine answers, else packages.",
+)
+@click.argument("names", metavar="[NAME]...", nargs=-1, type=click.Choice(NAMES))
+def build(way: Way | None, names: tuple[str, ...]) -> None:
+    """Make images: those that are named, or all.
+
+    What the cache holds of the same content is taken from there; the driver's image is made anew
+    when the distribution has newer packages for it.
+    """
+    progress = Progress()
+    for name in names or NAMES:
+        began = time.monotonic()
+        image = _made(name, way, progress)
+        size = _megabytes(image.archive.stat().st_size)
+        click.echo(f"{image.reference}  {size}  {image.digest}  {time.monotonic() - began:.1f} s")
+
+
+def _made(name: str, way: Way | None, progress: Progress) -> Image:
+    if name == "driver":
+        return driver(progress, build_with=way, refresh=True)
+    return (basics.sandbox if name == "sandbox" else basics.workload)(progress)
+
+
+def _cached(name: str) -> Image | None:
+    if name == "driver":
+        return cached_driver()
+    return basics.cached(basics.SANDBOX if name == "sandbox" else basics.WORKLOAD)
+
+
+def _row(name: str) -> dict[str, str | int | bool | None]:
+    image = _cached(name)
+    return {
+        "image": name,
+        "cached": image is not None,
+        "reference": image.reference if image else None,
+        "digest": image.digest if image else None,
+        "size": image.archive.stat().st_size if image else None,
+        "archive": str(image.archive) if image else None,
+    }
+
+
+def _megabytes(size: object) -> str:
+    return f"{size / 1e6:.1f} MB" if isinstance(size, int) else "-"

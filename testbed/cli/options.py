@@ -1,0 +1,85 @@
+"""The options that several commands share, and printing of data. Each name is a decorator, for the modules beside this one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from testbed.models.config import TestbedConfig
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _gates(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> dict[str, bool]:
+    from testbed.models.gates import parse_gate  # noqa: PLC0415 - so that --help stays quick
+
+    return dict(map(parse_gate, _split(words)))
+
+
+def _runtime(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> dict[str, str]:
+    from testbed.models.gates import parse_runtime_config  # noqa: PLC0415 - as above
+
+    return dict(map(parse_runtime_config, _split(words)))
+
+
+def _split(words: tuple[str, ...]) -> list[str]:
+    return [part.strip() for word in words for part in word.split(",") if part.strip()]
+
+
+_PATH = click.Path(path_type=Path)
+_CHOICE = click.Choice(["table", "json"])
+
+name = click.option("--name", default="default", show_default=True, help="The testbed's name.")
+output_format = click.option("-o", "--output", type=_CHOICE, default="table", help="How to print it.")
+driver = click.option(
+    "--driver", metavar="NAME|FILE|none", help="The driver to install. [default: the fake GPU driver]"
+)
+_config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed; flags win over it.")
+_name = click.option("--name", help="The testbed's name. [default: default]")
+_provider = click.option("--provider", metavar="local|kind|existing", help="Who makes the cluster. [default: local]")
+_kubernetes = click.option(
+    "--kubernetes", metavar="VERSION", help="Minor (1.37) or patch (1.37.1). [default: the newest]"
+)
+_nodes = click.option("--nodes", type=int, metavar="N", help="Worker nodes, 1 to 64. [default: 2]")
+_hardware = click.option("--hardware", metavar="NAME|FILE", help="What the fake driver pretends to own.")
+_feature_gate = click.option(
+    "--feature-gate", "feature_gates", multiple=True, metavar="K=V", callback=_gates, help="A feature gate; repeatable."
+)
+_runtime_config = click.option(
+    "--runtime-config", multiple=True, metavar="K=V", callback=_runtime, help="An API group or version; repeatable."
+)
+_binaries_from = click.option(
+    "--binaries-from",
+    multiple=True,
+    metavar="SOURCE",
+    callback=lambda _, __, words: _split(words),
+    help="A folder, cache, download, build or system; repeatable.",
+)
+
+
+def testbed(command: Command) -> Command:
+    """All that says what a testbed shall be, but its driver."""
+    all_of_them = (
+        _config, _name, _provider, _kubernetes, _nodes, _hardware, _feature_gate, _runtime_config, _binaries_from,
+    )  # fmt: skip
+    for option in reversed(all_of_them):
+        command = option(command)
+    return command
+
+
+def configuration(flags: Mapping[str, Any]) -> TestbedConfig:
+    """The effective configuration: what the options of `testbed` and `driver` gave, over the file of `--config`."""
+    from testbed.models.config import effective, load_testbed_file  # noqa: PLC0415 - so that --help stays quick
+
+    file = load_testbed_file(flags["config"]) if flags.get("config") else None
+    return effective(file, {key: value for key, value in flags.items() if key != "config"})
+
+
+def print_json(data: Any) -> None:
+    """Print data for programs; paths, enums and the like become text."""
+    click.echo(json.dumps(data, indent=2, default=str, ensure_ascii=False))

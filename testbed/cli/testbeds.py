@@ -1,0 +1,78 @@
+"""up, down, status, logs: testbeds that stay. Parses, calls bringup, prints."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from testbed.cli import options
+from testbed.progress import Progress
+
+
+@click.command()
+@options.testbed
+@options.driver
+@click.option("-v", "--verbose", is_flag=True, help="Print the effective configuration first.")
+def up(verbose: bool, **flags: Any) -> None:
+    """Make a testbed that stays, with a driver in it."""
+    from testbed.bringup import bring_up  # noqa: PLC0415 - so that --help stays quick
+
+    config = options.configuration(flags)
+    progress = Progress()
+    if verbose:
+        progress.say(config.as_yaml())
+    testbed = bring_up(config, progress)
+    kubeconfig = testbed.folder / "kubeconfig"
+    click.echo(f"testbed {testbed.name} is up\n\n  export KUBECONFIG={kubeconfig}\n  kubectl get resourceslices\n\nremove it: dra-testbed down --name {testbed.name}")
+
+
+@click.command()
+@options.name
+@click.option("--all", "everything", is_flag=True, help="Every testbed of this user.")
+def down(name: str, everything: bool) -> None:
+    """Remove a testbed and all that belongs to it. Twice is fine."""
+    from testbed.bringup import state, tear_down  # noqa: PLC0415
+
+    for each in state.names() if everything else [name]:
+        if not tear_down(each, Progress()):
+            click.echo(f"there is no testbed {each}")
+
+
+@click.command()
+@click.option("--name", help="One testbed; otherwise all.")
+@options.output_format
+def status(name: str | None, output: str) -> None:
+    """What runs, where, and what is wrong with it."""
+    from testbed.bringup import health, state  # noqa: PLC0415
+
+    found = [health.status_of(each) for each in ([name] if name else state.names())]
+    if output == "json":
+        data = [each.model_dump(mode="json", by_alias=True) for each in found]
+        options.print_json(data[0] if name else data)
+        return
+    if not found:
+        click.echo("no testbeds; dra-testbed up makes one")
+    for each in found:
+        click.echo(each.as_text())
+
+
+@click.command()
+@options.name
+@click.argument("component", required=False)
+@click.option("--into", type=click.Path(path_type=Path), help="Copy all logs into a folder instead of printing.")
+def logs(name: str, component: str | None, into: Path | None) -> None:
+    """List a testbed's logs, print one, or copy all; of a failed `up` too."""
+    from testbed.bringup import logs as gathered  # noqa: PLC0415
+
+    with gathered.of(name) as folder:
+        if into:
+            shutil.copytree(folder, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+            click.echo(f"copied to {into}")
+        elif component:
+            click.echo(gathered.read(folder, component), nl=False)
+        else:
+            for each in gathered.listed(folder):
+                click.echo(each)

@@ -1,0 +1,9 @@
+"""Put a driver into a cluster as its driver file says, wait until it serves, take it out again. Called by bringup and the vocabulary.
+
+No driver is known here by name: everything about one is in its driver file.
+"""
+
+from testbed.drivers.install import install, uninstall
+from testbed.drivers.ready import expected_nodes, wait_ready
+
+__all__ = ["expected_nodes", "install", "uninstall", "wait_ready"]

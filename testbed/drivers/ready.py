@@ -1,0 +1,121 @@
+"""Wait until a driver serves on every node where it is expected: pods Ready, pools complete. Says why not, when it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from testbed.drivers.slices import Pool, pools
+from testbed.errors import ApiError, DriverFailed, WaitTimeout
+from testbed.kube.client import Kube, Object
+from testbed.models.driver_file import DriverFile
+from testbed.waiting import Budget, NotYet, eventually
+
+_READY = Budget(
+    "driver ready", 60, "image, start, registration and slices take 3 s here; a vendor's driver probes hardware"
+)
+_LOG_LINES = 15
+
+
+def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None = None) -> None:
+    """Return when the driver's pod is Ready and a pool is complete on each of the nodes (all expected ones, if not given)."""
+    wanted = frozenset(nodes) if nodes is not None else expected_nodes(kube, driver_file)
+    what = f"driver {driver_file.driver} on {', '.join(sorted(wanted)) or 'any node'}"
+    try:
+        eventually(lambda: _check(kube, driver_file, wanted), what, _READY, longest_pause=0.1)
+    except WaitTimeout as late:
+        raise _explained(kube, driver_file, late) from late
+
+
+def expected_nodes(kube: Kube, driver_file: DriverFile) -> frozenset[str]:
+    """The nodes that the driver file's selector names, without those that keep ordinary pods away."""
+    labels = ",".join(f"{key}={value}" for key, value in driver_file.nodes.selector.items())
+    found = kube.list("v1", "Node", **({"labelSelector": labels} if labels else {}))
+    return frozenset(node["metadata"]["name"] for node in found if not _repels(node))
+
+
+def _repels(node: Object) -> bool:
+    # A node that is just becoming ready carries a taint for a moment more; that one passes, the others are somebody's will.
+    taints = [taint for taint in node["spec"].get("taints", ()) if not taint["key"].startswith("node.kubernetes.io/")]
+    return any(taint["effect"] in ("NoSchedule", "NoExecute") for taint in taints)
+
+
+def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
+    driver = driver_file.driver
+    pods = {pod["spec"].get("nodeName", ""): _unready(pod) for pod in driver_pods(kube, driver_file)}
+    running = {node for node, why in pods.items() if not why}
+    missing = [f"{node}: {pods.get(node, 'no pod of the driver')}" for node in sorted(wanted - running)]
+    if missing or not wanted:
+        raise NotYet("; ".join(missing) or f"no node has the labels {driver_file.nodes.selector}")
+    found = pools(kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"), driver)
+    _check_pools(found, wanted)
+
+
+def _check_pools(found: list[Pool], wanted: frozenset[str]) -> None:
+    partly = [str(pool) for pool in found if not pool.complete]
+    if partly:
+        raise NotYet("the pods are Ready, but " + "; ".join(partly))
+    # Devices of the network belong to no node, so they are enough for all.
+    bare = set() if any(not pool.nodes for pool in found) else wanted.difference(*(pool.nodes for pool in found))
+    if bare:
+        raise NotYet(f"the pods are Ready, but there is no ResourceSlice for {', '.join(sorted(bare))}")
+
+
+def driver_pods(kube: Kube, driver_file: DriverFile) -> list[Object]:
+    """The driver's pods that are not on their way out."""
+    found = kube.list("v1", "Pod", driver_file.pods.namespace, labelSelector=driver_file.pods.selector)
+    return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+
+def _unready(pod: Object) -> str:
+    """Why a pod is not Ready; '' when it is."""
+    status = pod.get("status", {})
+    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    if conditions.get("Ready", {}).get("status") == "True":
+        return ""
+    waiting = [
+        f"container {each['name']} {state.get('reason', kind)} {state.get('message', '')}".strip()
+        for each in status.get("containerStatuses", ())
+        for kind, state in each.get("state", {}).items()
+        if kind != "running" or not each.get("ready")
+    ]
+    scheduled = conditions.get("PodScheduled", {})
+    why = waiting or ([scheduled["message"]] if scheduled.get("message") else [])
+    return f"pod {pod['metadata']['name']} is {status.get('phase', 'new')}: {'; '.join(why) or 'not Ready yet'}"
+
+
+def _explained(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> DriverFailed | WaitTimeout:
+    """The same time-out with the driver's last words. Its own crash is its own fault; a pod that never started is ours."""
+    spoken = [lines for pod in driver_pods(kube, driver_file) if (lines := _last_words(kube, driver_file, pod))]
+    cause = _cause(late.last_seen)
+    text = f"{late.last_seen}\n" + "\n".join(spoken) if spoken else late.last_seen
+    if spoken and cause.startswith("the driver"):
+        return DriverFailed(f"{late.waited_for} did not come up ({late.budget})\n  last seen: {text}", hint=cause)
+    return WaitTimeout(late.waited_for, late.budget, text, hint=cause)
+
+
+def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
+    name, statuses = pod["metadata"]["name"], pod.get("status", {}).get("containerStatuses", ())
+    restarted = any(each.get("restartCount") and "running" not in each.get("state", {}) for each in statuses)
+    try:
+        text = kube.logs(driver_file.pods.namespace, name, container=driver_file.pods.container, previous=restarted)
+    except ApiError:
+        return ""  # a container that never started has no log, and the time-out is the news
+    lines = text.strip().splitlines()[-_LOG_LINES:]
+    return "\n".join([f"  log of {name}:", *(f"    {line}" for line in lines)]) if lines else ""
+
+
+_CAUSES = {
+    "ErrImage": "the image is not on the node: build or load it (`dra-testbed images list`)",
+    "ImagePull": "the image is not on the node: build or load it (`dra-testbed images list`)",
+    "CrashLoopBackOff": "the driver ends by itself: its log above says why",
+    "Error": "the driver ends by itself: its log above says why",
+    "OOMKilled": "the driver needs more memory than its limit allows",
+    "no pod of the driver": "look at the DaemonSet's events, and at spec.pods.selector and spec.nodes.selector of the driver file",
+    "no ResourceSlice": "the driver is Ready but published nothing: its log above, its RBAC, and what hardware it found",
+    "slices of generation": "the driver published only a part of a pool: resourceSliceCount and generation must agree",
+    "not Ready": "the driver runs but its readiness probe fails: is it registered with the kubelet?",
+}
+
+
+def _cause(seen: str) -> str:
+    return next((cause for word, cause in _CAUSES.items() if word in seen), "look at the driver's pods")

@@ -1,0 +1,82 @@
+"""What a driver's ResourceSlices say: pools, whether they are complete, devices and who they are. Pure; for readiness and the vocabulary."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from testbed.kube.client import Object
+
+
+@dataclass(frozen=True, order=True)
+class Device:
+    """A device, as the scheduler names it."""
+
+    driver: str
+    pool: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.name}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The newest generation of one pool: its slices and how many there should be."""
+
+    name: str
+    generation: int
+    wanted: int
+    slices: tuple[Object, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the scheduler may take the pool for what the driver meant."""
+        return len(self.slices) == self.wanted
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes that its slices belong to; none for devices of the network."""
+        return frozenset(each["spec"]["nodeName"] for each in self.slices if each["spec"].get("nodeName"))
+
+    @property
+    def devices(self) -> int:
+        """How many devices it holds."""
+        return sum(len(each["spec"].get("devices") or ()) for each in self.slices)
+
+    def __str__(self) -> str:
+        return f"pool {self.name}: {len(self.slices)} of {self.wanted} slices of generation {self.generation}"
+
+
+def pools(slices: Iterable[Object], driver: str) -> list[Pool]:
+    """The driver's pools, sorted by name. Slices of older generations do not count."""
+    by_pool: dict[str, list[Object]] = defaultdict(list)
+    for each in slices:
+        if each["spec"]["driver"] == driver:
+            by_pool[each["spec"]["pool"]["name"]].append(each)
+    return [_pool(name, members) for name, members in sorted(by_pool.items())]
+
+
+def identities(slices: Iterable[Object], driver: str, attribute: str) -> dict[str, Device]:
+    """Device by the value of the attribute that containers show, too. Attributes without a domain are the driver's own."""
+    found: dict[str, Device] = {}
+    for pool in pools(slices, driver):
+        for device in (entry for each in pool.slices for entry in each["spec"].get("devices") or ()):
+            attributes = device.get("attributes", {})
+            value = attributes.get(attribute) or attributes.get(attribute.removeprefix(f"{driver}/"))
+            if value:
+                found[_text(value)] = Device(driver, pool.name, device["name"])
+    return found
+
+
+def _pool(name: str, members: list[Object]) -> Pool:
+    newest = max(each["spec"]["pool"]["generation"] for each in members)
+    current = tuple(each for each in members if each["spec"]["pool"]["generation"] == newest)
+    return Pool(name, newest, current[0]["spec"]["pool"]["resourceSliceCount"], current)
+
+
+def _text(value: dict[str, object]) -> str:
+    return str(next(iter(value.values())))

@@ -1,0 +1,186 @@
+"""The fake driver's image: a Python, the wheels, the code. By Docker where an engine answers, else from the distribution's packages.
+
+For bringup and `dra-testbed images`, through testbed.images. The code is a layer of its own, so that a change of it costs a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from testbed import folders
+from testbed.errors import TestbedError
+from testbed.images import docker, oci, python_base, tarball, wheels
+from testbed.images.basics import PATH
+from testbed.images.interpreter import Interpreter
+from testbed.images.oci import Image, Settings
+from testbed.images.python_base import Packages
+from testbed.images.store import Entry, Store, key_of
+from testbed.progress import Progress, Step
+
+Way = Literal["docker", "packages"]
+
+HOME = "opt/dra-testbed"
+SETTINGS = Settings(
+    entrypoint=("python3", "-m", "fake_driver"),
+    env={
+        "PATH": PATH,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": f"/{HOME}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    },
+)
+_IMPORTS = ("grpc", "google.protobuf", "urllib3", "yaml", "fake_driver")
+_CODE = ("fake_driver", "testbed/__init__.py", "testbed/kubelet/__init__.py", "testbed/kubelet/stubs")
+_RECIPE = 1  # count it up when this module makes something else of the same layers and code
+
+
+def driver(progress: Progress, *, build_with: Way | None = None, refresh: bool = False) -> Image:
+    """The image, from the cache or made now.
+
+    `build_with` insists on one way. `refresh` asks apt for newer packages first; otherwise those of the last time are taken.
+    """
+    found = None if refresh else cached(build_with)
+    if found:
+        return found
+    with progress.step("image driver") as step:
+        if build_with == "docker" or (build_with is None and docker.answers()):
+            try:
+                return _by_docker(step)
+            except TestbedError as failed:
+                if build_with:
+                    raise
+                progress.say(
+                    f"Docker could not build the driver's image ({_last_line(failed)}); making it from packages instead"
+                )
+        return _by_packages(step, refresh=refresh)
+
+
+def cached(way: Way | None = None) -> Image | None:
+    """The image of the code as it is now, when it was made before."""
+    for key in _keys(way):
+        if entry := Store().find("driver", key):
+            return _image(key, entry)
+    return None
+
+
+def reference(key: str) -> str:
+    """The name that pods use; another one for each content, so that a node never runs yesterday's code."""
+    return f"localhost/dra-testbed/driver:{key[:12]}"
+
+
+def code() -> dict[str, Path]:
+    """The files of the code layer, by their path below the folder that PYTHONPATH names."""
+    files: dict[str, Path] = {}
+    for name in _CODE:
+        source = folders.packages() / name
+        if not source.exists():
+            raise TestbedError(f"the installation is damaged: {source} is missing", hint="install dra-testbed again")
+        found = sorted(source.rglob("*")) if source.is_dir() else [source]
+        files |= {str(path.relative_to(folders.packages())): path for path in found if _is_code(path)}
+    return files
+
+
+def _keys(way: Way | None) -> Iterator[str]:
+    content = _code_digest(code())
+    if way != "packages":
+        yield _docker_key(content)
+    packages = python_base.remembered()
+    if way != "docker" and packages:
+        yield _packages_key(packages, content)
+
+
+def _docker_key(content: str) -> str:
+    return key_of([*docker.key_parts(), content])
+
+
+def _packages_key(packages: Packages, content: str) -> str:
+    return key_of(["packages", _RECIPE, _wheels(packages).key, SETTINGS.as_json(), content])
+
+
+def _by_docker(step: Step) -> Image:
+    content = _code_digest(code())
+    key = _docker_key(content)
+
+    def build(archive: Path, scratch: Path) -> Mapping[str, Any]:
+        source = scratch / "code"
+        _copy_code(source, content)
+        return {**docker.build(reference(key), source, archive, scratch, step), "with": "docker"}
+
+    return _image(key, Store().make("driver", key, step, build))
+
+
+def _by_packages(step: Step, *, refresh: bool) -> Image:
+    packages = (None if refresh else python_base.remembered()) or python_base.resolve()
+    try:
+        base = python_base.layer(packages, step)
+    except TestbedError:
+        newer = python_base.resolve()  # the archive may no longer have the versions that apt named last time
+        if newer == packages:
+            raise
+        packages, base = newer, python_base.layer(newer, step)
+    above = wheels.layer(_wheels(packages), base.file, step)
+    content = _code_digest(code())
+    key = _packages_key(packages, content)
+    return _image(key, Store().make("driver", key, step, _builder(key, content, base, above, step)))
+
+
+def _builder(
+    key: str, content: str, base: Entry, above: Entry, step: Step
+) -> Callable[[Path, Path], Mapping[str, Any]]:
+    def build(archive: Path, scratch: Path) -> Mapping[str, Any]:
+        step.note("the driver's code")
+        root = scratch / "root"
+        wheels.unpack_layer(base.file, root)
+        wheels.unpack_layer(above.file, root)
+        _copy_code(root / HOME, content)
+        python = Interpreter(root)
+        compiled = python.compile([HOME])
+        if compiled:
+            python.can_import(_IMPORTS, [HOME, wheels.PLACE])
+        top = oci.write_layer(tarball.tree(root / HOME, HOME), scratch / "code.tar")
+        layers = [oci.Layer.of(base.file), oci.Layer.of(above.file), top]
+        config = oci.configuration(SETTINGS, layers, ["Python of the distribution", "wheels", "the fake driver"])
+        digest = oci.write_archive(reference(key), config, layers, archive)
+        return {
+            "digest": digest,
+            "with": "packages",
+            "packages": base.facts["packages"],
+            "wheels": above.facts["wheels"],
+            "compiled": compiled,
+        }
+
+    return build
+
+
+def _wheels(packages: Packages) -> wheels.Wheels:
+    return wheels.Wheels(packages.python, packages.key)
+
+
+def _image(key: str, entry: Entry) -> Image:
+    return Image("driver", reference(key), entry.file, entry.facts["digest"])
+
+
+def _copy_code(into: Path, digest: str) -> None:
+    files = code()
+    for path, source in files.items():
+        (into / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, into / path)
+    if _code_digest({path: into / path for path in files}) != digest:
+        raise TestbedError("the driver's code changed while its image was made", hint="try again")
+
+
+def _code_digest(files: Mapping[str, Path]) -> str:
+    return key_of({path: hashlib.sha256(source.read_bytes()).hexdigest() for path, source in files.items()})
+
+
+def _is_code(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts and path.suffix not in {".pyc", ".pyi"}
+
+
+def _last_line(failed: TestbedError) -> str:
+    return failed.what.strip().splitlines()[-1].strip()

@@ -1,0 +1,154 @@
+"""The cache of images and of the layers that are dear to make. An entry is named after what went into it, and is there whole or not at all.
+
+    ROOT/<kind>-<key>/{content.tar, entry.json}     an entry
+    ROOT/<kind>.lock, ROOT/<kind>.part/             who makes entries of that kind, one at a time; the work in hand
+
+For all makers of images. What was left by a maker that was killed is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from testbed import folders
+from testbed.errors import TestbedError
+from testbed.progress import Step
+
+_CONTENT, _FACTS = "content.tar", "entry.json"
+_KEPT = 4
+_SURELY_UNUSED = 3600.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file in the cache, and what its maker said about it."""
+
+    file: Path
+    facts: Mapping[str, Any]
+    size: int
+
+
+@dataclass(frozen=True)
+class _Record:
+    sha256: str
+    size: int
+    mtime_ns: int
+    facts: dict[str, Any]
+
+
+def key_of(parts: object) -> str:
+    """The name of an entry that is made of these parts (anything that JSON can say)."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class Store:
+    """The cache below one folder."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or folders.cache() / "images"
+
+    def find(self, kind: str, key: str) -> Entry | None:
+        """The entry, when it is there and undamaged."""
+        place = self._place(kind, key)
+        try:
+            record = _Record(**json.loads((place / _FACTS).read_text()))
+            if not _intact(place / _CONTENT, record):
+                return None
+        except (OSError, ValueError, TypeError):
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(place)  # when it was used last, for _prune
+        return Entry(place / _CONTENT, record.facts, record.size)
+
+    def make(self, kind: str, key: str, step: Step, build: Callable[[Path, Path], Mapping[str, Any]]) -> Entry:
+        """The entry; when it is not there, `build(file, scratch folder)` writes the file and says what there is to know about it."""
+        try:
+            with self._alone(kind, step):
+                found = self.find(kind, key)
+                if found is None:
+                    self._build(kind, key, build)
+                    self._prune(kind)
+                    found = self.find(kind, key)
+        except OSError as refused:
+            where = refused.filename or self.root
+            raise TestbedError(
+                f"cannot make the image part {kind!r}: {where}: {refused.strerror}",
+                hint="make room, or set DRA_TESTBED_CACHE",
+            ) from refused
+        if found is None:
+            raise TestbedError(f"{self._place(kind, key)} changed while it was made", hint="try again")
+        return found
+
+    def _build(self, kind: str, key: str, build: Callable[[Path, Path], Mapping[str, Any]]) -> None:
+        part, place = self.root / f"{kind}.part", self._place(kind, key)
+        shutil.rmtree(part, ignore_errors=True)
+        made, scratch = part / "made", part / "scratch"
+        made.mkdir(parents=True)
+        scratch.mkdir()
+        try:
+            facts = build(made / _CONTENT, scratch)
+            (made / _FACTS).write_text(json.dumps(asdict(_recorded(made / _CONTENT, facts)), indent=1) + "\n")
+            if place.exists():
+                place.rename(part / "damaged")
+            made.rename(place)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    def _prune(self, kind: str) -> None:
+        """Forget what was used longest ago, but nothing that another process may be reading now."""
+        places = sorted(self.root.glob(f"{kind}-*"), key=lambda place: place.stat().st_mtime, reverse=True)
+        for place in places[_KEPT:]:
+            if time.time() - place.stat().st_mtime > _SURELY_UNUSED:
+                shutil.rmtree(place, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _alone(self, kind: str, step: Step) -> Iterator[None]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        lock, doing = FileLock(self.root / f"{kind}.lock"), step.doing
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            step.note(f"another process makes {kind}, waiting for it")
+            lock.acquire()
+            step.note(doing)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _place(self, kind: str, key: str) -> Path:
+        return self.root / f"{kind}-{key[:24]}"
+
+
+def _recorded(file: Path, facts: Mapping[str, Any]) -> _Record:
+    now = file.stat()
+    return _Record(_sha256(file), now.st_size, now.st_mtime_ns, dict(facts))
+
+
+def _intact(file: Path, record: _Record) -> bool:
+    """Size and time are compared each time; the content only when the time differs, as after a copy of the cache."""
+    now = file.stat()
+    if now.st_size != record.size:
+        return False
+    if now.st_mtime_ns == record.mtime_ns:
+        return True
+    if _sha256(file) != record.sha256:
+        return False
+    os.utime(file, ns=(record.mtime_ns, record.mtime_ns))
+    return True
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,0 +1,123 @@
+"""The driver image's middle layer: grpcio and the other wheels of ci/driver-requirements.txt, checked against the hashes there.
+
+Called by driver.py. pip only downloads them, for the image's Python and not for ours; a wheel is a zip file, and we unpack it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed import folders, process
+from testbed.errors import TestbedError
+from testbed.images import oci, tarball
+from testbed.images.interpreter import Interpreter
+from testbed.images.store import Entry, Store, key_of
+from testbed.progress import Step
+
+RECIPE = 1  # count it up when this module makes something else of the same wheels
+PLACE = "usr/lib/python3/dist-packages"
+
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+_GLIBC = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
+_NOT_NEEDED = (
+    "*.pyi",
+    "*.pyx",
+    "*.pxd",
+    "*.[ch]",
+    "_yaml/*",
+    "yaml/_yaml.*",
+)  # PyYAML does without its C part, which is 3 MB
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """The wheels for one Python, on the base layer that they are tried with."""
+
+    python: str
+    base: str
+
+    @property
+    def key(self) -> str:
+        """Of the layer that is made of them."""
+        return key_of(["wheels", RECIPE, oci.architecture(), self.python, self.base, requirements().read_text()])
+
+
+def requirements() -> Path:
+    """The lock file: exact versions with the hash of each wheel."""
+    return folders.data("driver-requirements.txt")
+
+
+def layer(wheels: Wheels, base: Path, step: Step) -> Entry:
+    """The layer, from the cache or made now. `base` is the layer with the Python that compiles it."""
+
+    def build(file: Path, scratch: Path) -> dict[str, Any]:
+        step.note(f"wheels for Python {wheels.python}")
+        names = _unpack(_downloaded(wheels.python, scratch / "wheels"), scratch / "new" / PLACE)
+        compiled = _compile(base, scratch)
+        made = oci.write_layer(tarball.tree(scratch / "new"), file)
+        return {"digest": made.digest, "wheels": names, "compiled": compiled}
+
+    return Store().make("wheels", wheels.key, step, build)
+
+
+def unpack_layer(layer: Path, root: Path) -> None:
+    """A layer's content, on top of what is in `root`."""
+    root.mkdir(parents=True, exist_ok=True)
+    process.run(["tar", "--extract", "--no-same-owner", "--file", layer, "--directory", root], timeout=300)
+
+
+def _downloaded(python: str, into: Path) -> list[Path]:
+    machine = _MACHINES.get(oci.architecture(), oci.architecture())
+    platforms = [word for libc in _GLIBC for word in ("--platform", f"{libc}_{machine}")]
+    process.run(
+        [
+            *_pip(), "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes",
+            "--implementation", "cp", "--python-version", python, *platforms, "--dest", into, "--requirement", requirements(),
+        ],
+        timeout=600,
+        hint="see that pip reaches an index with these versions; or: dra-testbed images build driver --with docker",
+    )  # fmt: skip
+    return sorted(into.glob("*.whl"))
+
+
+def _pip() -> list[str]:
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
+    for name in ("pip3", "pip"):
+        if found := shutil.which(name):
+            return [found]
+    raise TestbedError(
+        "the driver's image needs pip to fetch its wheels, and there is none",
+        hint="install python3-pip, or pip into this environment",
+    )
+
+
+def _unpack(wheels: list[Path], into: Path) -> list[str]:
+    into.mkdir(parents=True)
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as content:
+            content.extractall(into, list(_needed(content)))
+    return [wheel.name for wheel in wheels]
+
+
+def _needed(wheel: zipfile.ZipFile) -> Iterator[str]:
+    return (name for name in wheel.namelist() if not any(fnmatch.fnmatch(name, pattern) for pattern in _NOT_NEEDED))
+
+
+def _compile(base: Path, scratch: Path) -> bool:
+    """Compile with the image's Python, in a copy of the image's root, because byte code names the place of its source."""
+    root = scratch / "root"
+    unpack_layer(base, root)
+    (root / PLACE).parent.mkdir(parents=True, exist_ok=True)
+    (scratch / "new" / PLACE).rename(root / PLACE)
+    compiled = Interpreter(root).compile([PLACE])
+    (root / PLACE).rename(scratch / "new" / PLACE)
+    return compiled

@@ -1,0 +1,96 @@
+"""What is wrong with a value, in words for its author; `strict` puts file and line before them."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from testbed.errors import did_you_mean
+
+Facts = Mapping[str, Any]
+
+_BOUNDS: dict[str, Callable[[Facts], str]] = {
+    "greater_than_equal": lambda facts: f"{facts['ge']} or more",
+    "less_than_equal": lambda facts: f"{facts['le']} or less",
+    "string_too_short": lambda facts: f"at least {facts['min_length']} characters long",
+    "too_short": lambda facts: f"at least {facts['min_length']} long",
+    "string_pattern_mismatch": lambda facts: f"like {facts['pattern']}",
+}
+_WANTED = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "path_type": "a path",
+}
+
+
+def complaint(error: ErrorDetails, model: type[BaseModel], written: str | None = None) -> str:
+    """One error of a validation; `written` is the value as it stands in the file."""
+    kind, value, facts = error["type"], error["input"], error.get("ctx", {})
+    if kind in _BOUNDS:
+        return f"is {value!r}, but must be {_BOUNDS[kind](facts)}"
+    if kind in _WANTED:
+        quoted = isinstance(value, bool | int | float) and kind == "string_type" and written
+        return f"is {kind_of(value)}, but must be {_WANTED[kind]}" + (
+            f': write it in quotes, "{written}"' if quoted else ""
+        )
+    match kind:
+        case "extra_forbidden":
+            return _unknown_key(error["loc"], model)
+        case "literal_error":
+            return _not_one_of(value, facts["expected"])
+        case "missing":
+            return "is missing"
+    return str(facts["error"]) if kind == "value_error" else f"is {value!r}: {error['msg']}"
+
+
+def kind_of(value: object, written: str | None = None) -> str:
+    """What a value is, as people say it, and as they wrote it."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    names = {int: "the number", float: "the number", str: "the text"}
+    if type(value) in names:
+        return f"{names[type(value)]} {written or repr(value)}"
+    return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:
+    hint = did_you_mean(str(loc[-1]), _known(model, loc[:-1]))
+    return "is not a known key" + (f"; {hint}" if hint else "")
+
+
+def _not_one_of(value: object, expected: str) -> str:
+    words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
+    hint = did_you_mean(str(value), words) if len(words) > 1 else ""
+    return f"is {value!r}, but must be {expected}" + (f"; {hint}" if hint.startswith("did") else "")
+
+
+def _known(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:
+    """The keys that may stand at a place of the document."""
+    current = model
+    for part in place:
+        if not isinstance(part, int):
+            current = _models_in(_fields(current)[part])[0]
+    return list(_fields(current))
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    return {info.alias or name: info.annotation for name, info in model.model_fields.items()}
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models in an annotation: itself, or what is optional or listed in it."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in typing.get_args(annotation) for found in _models_in(part)]

@@ -1,0 +1,201 @@
+"""What a testbed shall be: the file that users write (kind Testbed), and the effective configuration made of it and of the flags.
+
+`up` and `run` call `effective`; the record of a testbed keeps `config_to_record`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from testbed import folders
+from testbed.errors import did_you_mean
+from testbed.models.gates import GateInfo, check_gates, parse_gate, parse_runtime_config
+from testbed.models.names import TestbedName, check_name
+from testbed.models.strict import API_VERSION, Strict, check_flags, existing_file, load
+
+__all__ = [
+    "GateInfo",
+    "TestbedConfig",
+    "TestbedFile",
+    "check_gates",
+    "check_name",
+    "config_from_record",
+    "config_to_record",
+    "effective",
+    "load_testbed_file",
+    "parse_gate",
+    "parse_runtime_config",
+]
+
+NEWEST = "1.37"  # a test compares it with the lock files
+DEFAULT_DRIVER = "fake-gpu"
+NO_DRIVER = "none"
+SOURCES = ("cache", "download", "build", "system")
+
+
+def _shipped_or_file(folder: str) -> Callable[[str, ValidationInfo], str]:
+    """A plain name means a file that we ship; everything else is a file of the user's, seen from where it was named."""
+
+    def check(word: str, info: ValidationInfo) -> str:
+        if "/" in word or word.endswith((".yaml", ".yml")):
+            return str(existing_file(Path(word), info))
+        if word == NO_DRIVER or (_shipped(folder) / f"{word}.yaml").is_file():
+            return word
+        known = [path.stem for path in _shipped(folder).glob("*.yaml")]
+        hint = did_you_mean(word, known) or "a file is written with its ending: ./my.yaml"
+        raise ValueError(f"is {word!r}, which is neither a file nor something that comes with dra-testbed; {hint}")
+
+    return check
+
+
+def _source(word: str, info: ValidationInfo) -> str:
+    if word in SOURCES or info.context is None:
+        return word
+    found = (Path(info.context["folder"]) / Path(word).expanduser()).resolve()
+    if not found.is_dir():
+        raise ValueError(f"is {word!r}, which is neither a folder nor one of {', '.join(SOURCES)}")
+    return str(found)
+
+
+def _as_text(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+Version = Annotated[
+    str, Field(pattern=r"^v?1\.\d{1,2}(\.\d{1,3})?$"), AfterValidator(lambda text: text.removeprefix("v"))
+]
+Switch = Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "boolean"]})]
+
+
+class TestbedSpec(Strict):
+    """What may be said about a testbed. What is not said has its default in TestbedConfig."""
+
+    __test__ = False
+
+    provider: Literal["local", "kind", "existing"] | None = Field(None, description="who makes the cluster")
+    kubernetes: Version | None = Field(None, description='a minor or a patch, in quotes: "1.37", "1.37.1"')
+    nodes: int | None = Field(None, ge=1, le=64, description="worker nodes")
+    hardware: Annotated[str, AfterValidator(_shipped_or_file("hardware"))] | None = Field(
+        None, description="what the fake driver pretends to own: a name that comes with dra-testbed, or a file"
+    )
+    feature_gates: dict[str, bool] | None = Field(None, description="Kubernetes feature gates")
+    runtime_config: dict[str, Switch] | None = Field(None, description="API groups and versions to serve or not")
+    driver: Annotated[str, AfterValidator(_shipped_or_file("drivers"))] | None = Field(
+        None, description="a driver file, a name that comes with dra-testbed, or none"
+    )
+    binaries_from: list[Annotated[str, AfterValidator(_source)]] | None = Field(
+        None, description="where Kubernetes' programs come from: folders, cache, download, build, system"
+    )
+
+
+class TestbedMetadata(Strict):
+    """The name."""
+
+    __test__ = False
+
+    name: TestbedName | None = None
+
+
+class TestbedFile(Strict):
+    """A testbed, as a file describes it."""
+
+    __test__ = False
+
+    api_version: Literal["dra-testbed/v1alpha1"]
+    kind: Literal["Testbed"]
+    metadata: TestbedMetadata = TestbedMetadata()
+    spec: TestbedSpec = TestbedSpec()
+
+
+@dataclass(frozen=True)
+class TestbedConfig:
+    """The effective configuration; its defaults are the defaults."""
+
+    __test__ = False
+
+    name: str = "default"
+    provider: str = "local"
+    kubernetes: str = NEWEST
+    nodes: int = 2
+    hardware: Path | None = None
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    runtime_config: Mapping[str, str] = field(default_factory=dict)
+    driver: Path | None = None
+    binaries_from: tuple[str, ...] = ()
+
+    def as_yaml(self) -> str:
+        """The effective configuration as a file of kind Testbed, to be printed."""
+        return yaml.safe_dump(config_to_record(self), sort_keys=False)
+
+
+def load_testbed_file(path: Path) -> TestbedFile:
+    """Read a file of kind Testbed."""
+    return load(path, TestbedFile)
+
+
+def effective(file: TestbedFile | None, flags: Mapping[str, object]) -> TestbedConfig:
+    """The configuration that holds: defaults, then the file, then the flags that were given (not None, not empty).
+
+    The flags have the names of TestbedConfig's fields. Maps are joined; a flag's entry wins over the file's.
+    """
+    given = {key: value for key, value in flags.items() if value is not None and value not in ((), {}, [])}
+    name = given.pop("name", None)
+    by_flag = check_flags({to_camel(key): value for key, value in given.items()}, TestbedSpec)
+    said = _joined(_said(file.spec) if file else {}, _said(by_flag))
+    if name is not None:
+        said["name"] = check_name(str(name))
+    elif file and file.metadata.name:
+        said["name"] = file.metadata.name
+    return TestbedConfig(**_resolved(said))
+
+
+def config_to_record(config: TestbedConfig) -> dict[str, Any]:
+    """The configuration as plain data: a document of kind Testbed, which `--config` takes as well."""
+    spec: dict[str, Any] = {
+        to_camel(each.name): getattr(config, each.name) for each in fields(config) if each.name != "name"
+    }
+    spec["driver"] = str(config.driver or NO_DRIVER)
+    spec["binariesFrom"] = list(config.binaries_from)
+    spec["hardware"] = str(config.hardware) if config.hardware else None
+    spec["featureGates"], spec["runtimeConfig"] = dict(config.feature_gates), dict(config.runtime_config)
+    plain = {key: value for key, value in spec.items() if value not in (None, {}, [])}
+    return {"apiVersion": API_VERSION, "kind": "Testbed", "metadata": {"name": config.name}, "spec": plain}
+
+
+def config_from_record(record: Mapping[str, Any]) -> TestbedConfig:
+    """The configuration that `config_to_record` wrote; its files are not looked for."""
+    return effective(TestbedFile.model_validate(record), {})
+
+
+def _said(spec: TestbedSpec) -> dict[str, Any]:
+    return {key: value for key, value in dict(spec).items() if value is not None}
+
+
+def _joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    maps = [key for key in ("feature_gates", "runtime_config") if key in below and key in above]
+    return below | above | {key: below[key] | above[key] for key in maps}
+
+
+def _resolved(said: dict[str, Any]) -> dict[str, Any]:
+    driver = said.get("driver", DEFAULT_DRIVER)
+    made: dict[str, Any] = {"driver": None if driver == NO_DRIVER else _path("drivers", driver)}
+    if "hardware" in said:
+        made["hardware"] = _path("hardware", said["hardware"])
+    if "binaries_from" in said:
+        made["binaries_from"] = tuple(said["binaries_from"])
+    return {**said, **made}
+
+
+def _path(folder: str, word: str) -> Path:
+    return Path(word) if "/" in word else _shipped(folder) / f"{word}.yaml"
+
+
+def _shipped(folder: str) -> Path:
+    return folders.data("manifests") / folder

@@ -1,0 +1,138 @@
+"""The driver file (kind DriverFile): all that is known about a driver under test, written by whoever knows it.
+
+`drivers` installs and finds a driver by it; suites read from it how a container shows its device.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from testbed.models.names import DriverName, LabelName, ObjectName, Selector
+from testbed.models.strict import Strict, existing_file, load
+
+ExistingFile = Annotated[Path, AfterValidator(existing_file)]
+
+
+def _pattern(text: str) -> str:
+    try:
+        groups = re.compile(text).groupindex
+    except re.error as bad:
+        raise ValueError(f"is not a regular expression: {bad}") from bad
+    if "id" not in groups:
+        raise ValueError("has no group that is called id: (?P<id>…)")
+    return text
+
+
+class Install(Strict):
+    """How the driver comes into a cluster."""
+
+    manifests: tuple[ExistingFile, ...] = Field(min_length=1, description="templates, relative to this file")
+    built_in_image: bool = Field(False, description="the variable `image` is the driver image that dra-testbed builds")
+    images: tuple[ExistingFile, ...] = Field((), description="archives of images to load, relative to this file")
+    variables: dict[str, Any] = Field(default_factory=dict, description="for the templates")
+
+    @model_validator(mode="after")
+    def _one_image(self) -> Install:
+        if self.built_in_image and "image" in self.variables:
+            raise ValueError("sets the variable image, which builtInImage sets as well")
+        return self
+
+
+class Pods(Strict):
+    """Where the driver's pods are."""
+
+    namespace: LabelName
+    selector: Selector
+    container: LabelName
+
+
+class Nodes(Strict):
+    """On which nodes the driver is expected, by their labels; {} means all."""
+
+    selector: dict[str, str] = Field(default_factory=dict)
+
+
+class Probe(Strict):
+    """How a container shows which device it got."""
+
+    command: tuple[str, ...] = Field(min_length=1, description="run in the container")
+    matches: Annotated[str, AfterValidator(_pattern)] = Field(
+        description="regular expression for lines of its output; the group `id` is the device"
+    )
+    identity_attribute: str = Field(
+        min_length=1, description="the attribute in the ResourceSlice that has the same value"
+    )
+
+    def ids(self, output: str) -> tuple[str, ...]:
+        """The devices that a command's output shows, sorted."""
+        return tuple(sorted(found["id"] for found in re.finditer(self.matches, output, re.MULTILINE)))
+
+
+class DriverSpec(Strict):
+    """What there is to know about a driver."""
+
+    driver: DriverName
+    device_class: ObjectName
+    install: Install | None = Field(None, description="absent means that it is installed already")
+    pods: Pods
+    nodes: Nodes = Nodes()
+    probe: Probe
+
+
+class Metadata(Strict):
+    """The name of the description, for people and reports."""
+
+    name: LabelName
+
+
+class DriverFile(Strict):
+    """A driver file, with the paths in it made absolute."""
+
+    api_version: Literal["dra-testbed/v1alpha1"]
+    kind: Literal["DriverFile"]
+    metadata: Metadata
+    spec: DriverSpec
+
+    @property
+    def name(self) -> str:
+        """What people call the driver."""
+        return self.metadata.name
+
+    @property
+    def driver(self) -> str:
+        """Its name in Kubernetes."""
+        return self.spec.driver
+
+    @property
+    def device_class(self) -> str:
+        """The DeviceClass by which users ask for its devices."""
+        return self.spec.device_class
+
+    @property
+    def install(self) -> Install | None:
+        """How to install it; None when it is there already."""
+        return self.spec.install
+
+    @property
+    def pods(self) -> Pods:
+        """Where its pods are."""
+        return self.spec.pods
+
+    @property
+    def nodes(self) -> Nodes:
+        """On which nodes it is expected."""
+        return self.spec.nodes
+
+    @property
+    def probe(self) -> Probe:
+        """How a container shows its device."""
+        return self.spec.probe
+
+
+def load_driver_file(path: Path) -> DriverFile:
+    """Read a driver file; the manifests and images that it names must be there."""
+    return load(path, DriverFile)

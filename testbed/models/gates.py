@@ -1,0 +1,85 @@
+"""Feature gates and `--runtime-config` entries: parsing what users write, and checking gates against what a Kubernetes version knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from testbed.errors import UsageError, did_you_mean
+
+_WORDS = {"true": True, "false": False}
+_GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
+
+
+class GateInfo(Protocol):
+    """What a Kubernetes version says about one of its gates."""
+
+    @property
+    def stage(self) -> str:
+        """alpha, beta, ga or deprecated."""
+
+    @property
+    def default(self) -> bool:
+        """Whether it is on when nobody says anything."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether it cannot be changed."""
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """The gates that must be on where it is on."""
+
+
+def parse_gate(text: str) -> tuple[str, bool]:
+    """Name=true or Name=false."""
+    name, _, value = text.partition("=")
+    if not name.strip() or value.strip().lower() not in _WORDS:
+        raise UsageError(f"--feature-gate {text!r} is not of the form Name=true or Name=false")
+    return name.strip(), _WORDS[value.strip().lower()]
+
+
+def parse_runtime_config(text: str) -> tuple[str, str]:
+    """group/version=true or =false; without a value it means true, as for kube-apiserver."""
+    name, _, value = text.partition("=")
+    if not name.strip():
+        raise UsageError(f"--runtime-config {text!r} is not of the form group/version=true or group/version=false")
+    return name.strip(), value.strip() or "true"
+
+
+def check_gates(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> None:
+    """Refuse gates that do not exist, cannot be changed, or would be on without what they need; all problems at once."""
+    problems = [problem for name, value in requested.items() if (problem := _trouble(name, value, known))]
+    problems += _unmet(requested, known)
+    if problems:
+        raise UsageError("\n".join(problems))
+
+
+def _trouble(name: str, value: bool, known: Mapping[str, GateInfo]) -> str:
+    if name not in known:
+        hint = did_you_mean(name, known)
+        return f"there is no feature gate {name} in this Kubernetes" + (f"; {hint}" if hint else "")
+    gate = known[name]
+    if gate.locked and value != gate.default:
+        return f"feature gate {name} is locked to {str(gate.default).lower()} in this Kubernetes"
+    return ""
+
+
+def _unmet(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> list[str]:
+    """The gates that the request leaves on while something that they need is off. What is so by default is not the user's doing."""
+    return [
+        f"feature gate {name} needs {need}, which is off; add --feature-gate {need}=true"
+        for name, gate in known.items()
+        for need in gate.needs
+        if need in known
+        and _is_on(name, requested, known) > _is_on(need, requested, known)
+        and not known[name].default > known[need].default
+    ]
+
+
+def _is_on(name: str, requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> bool:
+    """Its value once the request holds: said by name, else by its group, else the default."""
+    if name in requested:
+        return requested[name]
+    group = next((group for group, stage in _GROUPS.items() if stage == known[name].stage), "")
+    return known[name].default if known[name].locked else requested.get(group, known[name].default)

@@ -1,0 +1,80 @@
+"""The report (kind DriverConformanceReport): what was judged, where, how, and what came out. We publish it; others check it.
+
+`conformance` makes it from the events of a run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from testbed.models.strict import API_VERSION, Strict
+
+VerdictName = Literal[
+    "pass", "fail", "error", "timeout", "blocked", "flaky", "excluded", "not-applicable", "cluster-unsupported"
+]
+ResultName = Literal["conformant", "partial", "non-conformant", "incomplete"]
+
+
+class Generated(Strict):
+    """When, and by which state of the suites."""
+
+    at: str = Field(description="when the run began, in UTC")
+    suite: str = Field(description="version of dra-testbed")
+    catalogue: str = Field(description="digest of all requirements that were known")
+    python: str
+    pytest: str
+
+
+class Subject(Strict):
+    """Who was judged."""
+
+    driver: str
+    driver_file: str = Field(description="the name in the driver file")
+    digest: str = Field(description="digest of the driver file")
+
+
+class Environment(Strict):
+    """Where it was judged."""
+
+    testbed: str
+    provider: str
+    kubernetes: str
+    nodes: int
+    runtime: str
+    feature_gates: dict[str, bool] = {}
+    hardware: Literal["synthetic", "physical"] = "synthetic"
+
+
+class RequirementReport(Strict):
+    """One requirement. No verdict means that the run ended before there was one."""
+
+    id: str
+    sentence: str
+    level: Literal["MUST", "SHOULD", "MAY"]
+    tier: Literal["static", "wire", "e2e", "disruptive"]
+    source: str
+    tests: tuple[str, ...] = ()
+    verdict: VerdictName | None = None
+    seconds: float = 0.0
+    attempts: int = 0
+    message: str = ""
+    evidence: str = Field("", description="folder inside the report folder")
+
+
+class DriverConformanceReport(Strict):
+    """The whole report."""
+
+    api_version: Literal["dra-testbed/v1alpha1"] = API_VERSION
+    kind: Literal["DriverConformanceReport"] = "DriverConformanceReport"
+    generated: Generated
+    subject: Subject
+    environment: Environment
+    result: ResultName
+    reasons: tuple[str, ...] = Field((), description="why the result is not better")
+    finished: bool = Field(description="whether the run came to its end")
+    seconds: float
+    patience: float
+    statistics: dict[str, int] = Field(description="how many requirements have which verdict")
+    requirements: tuple[RequirementReport, ...]

@@ -1,0 +1,91 @@
+"""What `dra-testbed status -o json` prints. A published shape: a change of it is a change of the version."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from testbed.models.strict import Published
+
+
+class TestbedPhase(enum.StrEnum):
+    """How a testbed is."""
+
+    __test__ = False
+
+    CREATING = "creating"
+    READY = "ready"
+    BROKEN = "broken"
+    DELETING = "deleting"
+
+
+class Owner(Published):
+    """The process that made the testbed."""
+
+    pid: int
+    alive: bool
+
+
+class NodeStatus(Published):
+    """One node."""
+
+    name: str
+    ready: bool
+    address: str = ""
+
+
+class DriverStatus(Published):
+    """What is seen of the driver."""
+
+    name: str
+    registered_nodes: tuple[str, ...] = Field((), description="the nodes whose kubelet knows the driver")
+    slices: int = Field(0, ge=0)
+    devices: int = Field(0, ge=0)
+
+
+class ComponentStatus(Published):
+    """One process of the cluster."""
+
+    name: str
+    pid: int
+    alive: bool
+
+
+class TestbedStatus(Published):
+    """A testbed as it is now."""
+
+    __test__ = False
+
+    api_version: Literal["dra-testbed/v1alpha1"] = "dra-testbed/v1alpha1"
+    kind: Literal["TestbedStatus"] = "TestbedStatus"
+    name: str
+    provider: str
+    kubernetes: str
+    phase: TestbedPhase
+    owner: Owner | None = None
+    kubeconfig: Path | None = None
+    nodes: tuple[NodeStatus, ...] = ()
+    driver: DriverStatus | None = None
+    components: tuple[ComponentStatus, ...] = ()
+    problems: tuple[str, ...] = Field((), description="what is wrong, each with what to try")
+
+    def as_text(self) -> str:
+        """For people: the testbed in one line, its parts below, what is wrong last."""
+        lines = [f"{self.name}  {self.phase}  {self.provider}, Kubernetes {self.kubernetes}"]
+        if self.kubeconfig:
+            lines.append(f"  kubeconfig  {self.kubeconfig}")
+        lines += [
+            f"  node        {node.name}  {'ready' if node.ready else 'not ready'}  {node.address}"
+            for node in self.nodes
+        ]
+        if self.driver:
+            seen = f"on {len(self.driver.registered_nodes)} nodes, {self.driver.slices} slices, {self.driver.devices} devices"
+            lines.append(f"  driver      {self.driver.name}  {seen}")
+        lines += [
+            f"  component   {part.name}  {f'pid {part.pid}' if part.alive else 'dead'}" for part in self.components
+        ]
+        lines += [f"  problem     {problem}" for problem in self.problems]
+        return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.binaries import debian
+from testbed.errors import TestbedError
+
+APT = """#!/bin/sh
+echo "$*" >> "$FAKE_APT/calls"
+case "$1" in
+update) touch "$FAKE_APT/lists"; exit 0;;
+esac
+if [ ! -e "$FAKE_APT/lists" ]; then echo "E: Unable to locate package $4" >&2; exit 100; fi
+shift 3
+for name in "$@"; do
+    case "$name" in
+    virtual-thing) ;;
+    broken-thing) echo "E: Hash Sum mismatch" >&2; exit 100;;
+    *) echo "$name" > "${name}_1%3a2.3-4_amd64.deb";;
+    esac
+done
+"""
+DPKG = """#!/bin/sh
+case "$1" in
+-x) mkdir -p "$3/usr/bin"; cp "$2" "$3/usr/bin/$(cat "$2")";;
+-f) echo "1:2.3-4";;
+esac
+"""
+DEPENDS = """\
+tool
+  PreDepends: libc
+ |Depends: first-choice
+  Depends: second-choice
+  Depends: <virtual>
+    provider-a
+    provider-b
+ |Depends: <nobody>
+  Depends: real-choice
+first-choice
+  Depends: libc
+second-choice
+  Depends: unwanted
+provider-a
+provider-b
+  Depends: unwanted
+real-choice
+unwanted
+<nobody>
+<virtual>
+libc
+  Depends: tool
+"""
+
+
+@pytest.fixture
+def apt(tmp_path: Path, on_path: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An apt-get whose lists are there; the folder holds its calls."""
+    folder = tmp_path / "apt"
+    folder.mkdir()
+    (folder / "lists").touch()
+    monkeypatch.setenv("FAKE_APT", str(folder))
+    on_path("apt-get", APT)
+    on_path("dpkg-deb", DPKG)
+    return folder
+
+
+def calls(apt: Path) -> list[str]:
+    return [line.split()[0] for line in (apt / "calls").read_text().splitlines()]
+
+
+def test_a_package_is_unpacked_and_nothing_else_is_left(apt: Path, tmp_path: Path) -> None:
+    into = debian.fetch_package("busybox", tmp_path / "into")
+
+    assert sorted(path.name for path in into.rglob("*")) == ["bin", "busybox", "usr"]
+
+
+def test_many_packages_are_fetched_by_one_call_and_their_versions_told(apt: Path, tmp_path: Path) -> None:
+    versions = debian.fetch_packages(["one", "two", "one"], tmp_path / "into")
+
+    assert versions == {"one": "1:2.3-4", "two": "1:2.3-4"}
+    assert calls(apt) == ["download"]
+
+
+def test_a_package_of_another_architecture_or_version_is_found_by_its_name(apt: Path, tmp_path: Path) -> None:
+    (tmp_path / "into").mkdir()
+    (tmp_path / "into" / "one_1_arm64.deb").touch()
+
+    assert debian.download_packages(["one:arm64"], tmp_path / "into")["one:arm64"].name.startswith("one_")
+
+
+def test_empty_lists_are_updated_once_by_root(apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (apt / "lists").unlink()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+    debian.fetch_package("busybox", tmp_path / "into")
+
+    assert calls(apt) == ["download", "update", "download"]
+
+
+def test_empty_lists_are_not_touched_by_others_who_are_told_the_cure(
+    apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (apt / "lists").unlink()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    with pytest.raises(TestbedError, match="(?s)Unable to locate package.*sudo apt-get update"):
+        debian.fetch_package("busybox", tmp_path / "into")
+
+    assert calls(apt) == ["download"]
+
+
+def test_what_apt_says_is_told(apt: Path, tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="apt-get download failed: E: Hash Sum mismatch"):
+        debian.fetch_package("broken-thing", tmp_path / "into")
+
+
+def test_a_package_that_brings_no_file_is_told(apt: Path, tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="no file of virtual-thing"):
+        debian.fetch_packages(["one", "virtual-thing"], tmp_path / "into")
+
+
+def test_a_host_without_apt_is_told_what_else_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(TestbedError, match="(?s)no apt-get here.*--binaries-from FOLDER"):
+        debian.fetch_package("runc", tmp_path / "into")
+
+
+def test_the_closure_takes_the_first_alternative_that_is_real_and_the_first_provider(
+    on_path: Callable[[str, str], Path],
+) -> None:
+    on_path("apt-cache", f"#!/bin/sh\ncat <<'END'\n{DEPENDS}END\n")
+
+    assert debian.closure(["tool"]) == ["first-choice", "libc", "provider-a", "real-choice", "tool"]

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from testbed.cli import images as commands
+from testbed.images import Image, basics
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Makers that write a small file instead; what they were asked."""
+    asked: list[tuple[str, Any]] = []
+
+    def maker(name: str) -> Any:
+        def make(progress: object, **how: Any) -> Image:
+            asked.append((name, how))
+            (tmp_path / name).write_bytes(b"x" * 1_500_000)
+            return Image(name, f"localhost/dra-testbed/{name}:1", tmp_path / name, "sha256:abc")
+
+        return make
+
+    monkeypatch.setattr(basics, "sandbox", maker("sandbox"))
+    monkeypatch.setattr(basics, "workload", maker("workload"))
+    monkeypatch.setattr(commands, "driver", maker("driver"))
+    return asked
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
+
+
+def test_all_images_are_built_in_order_when_none_is_named(made: list[tuple[str, Any]]) -> None:
+    result = CliRunner().invoke(commands.group, ["build"], catch_exceptions=False)
+
+    assert result.exit_code == 0
+    assert [name for name, _ in made] == ["sandbox", "workload", "driver"]
+    assert result.stdout.splitlines()[0].startswith("localhost/dra-testbed/sandbox:1  1.5 MB  sha256:abc  ")
+
+
+def test_one_image_is_built_the_way_that_is_asked_for(made: list[tuple[str, Any]]) -> None:
+    CliRunner().invoke(commands.group, ["build", "driver", "--with", "packages"], catch_exceptions=False)
+
+    assert made == [("driver", {"build_with": "packages", "refresh": True})]
+
+
+def test_an_unknown_image_is_wrong_usage(made: list[tuple[str, Any]]) -> None:
+    result = CliRunner().invoke(commands.group, ["build", "drivr"])
+
+    assert result.exit_code == 2
+    assert made == []
+
+
+def test_the_list_says_what_is_there_and_what_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "archive").write_bytes(b"x" * 2_000_000)
+    there = Image("driver", "localhost/dra-testbed/driver:12", tmp_path / "archive", "sha256:abc")
+    monkeypatch.setattr(commands, "cached_driver", lambda: there)
+
+    rows = json.loads(CliRunner().invoke(commands.group, ["list", "-o", "json"], catch_exceptions=False).stdout)
+    table = CliRunner().invoke(commands.group, ["list"], catch_exceptions=False).stdout
+
+    assert rows[2] == {
+        "image": "driver", "cached": True, "reference": there.reference, "digest": "sha256:abc", "size": 2_000_000,
+        "archive": str(there.archive),
+    }  # fmt: skip
+    assert [(row["image"], row["cached"], row["size"]) for row in rows[:2]] == [
+        ("sandbox", False, None),
+        ("workload", False, None),
+    ]
+    assert "2.0 MB" in table.splitlines()[3]
+    assert "localhost/dra-testbed/driver:12" in table.splitlines()[3]

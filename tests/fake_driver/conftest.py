@@ -1,0 +1,305 @@
+"""What the driver's tests share: a small API server in this process, short folders (socket paths are short), and a kubelet's view."""
+
+import contextlib
+import copy
+import http.server
+import json
+import socketserver
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import grpc
+import pytest
+
+from fake_driver.settings import Settings
+from fake_driver.wiring import Parts, Process, parts
+from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
+
+DRIVER = "gpu.dra-testbed.example"
+HARDWARE = """
+apiVersion: dra-testbed/v1alpha1
+kind: Hardware
+metadata: {name: four}
+spec:
+  devices:
+  - {kind: gpu, count: 4, attributes: {model: F100}, capacity: {memory: 80Gi}}
+"""
+Object = dict[str, Any]
+
+
+class FakeApi:
+    """Nodes, claims and slices, with resource versions, conflicts and watches as the real server has them."""
+
+    def __init__(self) -> None:
+        self.claims: dict[tuple[str, str], Object] = {}
+        self.slices: dict[str, Object] = {}
+        self.writes: list[str] = []
+        self.down = False
+        self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda _method, _path: None
+        self.keep: Callable[[Object], Object] = lambda spec: spec
+        self.tokens: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.changed = threading.Condition()
+        self._events: list[tuple[int, Object]] = []
+        self._version = 100
+        self._closed = False
+
+    def claim(self, name: str = "one", devices: tuple[str, ...] = ("gpu-0",), uid: str = "", **more: Any) -> Object:
+        """Put a claim there, allocated to these devices of node `worker`; returns how the kubelet would name it."""
+        uid = uid or f"1d000000-0000-4000-8000-{name.encode().hex():0>12}"
+        results = [
+            {"request": "gpu", "driver": DRIVER, "pool": "worker", "device": device, **more} for device in devices
+        ]
+        allocation = {"devices": {"results": results}} if devices else None
+        self.claims["default", name] = {
+            "metadata": {"name": name, "namespace": "default", "uid": uid},
+            "status": {"allocation": allocation} if allocation else {},
+        }
+        return {"uid": uid, "namespace": "default", "name": name}
+
+    def edit(self, name: str, change: Callable[[Object], None]) -> None:
+        """What somebody else does to a slice."""
+        with self.changed:
+            edited = copy.deepcopy(self.slices[name])
+            change(edited)
+            self._put("MODIFIED", edited)
+
+    def remove(self, *names: str) -> None:
+        """Somebody else deletes slices; a starting kubelet does that."""
+        with self.changed:
+            for name in names or tuple(self.slices):
+                self._event("DELETED", self.slices.pop(name))
+
+    def until(self, check: Callable[[], bool], seconds: float = 5) -> None:
+        """Wait for a state of the API."""
+        with self.changed:
+            assert self.changed.wait_for(check, seconds), f"not reached in {seconds} s; writes: {self.writes}"
+
+    def close(self) -> None:
+        """End all watches."""
+        with self.changed:
+            self._closed = True
+            self.changed.notify_all()
+        self.gate.set()
+
+    def answer(self, method: str, path: str, body: Object) -> tuple[int, Object]:
+        """One request that is no watch."""
+        words = [unquote(word) for word in path.strip("/").split("/")]
+        self.gate.wait(5)
+        refused = (503, "the server is down") if self.down else self.refuse(method, path)
+        if refused:
+            return refused[0], {"message": refused[1]}
+        if words[:3] == ["api", "v1", "nodes"]:
+            return 200, {"metadata": {"name": words[3], "uid": f"uid-of-{words[3]}"}}
+        if "resourceclaims" in words:
+            found = self.claims.get((words[4], words[6]))
+            return (200, found) if found else (404, {"message": f"resourceclaims {words[6]!r} not found"})
+        with self.changed:
+            return self._slice(method, words[4:], body)
+
+    def events(self, since: int) -> Iterator[Object]:
+        """Watch events from a version on."""
+        sent = since
+        while True:
+            with self.changed:
+                self.changed.wait_for(lambda: self._closed or self._version > sent, 60)
+                news = [(version, event) for version, event in self._events if version > sent]
+                if self._closed:
+                    return
+            for version, event in news:
+                sent = version
+                yield event
+
+    def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
+        if method == "GET":
+            return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
+        self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
+        if method == "POST":
+            if body["metadata"]["name"] in self.slices:
+                return 409, {"message": "already exists"}
+            new = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._version}", "generation": 0}}
+            return 201, self._put("ADDED", new)
+        there = self.slices.get(name[0])
+        if not there:
+            return 404, {"message": "not found"}
+        if method == "DELETE":
+            if body["preconditions"]["uid"] != there["metadata"]["uid"]:
+                return 409, {"message": "another UID"}
+            self._event("DELETED", self.slices.pop(name[0]))
+            return 200, {}
+        if body["metadata"]["resourceVersion"] != there["metadata"]["resourceVersion"]:
+            return 409, {"message": "the object has been modified"}
+        return 200, self._put("MODIFIED", {**body, "metadata": {**there["metadata"], **body["metadata"]}})
+
+    def _put(self, kind: str, new: Object) -> Object:
+        name = new["metadata"]["name"]
+        spec = self.keep(copy.deepcopy(new["spec"]))
+        before = self.slices.get(name)
+        changed = before is None or before["spec"] != spec
+        generation = new["metadata"]["generation"] + (1 if changed else 0)
+        self.slices[name] = {**new, "spec": spec, "metadata": {**new["metadata"], "generation": generation}}
+        self._event(kind, self.slices[name])
+        return self.slices[name]
+
+    def _event(self, kind: str, item: Object) -> None:
+        self._version += 1
+        if kind != "DELETED":
+            item["metadata"]["resourceVersion"] = str(self._version)
+        self._events.append((self._version, {"type": kind, "object": copy.deepcopy(item)}))
+        self.changed.notify_all()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """HTTP for a FakeApi."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    fake: FakeApi
+
+    def handle_request(self) -> None:
+        url = urlsplit(self.path)
+        query = parse_qs(url.query)
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        self.fake.tokens.append(self.headers.get("Authorization", ""))
+        if "watch" in query and not self.fake.down:
+            self._stream(self.fake.events(int(query["resourceVersion"][0])))
+            return
+        status, content = self.fake.answer(self.command, url.path, body)
+        text = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def _stream(self, events: Iterator[Object]) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            for event in events:
+                line = json.dumps(event).encode() + b"\n"
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            self.wfile.write(b"0\r\n\r\n")
+
+    do_GET = do_POST = do_PUT = do_DELETE = handle_request
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class _Threads(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no trouble."""
+
+
+class Kubelet:
+    """Calls a driver's sockets as the kubelet does."""
+
+    def __init__(self) -> None:
+        self._channels: dict[Path, grpc.Channel] = {}
+
+    def channel(self, socket: Path) -> grpc.Channel:
+        if socket not in self._channels:
+            options = [("grpc.default_authority", "localhost")]
+            self._channels[socket] = grpc.insecure_channel(f"unix:{socket}", options=options)
+        return self._channels[socket]
+
+    def dra(self, socket: Path, stubs: ModuleType = dra_v1_pb2_grpc) -> Any:
+        return stubs.DRAPluginStub(self.channel(socket))
+
+    def registration(self, socket: Path) -> Any:
+        return registration_v1_pb2_grpc.RegistrationStub(self.channel(socket))
+
+    def register(self, socket: Path) -> Any:
+        """GetInfo and the good news, with the kubelet's own patience."""
+        stub = self.registration(socket)
+        info = stub.GetInfo(registration_v1_pb2.InfoRequest(), timeout=1, wait_for_ready=True)
+        stub.NotifyRegistrationStatus(registration_v1_pb2.RegistrationStatus(plugin_registered=True), timeout=5)
+        return info
+
+    def prepare(self, socket: Path, *claims: Object) -> Any:
+        """Claims by UID, each with its devices or its error."""
+        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
+        return self.dra(socket).NodePrepareResources(request, timeout=10).claims
+
+    def unprepare(self, socket: Path, *claims: Object) -> Any:
+        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
+        return self.dra(socket).NodeUnprepareResources(request, timeout=10).claims
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+
+@pytest.fixture
+def fake_api() -> Iterator[FakeApi]:
+    api = FakeApi()
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def server(fake_api: FakeApi) -> Iterator[str]:
+    """The URL of the fake API server."""
+    handler = type("Bound", (Handler,), {"fake": fake_api})
+    with _Threads(("127.0.0.1", 0), handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{listener.server_address[1]}"
+        fake_api.close()
+        listener.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a short path: what goes into a socket address has 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="fd-", dir="/tmp") as path:
+        yield Path(path)
+
+
+@pytest.fixture
+def settings(folder: Path, server: str) -> Settings:
+    (folder / "hardware.yaml").write_text(HARDWARE)
+    return Settings(
+        node="worker",
+        hardware=str(folder / "hardware.yaml"),
+        registry=str(folder / "reg"),
+        plugins=str(folder / "plugins"),
+        cdi=str(folder / "cdi"),
+        api_server=server,
+        token_file="",
+        ca_file="",
+    )
+
+
+@pytest.fixture
+def kubelet() -> Iterator[Kubelet]:
+    kubelet = Kubelet()
+    yield kubelet
+    kubelet.close()
+
+
+@pytest.fixture
+def start(settings: Settings) -> Iterator[Callable[..., Process]]:
+    """Start a driver process inside this one; it is stopped after the test, before its folders and its API server go."""
+    running: list[Process] = []
+
+    def started(settings: Settings, change: Callable[[Parts], Parts] = lambda right: right) -> Process:
+        process = Process(settings, change(parts(settings)))
+        running.append(process)
+        process.start()
+        return process
+
+    yield started
+    for process in running:
+        process.stop()

@@ -1,0 +1,111 @@
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_driver.cdi import CdiDevice, CdiFolder, device_name, environment, spec
+from fake_driver.claims import AllocatedDevice, PreparedClaim
+from fake_driver.errors import Damaged
+from fake_driver.hardware.model import Device, Version
+
+UID = "1d0f0000-0000-4000-8000-000000000001"
+
+
+def test_a_container_learns_every_attribute_and_capacity() -> None:
+    attributes = {
+        "uuid": "u-1",
+        "driverVersion": Version("1.2.3"),
+        "ecc": True,
+        "index": 0,
+        "resource.kubernetes.io/pcieRoot": "pci0000:00",
+    }
+    assert environment(Device("gpu-0", "gpu", attributes, {"memory": "80Gi"})) == {
+        "GPU_DEVICE_GPU_0": "gpu-0",
+        "GPU_DEVICE_GPU_0_UUID": "u-1",
+        "GPU_DEVICE_GPU_0_DRIVER_VERSION": "1.2.3",
+        "GPU_DEVICE_GPU_0_ECC": "true",
+        "GPU_DEVICE_GPU_0_INDEX": "0",
+        "GPU_DEVICE_GPU_0_MEMORY": "80Gi",
+        "GPU_DEVICE_GPU_0_RESOURCE_KUBERNETES_IO_PCIE_ROOT": "pci0000:00",
+    }
+
+
+def test_the_spec_declares_the_oldest_version_that_allows_its_names() -> None:
+    assert spec("v/c", (CdiDevice("a", {"A": "b"}),))["cdiVersion"] == "0.3.0"
+    assert spec("v/c", (CdiDevice("1a", {"A": "b"}),))["cdiVersion"] == "0.5.0"
+
+
+def test_a_spec_has_exactly_the_keys_that_the_runtime_knows() -> None:
+    assert spec("v/c", (CdiDevice("1a", {"A": "b", "C": "d=e"}),)) == {
+        "cdiVersion": "0.5.0",
+        "kind": "v/c",
+        "devices": [{"name": "1a", "containerEdits": {"env": ["A=b", "C=d=e"]}}],
+    }
+
+
+labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
+requests = labels | st.builds("{}/{}".format, labels, labels)
+allocations = st.builds(
+    AllocatedDevice, requests, st.just("worker"), labels, st.just(False), st.none() | st.just("share-1")
+)
+
+
+@given(st.lists(allocations, min_size=1, max_size=4, unique=True))
+def test_names_are_valid_unique_and_can_be_read_back(
+    tmp_path_factory: pytest.TempPathFactory, devices: list[AllocatedDevice]
+) -> None:
+    names = [device_name(UID, device) for device in devices]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?", name) for name in names)
+    folder = CdiFolder(tmp_path_factory.getbasetemp(), "gpu.example")
+    folder.write(UID, tuple(CdiDevice(name, {"A": "b"}) for name in names))
+    claim = folder.remembered(UID, "worker")
+    assert isinstance(claim, PreparedClaim)
+    assert list(claim.devices) == devices
+
+
+def test_a_file_is_named_by_the_claim_and_readable_by_the_runtime(tmp_path: Path) -> None:
+    folder = CdiFolder(tmp_path / "cdi", "gpu.example")
+    folder.write(UID, (CdiDevice("a", {"A": "b"}), CdiDevice("a", {"A": "b"})))
+    (file,) = (tmp_path / "cdi").iterdir()
+    assert file.name == f"gpu.example-{UID}.json"
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert [device["name"] for device in json.loads(file.read_text())["devices"]] == ["a"]
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    really = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: (seen.append([path.name for path in tmp_path.glob("*.json")]), really(handle))[1]
+    )
+    CdiFolder(tmp_path, "gpu.example").write(UID, (CdiDevice("a", {"A": "b"}),))
+    assert seen[0] == []
+
+
+def test_only_our_own_files_count(tmp_path: Path) -> None:
+    folder = CdiFolder(tmp_path, "gpu.example")
+    CdiFolder(tmp_path, "gpu.example-2").write("aa", (CdiDevice("aa.r.d", {"A": "b"}),))
+    folder.write("bb", (CdiDevice("bb.r.d", {"A": "b"}),))
+    (tmp_path / "gpu.example-..json").write_text("{}")
+    assert [uid for uid in folder.claims() if folder.remembered(uid, "worker")] == ["bb"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"kind": "gpu.example/device", "devices": [{"name": "other.r.d"}]}']
+)
+def test_a_file_that_says_something_else_is_damaged(tmp_path: Path, content: str) -> None:
+    (tmp_path / "gpu.example-aa.json").write_text(content)
+    with pytest.raises(Damaged, match="does not say what we once wrote"):
+        CdiFolder(tmp_path, "gpu.example").remembered("aa", "worker")
+
+
+def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".gpu.example-aa.json.unfinished", ".other-aa.json.unfinished", "gpu.example-bb.json"):
+        (tmp_path / name).touch()
+    CdiFolder(tmp_path, "gpu.example").sweep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other-aa.json.unfinished", "gpu.example-bb.json"]

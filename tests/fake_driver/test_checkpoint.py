@@ -1,0 +1,149 @@
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_driver.checkpoint import Checkpoint, decode, encode
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.errors import Damaged
+
+
+def claim(uid: str = "aa", *devices: str) -> PreparedClaim:
+    return PreparedClaim(
+        ClaimRef(uid, "default", "one"), tuple(AllocatedDevice("gpu", "worker", name) for name in devices)
+    )
+
+
+def keep(checkpoint: Checkpoint, *claims: PreparedClaim) -> None:
+    with checkpoint.locked() as ledger:
+        for one in claims:
+            ledger.keep(one)
+
+
+def known(checkpoint: Checkpoint) -> dict[str, PreparedClaim]:
+    with checkpoint.locked() as ledger:
+        return dict(ledger.claims)
+
+
+texts = st.text(max_size=8)
+devices = st.builds(AllocatedDevice, texts, texts, texts, st.booleans(), st.none() | texts)
+claims = st.builds(PreparedClaim, st.builds(ClaimRef, texts, texts, texts), st.lists(devices, max_size=3).map(tuple))
+
+
+@given(claims)
+def test_what_is_written_is_read_back(one: PreparedClaim) -> None:
+    assert decode(encode(one), one.ref.uid) == one
+
+
+@given(claims, st.data())
+def test_no_damage_goes_unseen(one: PreparedClaim, data: st.DataObject) -> None:
+    whole = encode(one)
+    position = data.draw(st.integers(0, len(whole) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda value: value != whole[position]))
+    for damaged in (whole[:position], whole[:position] + bytes([byte]) + whole[position + 1 :]):
+        try:
+            assert (
+                decode(damaged, one.ref.uid) == one
+            )  # another spelling of the same, such as a space that became a tab
+        except Damaged:
+            continue
+
+
+@given(
+    st.binary(max_size=60)
+    | st.recursive(st.none() | st.integers() | texts, st.lists).map(lambda value: json.dumps(value).encode())
+)
+def test_anything_else_is_damaged(content: bytes) -> None:
+    with pytest.raises(Damaged):
+        decode(content, "aa")
+
+
+def test_a_newer_version_is_not_guessed_at() -> None:
+    newer = json.dumps({**json.loads(encode(claim())), "version": 2}).encode()
+    with pytest.raises(Damaged, match="it has version 2, this driver writes 1"):
+        decode(newer, "aa")
+
+
+def test_a_claim_survives_the_process(tmp_path: Path) -> None:
+    keep(Checkpoint(tmp_path), claim("aa", "gpu-0"), claim("bb", "gpu-1"))
+    after = Checkpoint(tmp_path)
+    with after.locked() as ledger:
+        ledger.forget("aa")
+        ledger.forget("never-there")
+    assert known(Checkpoint(tmp_path)) == {"bb": claim("bb", "gpu-1")}
+
+
+def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    keep(Checkpoint(tmp_path / "claims"), claim())
+    assert (tmp_path / "claims").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "claims/aa.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_two_processes_see_what_the_other_writes(tmp_path: Path) -> None:
+    old, new = Checkpoint(tmp_path), Checkpoint(tmp_path)
+    keep(old, claim("aa", "gpu-0"))
+    assert known(new) == {"aa": claim("aa", "gpu-0")}
+    keep(new, claim("aa", "gpu-1"))
+    assert known(old) == {"aa": claim("aa", "gpu-1")}
+    with old.locked() as ledger:
+        ledger.forget("aa")
+    assert known(new) == {}
+
+
+def test_many_threads_of_two_processes_lose_nothing(tmp_path: Path) -> None:
+    both = Checkpoint(tmp_path), Checkpoint(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: keep(both[number % 2], claim(f"c{number}")), range(40)))
+    assert len(known(Checkpoint(tmp_path))) == 40
+
+
+def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    keep(checkpoint, claim())
+    before = (tmp_path / "aa.json").stat().st_ino
+    keep(checkpoint, claim())
+    assert (tmp_path / "aa.json").stat().st_ino == before
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"null", b'{"version": 9}'])
+def test_a_damaged_file_is_set_aside_rebuilt_and_told(
+    tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    keep(Checkpoint(tmp_path), claim("aa", "gpu-0"), claim("bb", "gpu-1"))
+    (tmp_path / "aa.json").write_bytes(damage)
+    rebuilt = Checkpoint(tmp_path, lambda uid: claim(uid, "gpu-7"))
+    assert known(rebuilt) == {"aa": claim("aa", "gpu-7"), "bb": claim("bb", "gpu-1")}
+    (aside,) = tmp_path.glob("aa.json.damaged-*")
+    assert aside.read_bytes() == damage
+    assert "is damaged" in caplog.text
+    assert "was rebuilt" in caplog.text
+    assert known(Checkpoint(tmp_path)) == known(rebuilt)
+
+
+def test_what_cannot_be_rebuilt_is_told_and_harms_no_other_claim(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def hopeless(uid: str) -> PreparedClaim:
+        raise Damaged(f"nothing is known of {uid}")
+
+    keep(Checkpoint(tmp_path), claim("aa"), claim("bb"))
+    (tmp_path / "aa.json").write_text("?")
+    assert list(known(Checkpoint(tmp_path, hopeless))) == ["bb"]
+    assert "nothing is known of aa" in caplog.text
+
+
+def test_a_lost_folder_is_rebuilt_from_the_claims_that_have_cdi_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    keep(Checkpoint(tmp_path), claim("aa", "gpu-0"))
+    checkpoint = Checkpoint(tmp_path, lambda uid: claim(uid, "gpu-1"))
+    (tmp_path / ".bb.json.unfinished").touch()
+    checkpoint.recover(["aa", "bb"])
+    assert known(checkpoint) == {"aa": claim("aa", "gpu-0"), "bb": claim("bb", "gpu-1")}
+    assert "claim bb was rebuilt from its CDI file: gpu-1" in caplog.text
+    assert not list(tmp_path.glob(".*.unfinished"))

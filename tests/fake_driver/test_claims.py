@@ -1,0 +1,102 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated, conflict
+from fake_driver.errors import ClaimRefused
+
+REF = ClaimRef("uid-1", "default", "one")
+DRIVER = "gpu.example"
+
+
+def claim(*results: Any, uid: str = "uid-1") -> dict[str, Any]:
+    return {"metadata": {"uid": uid}, "status": {"allocation": {"devices": {"results": list(results)}}}}
+
+
+def result(request: str = "gpu", device: str = "gpu-0", driver: str = DRIVER, **more: Any) -> dict[str, Any]:
+    return {"request": request, "driver": driver, "pool": "worker", "device": device, **more}
+
+
+def test_only_results_of_this_driver_are_taken_in_their_order() -> None:
+    found = allocated(claim(result(device="gpu-1"), result(driver="other"), result(device="gpu-0")), REF, DRIVER)
+    assert [device.device for device in found.devices] == ["gpu-1", "gpu-0"]
+
+
+def test_a_subrequest_is_kept_but_containers_refer_to_the_request() -> None:
+    (device,) = allocated(claim(result(request="gpu/big")), REF, DRIVER).devices
+    assert (device.request, device.base_request) == ("gpu/big", "gpu")
+
+
+def test_admin_access_and_shares_are_not_exclusive() -> None:
+    devices = allocated(claim(result(adminAccess=True), result(shareID="share-1"), result()), REF, DRIVER).devices
+    assert [device.exclusive for device in devices] == [False, False, True]
+
+
+def test_a_claim_of_another_driver_has_nothing_for_us() -> None:
+    assert allocated(claim(result(driver="other")), REF, DRIVER).devices == ()
+
+
+@pytest.mark.parametrize(
+    ("served", "text"),
+    [
+        (claim(result(), uid="uid-2"), "was replaced: the API server has UID uid-2"),
+        ({"metadata": {"uid": "uid-1"}}, "is not allocated"),
+        ({"metadata": {"uid": "uid-1"}, "status": {"allocation": None}}, "is not allocated"),
+        (claim(result(device="../x")), "malformed"),
+        (claim(result(request="a/b/c")), "malformed"),
+        (claim({"driver": DRIVER}), "malformed"),
+        (claim(result(shareID="a/b")), "malformed"),
+    ],
+)
+def test_what_must_not_be_prepared_is_refused(served: dict[str, Any], text: str) -> None:
+    with pytest.raises(ClaimRefused, match=text):
+        allocated(served, REF, DRIVER)
+
+
+@pytest.mark.parametrize(
+    "ref", [ClaimRef("../x", "d", "n"), ClaimRef("u", "../d", "n"), ClaimRef("u", "d", ""), ClaimRef("", "d", "n")]
+)
+def test_names_that_could_become_other_paths_are_refused(ref: ClaimRef) -> None:
+    with pytest.raises(ClaimRefused):
+        ref.checked()
+
+
+def prepared(uid: str, *devices: AllocatedDevice) -> PreparedClaim:
+    return PreparedClaim(ClaimRef(uid), devices)
+
+
+def test_a_device_that_another_claim_has_is_a_conflict_that_names_both() -> None:
+    text = conflict(
+        prepared("new", AllocatedDevice("r", "p", "gpu-0")),
+        {"old": prepared("old", AllocatedDevice("r", "p", "gpu-0"))},
+    )
+    assert "gpu-0" in text
+    assert "old" in text
+
+
+def test_its_own_devices_are_no_conflict_for_a_claim() -> None:
+    mine = prepared("mine", AllocatedDevice("r", "p", "gpu-0"))
+    assert not conflict(mine, {"mine": mine})
+
+
+devices = st.builds(
+    AllocatedDevice,
+    st.just("r"),
+    st.sampled_from(["p", "q"]),
+    st.sampled_from(["gpu-0", "gpu-1"]),
+    st.booleans(),
+    st.none() | st.just("s"),
+)
+
+
+@given(st.lists(devices, max_size=3), st.lists(devices, max_size=3))
+def test_there_is_a_conflict_exactly_where_two_exclusive_uses_meet(
+    ours: list[AllocatedDevice], theirs: list[AllocatedDevice]
+) -> None:
+    def exclusive(some: list[AllocatedDevice]) -> set[tuple[str, str]]:
+        return {(one.pool, one.device) for one in some if one.exclusive}
+
+    found = conflict(prepared("a", *ours), {"b": prepared("b", *theirs)})
+    assert bool(found) == bool(exclusive(ours) & exclusive(theirs))

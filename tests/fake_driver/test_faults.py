@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fake_driver import faults
+from fake_driver.errors import ConfigurationError
+from fake_driver.settings import Settings
+from fake_driver.wiring import Process
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import FakeApi, Kubelet
+
+Start = Callable[..., Process]
+
+
+def env(settings: Settings) -> set[str]:
+    (file,) = Path(settings.cdi).glob("*.json")
+    return {value for device in json.loads(file.read_text())["devices"] for value in device["containerEdits"]["env"]}
+
+
+def prepared(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, *words: str) -> str:
+    """Prepare gpu-2 with these faults; the name of the device in the answer."""
+    start(settings, partial(faults.apply, words))
+    claim = fake_api.claim(devices=("gpu-2",))
+    (device,) = kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].devices
+    return str(device.device_name)
+
+
+def test_without_a_fault_a_container_sees_its_own_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    assert prepared(start, settings, kubelet, fake_api) == "gpu-2"
+    assert "GPU_DEVICE_GPU_2=gpu-2" in env(settings)
+
+
+def test_share_one_device_tells_every_container_of_the_first_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    assert prepared(start, settings, kubelet, fake_api, "share-one-device") == "gpu-2"
+    assert "GPU_DEVICE_GPU_0=gpu-0" in env(settings)
+
+
+def test_no_env_names_no_device(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    prepared(start, settings, kubelet, fake_api, "no-env")
+    assert env(settings) == {"FAKE_DRIVER_FAULT=no-env"}
+
+
+def test_a_forgotten_registration_socket_is_never_there(start: Start, settings: Settings, fake_api: FakeApi) -> None:
+    process = start(settings, partial(faults.apply, ["forget-registration-socket"]))
+    fake_api.until(lambda: bool(fake_api.slices))
+    assert list(Path(settings.registry).iterdir()) == []
+    assert "the kubelet has not registered this driver" in process.missing()
+
+
+def test_missing_slices_are_never_written(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    process = start(settings, partial(faults.apply, ["slices-missing"]))
+    kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
+    assert process.missing() == ["the slices are not published"]
+    assert process.broken() == []
+    assert fake_api.writes == []
+
+
+def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match="there is no fault 'no-envs'; did you mean no-env"):
+        Process(settings, faults.apply(["no-envs"], None))  # type: ignore[arg-type] - it is refused before it is used
+
+
+def test_every_fault_says_what_it_does() -> None:
+    assert all(fault.__doc__ for fault in faults.FAULTS.values())

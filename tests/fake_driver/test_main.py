@@ -1,0 +1,66 @@
+"""The process as it is started on a node."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import fields
+from pathlib import Path
+from subprocess import PIPE, Popen  # noqa: TID251 - a driver is a process, and this test is about its start and end
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fake_driver.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import FakeApi, Kubelet
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(settings: Settings, **more: str) -> list[str]:
+    given = {one.name: getattr(settings, one.name) for one in fields(settings)} | more
+    flags = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
+    return [sys.executable, "-m", "fake_driver", *flags]
+
+
+def ended(settings: Settings, **more: str) -> tuple[int, str]:
+    with Popen(command(settings, **more), cwd=ROOT, stderr=PIPE, text=True) as process:
+        _, said = process.communicate(timeout=20)
+    return process.returncode, said
+
+
+def test_it_starts_serves_and_ends_with_sigterm_leaving_no_socket(
+    settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
+    with Popen(command(settings), cwd=ROOT, stderr=PIPE, text=True) as process:
+        fake_api.until(lambda: bool(fake_api.slices), seconds=20)
+        info = kubelet.register(registration)
+        claim = fake_api.claim()
+        assert not kubelet.prepare(Path(info.endpoint), claim)[claim["uid"]].error
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=5)
+    assert process.returncode == 0
+    assert not registration.exists()
+    assert not Path(info.endpoint).exists()
+    assert f"node = {settings.node}" in said
+    assert "told to stop" in said
+    assert fake_api.slices
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "text"),
+    [
+        ("hardware", "/nonexistent", "/nonexistent cannot be read"),
+        ("faults", "no-envy", "did you mean no-env"),
+        ("registry", "/" + "r" * 100, "Linux allows 107"),
+        ("node", "../x", "must be the name of a node"),
+    ],
+)
+def test_what_is_wrong_is_said_and_ends_with_2(settings: Settings, setting: str, value: str, text: str) -> None:
+    code, said = ended(settings, **{setting: value})
+    assert code == 2
+    assert text in said
+    assert "Traceback" not in said

@@ -1,0 +1,125 @@
+"""The templates render, fit each other, and ask for no right that the driver does not use."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fake_driver import publisher
+from fake_driver.hardware import description
+from testbed.rendering import render_file
+
+ROOT = Path(__file__).parents[2] / "manifests"
+DRIVER_FILE = yaml.safe_load((ROOT / "drivers/fake-gpu.yaml").read_text())
+VARIABLES: dict[str, object] = {
+    "image": "localhost/driver:1",
+    "driver_name": "gpu.dra-testbed.example",
+    "namespace": "dra-testbed-driver",
+    "hardware": (ROOT / "hardware/gpus.yaml").read_text(),
+}
+Object = dict[str, Any]
+
+
+def rendered(**more: object) -> list[Object]:
+    """All objects, in the order in which they are applied."""
+    paths = [ROOT / "drivers" / relative for relative in DRIVER_FILE["spec"]["install"]["manifests"]]
+    texts = [render_file(path, {**VARIABLES, **more}, allow_unused=True) for path in paths]
+    return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def find(kind: str, **more: object) -> Object:
+    (found,) = (one for one in rendered(**more) if one["kind"] == kind)
+    return found
+
+
+def container(**more: object) -> Object:
+    (found,) = find("DaemonSet", **more)["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def test_every_template_is_installed() -> None:
+    installed = {Path(relative).name for relative in DRIVER_FILE["spec"]["install"]["manifests"]}
+    assert installed == {path.name for path in (ROOT / "fake_driver").glob("*.yaml")}
+
+
+def test_the_driver_file_finds_the_pods() -> None:
+    pods, daemon = DRIVER_FILE["spec"]["pods"], find("DaemonSet")
+    key, _, value = pods["selector"].partition("=")
+    assert daemon["metadata"]["namespace"] == pods["namespace"] == find("Namespace")["metadata"]["name"]
+    assert daemon["spec"]["template"]["metadata"]["labels"][key] == value
+    assert container()["name"] == pods["container"]
+
+
+def test_the_class_and_the_driver_have_the_names_of_the_driver_file() -> None:
+    spec = DRIVER_FILE["spec"]
+    assert find("DeviceClass")["metadata"]["name"] == spec["deviceClass"]
+    assert {"name": "FAKE_DRIVER_NAME", "value": spec["driver"]} in container()["env"]
+
+
+def test_the_hardware_arrives_as_it_was_written() -> None:
+    text = find("ConfigMap")["data"]["hardware.yaml"]
+    assert description.parse(text, "x") == description.read(ROOT / "hardware/gpus.yaml")
+
+
+@pytest.mark.parametrize(("faults", "value"), [([], ""), (["no-env", "slices-missing"], "no-env,slices-missing")])
+def test_faults_reach_the_driver(faults: list[str], value: str) -> None:
+    assert {"name": "FAKE_DRIVER_FAULTS", "value": value} in container(faults=faults)["env"]
+
+
+def test_no_fault_without_asking() -> None:
+    assert {"name": "FAKE_DRIVER_FAULTS", "value": ""} in container()["env"]
+
+
+def test_the_container_has_no_power_that_it_does_not_use() -> None:
+    assert container()["securityContext"] == {
+        "runAsUser": 0,
+        "privileged": False,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def test_an_update_has_no_gap() -> None:
+    assert find("DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    names = {one["name"] for one in container()["env"]}
+    assert {"POD_UID", "NODE_NAME"} <= names
+
+
+def test_paths_are_the_same_inside_and_outside() -> None:
+    outside = {
+        one["name"]: one["hostPath"]["path"]
+        for one in find("DaemonSet")["spec"]["template"]["spec"]["volumes"]
+        if "hostPath" in one
+    }
+    inside = {one["name"]: one["mountPath"] for one in container()["volumeMounts"]}
+    assert outside.items() <= inside.items()
+    assert inside["data"].endswith(VARIABLES["driver_name"])
+
+
+def test_the_rights_are_those_that_the_driver_uses() -> None:
+    rights = {
+        (resource, verb)
+        for rule in find("ClusterRole")["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert publisher.SLICES.endswith("/resourceslices")
+    assert rights == {
+        ("nodes", "get"),
+        ("resourceclaims", "get"),
+        *(("resourceslices", verb) for verb in ("list", "watch", "create", "update", "delete")),
+    }
+
+
+def test_the_policy_speaks_of_the_account_of_the_pods() -> None:
+    account = find("ServiceAccount")["metadata"]
+    (condition,) = find("ValidatingAdmissionPolicy")["spec"]["matchConditions"]
+    assert f"system:serviceaccount:{account['namespace']}:{account['name']}" in condition["expression"]
+    assert find("DaemonSet")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
+    assert (
+        find("ValidatingAdmissionPolicyBinding")["spec"]["policyName"]
+        == find("ValidatingAdmissionPolicy")["metadata"]["name"]
+    )

@@ -1,0 +1,237 @@
+"""The servicers over real sockets, called as the kubelet calls them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+
+from fake_driver.settings import Settings
+from fake_driver.wiring import Process
+from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc, registration_v1_pb2
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import FakeApi, Kubelet
+
+
+@pytest.fixture
+def socket(start: Callable[..., Process], settings: Settings) -> Path:
+    """The DRA socket of a driver that runs."""
+    start(settings)
+    return settings.data / "dra.sock"
+
+
+@pytest.fixture
+def registration(socket: Path, settings: Settings) -> Path:
+    return Path(settings.registry) / f"{settings.driver}-reg.sock"
+
+
+def journal(settings: Settings) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (settings.data / "journal.jsonl").read_text().splitlines()]
+
+
+def test_the_kubelet_learns_who_it_is_and_what_it_serves_newest_first(
+    kubelet: Kubelet, registration: Path, settings: Settings
+) -> None:
+    info = kubelet.register(registration)
+    assert (info.type, info.name) == ("DRAPlugin", settings.driver)
+    assert info.endpoint == str(settings.data / "dra.sock")
+    assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+
+
+def test_fifty_kubelets_at_once_learn_it_within_a_second(kubelet: Kubelet, registration: Path) -> None:
+    stub = kubelet.registration(registration)
+    calls = [stub.GetInfo.future(registration_v1_pb2.InfoRequest(), timeout=1) for _ in range(50)]
+    assert {call.result().name for call in calls} == {"gpu.dra-testbed.example"}
+
+
+def test_a_refused_registration_is_survived_told_and_can_be_made_good(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = start(settings)
+    registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
+    refusal = registration_v1_pb2.RegistrationStatus(plugin_registered=False, error="no handler")
+    kubelet.registration(registration).NotifyRegistrationStatus(refusal, timeout=5)
+    assert "the kubelet has not registered this driver" in process.missing()
+    assert "the kubelet refused this driver: no handler" in caplog.text
+    kubelet.register(registration)
+    assert "the kubelet has not registered this driver" not in process.missing()
+
+
+def test_prepare_answers_with_what_the_kubelet_needs(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim(devices=("gpu-1", "gpu-0"), request="gpu/fast")
+    answer = kubelet.prepare(socket, claim)
+    assert list(answer) == [claim["uid"]]
+    devices = answer[claim["uid"]].devices
+    assert [(list(one.request_names), one.pool_name, one.device_name) for one in devices] == [
+        (["gpu"], "worker", "gpu-1"),
+        (["gpu"], "worker", "gpu-0"),
+    ]
+    assert devices[0].cdi_device_ids == [f"gpu.dra-testbed.example/device={claim['uid']}.gpu.fast.gpu-1"]
+    assert not devices[0].HasField("share_id")
+
+
+def test_the_cdi_ids_are_in_a_file_before_the_answer(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    claim = fake_api.claim()
+    (id_,) = kubelet.prepare(socket, claim)[claim["uid"]].devices[0].cdi_device_ids
+    (file,) = Path(settings.cdi).glob("*.json")
+    content = json.loads(file.read_text())
+    assert id_ in [f"{content['kind']}={device['name']}" for device in content["devices"]]
+
+
+def test_a_share_is_echoed_in_v1_and_left_out_in_v1beta1(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim(shareID="11111111-1111-4111-8111-111111111111")
+    assert kubelet.prepare(socket, claim)[claim["uid"]].devices[0].share_id == "11111111-1111-4111-8111-111111111111"
+    beta = kubelet.dra(socket, dra_v1beta1_pb2_grpc)
+    request = dra_v1beta1_pb2.NodePrepareResourcesRequest(claims=[dra_v1beta1_pb2.Claim(**claim)])
+    (device,) = beta.NodePrepareResources(request, timeout=5).claims[claim["uid"]].devices
+    assert device.device_name == "gpu-0"
+
+
+def test_v1beta1_is_really_served(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim()
+    kubelet.prepare(socket, claim)
+    request = dra_v1beta1_pb2.NodeUnprepareResourcesRequest(claims=[dra_v1beta1_pb2.Claim(**claim)])
+    answer = kubelet.dra(socket, dra_v1beta1_pb2_grpc).NodeUnprepareResources(request, timeout=5)
+    assert answer.claims[claim["uid"]].error == ""
+
+
+def test_a_bad_claim_harms_no_good_one_beside_it(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    good, busy = fake_api.claim("good"), fake_api.claim("busy")
+    bad = [
+        {"uid": "uid-a", "namespace": "default", "name": "missing"},
+        {**fake_api.claim("replaced", ("gpu-2",)), "uid": "uid-b"},
+        fake_api.claim("unallocated", ()),
+        fake_api.claim("elsewhere", ("gpu-1",), pool="other"),
+        {"uid": "../../x", "namespace": "default", "name": "good"},
+        {"uid": "uid-c", "namespace": "../kube-system", "name": "good"},
+        {"uid": "", "namespace": "", "name": ""},
+    ]
+    answer = kubelet.prepare(socket, bad[0], good, *bad[1:], busy)
+    assert set(answer) == {claim["uid"] for claim in [good, busy, *bad]}
+    assert answer[good["uid"]].error == ""
+    assert [device.device_name for device in answer[good["uid"]].devices] == ["gpu-0"]
+    texts = [
+        "404",
+        "was replaced",
+        "is not allocated",
+        "belongs to pool other",
+        "UID '../../x'",
+        "namespace '../kube-system'",
+        "UID ''",
+    ]
+    for claim, text in zip(bad, texts, strict=True):
+        assert text in answer[claim["uid"]].error
+        assert not answer[claim["uid"]].devices
+    assert "is still prepared for claim default/good" in answer[busy["uid"]].error
+
+
+def test_an_error_of_the_drivers_own_stays_within_its_claim(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, bad = fake_api.claim("good"), fake_api.claim("bad")
+    fake_api.claims["default", "bad"]["status"]["allocation"]["devices"] = "garbage"
+    answer = kubelet.prepare(socket, bad, good)
+    assert "the driver has an error of its own" in answer[bad["uid"]].error
+    assert answer[good["uid"]].error == ""
+    assert "Traceback" in caplog.text
+
+
+def test_no_claims_is_an_empty_answer_and_a_claim_twice_is_one_entry(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi
+) -> None:
+    claim = fake_api.claim()
+    assert not kubelet.prepare(socket)
+    assert not kubelet.unprepare(socket)
+    assert list(kubelet.prepare(socket, claim, claim)) == [claim["uid"]]
+
+
+def test_unprepare_has_an_entry_for_claims_that_nobody_knows(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim()
+    kubelet.prepare(socket, claim)
+    del fake_api.claims["default", "one"]
+    fake_api.down = True
+    answer = kubelet.unprepare(socket, claim, {"uid": "unknown", "namespace": "default", "name": "x"})
+    assert {uid: entry.error for uid, entry in answer.items()} == {claim["uid"]: "", "unknown": ""}
+
+
+def test_garbage_on_the_wire_is_an_error_and_no_crash(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    method = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
+    call = kubelet.channel(socket).unary_unary(method, lambda raw: raw, lambda raw: raw)
+    with pytest.raises(grpc.RpcError):
+        call(b"\xff\xff\xff", timeout=5)
+    claim = fake_api.claim()
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+
+
+def test_claims_are_prepared_side_by_side(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claims = [fake_api.claim(f"c{number}", (f"gpu-{number}",)) for number in range(4)]
+    fake_api.gate.clear()
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(kubelet.prepare, socket, claim) for claim in claims]
+        fake_api.gate.set()
+        answers = [call.result(5) for call in calls]
+    assert [next(iter(answer.values())).error for answer in answers] == [""] * 4
+
+
+def test_a_caller_that_gave_up_leaves_no_lock_behind(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim()
+    fake_api.gate.clear()
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
+    with pytest.raises(grpc.RpcError, match="DEADLINE_EXCEEDED"):
+        kubelet.dra(socket).NodePrepareResources(request, timeout=0.1)
+    fake_api.gate.set()
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+
+
+def test_the_journal_has_each_call_with_its_outcome(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    claim = fake_api.claim()
+    kubelet.prepare(socket, claim, {"uid": "x", "namespace": "default", "name": "missing"})
+    kubelet.unprepare(socket, claim)
+    good, bad, end = (note for note in journal(settings) if note["event"] in {"prepare", "unprepare"})
+    assert (good["claim"], good["devices"]) == ("one", ["gpu-0"])
+    assert "404" in bad["error"]
+    assert end["was_prepared"] is True
+    assert all(note["seconds"] >= 0 for note in (good, bad, end))
+
+
+def test_a_restart_while_a_claim_is_prepared_loses_nothing(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+) -> None:
+    first, claim = start(settings), fake_api.claim()
+    before = kubelet.prepare(settings.data / "dra.sock", claim)
+    first.stop()
+    second = replace(settings, pod_uid="22222222-2222-4222-8222-222222222222")
+    start(second)
+    socket = settings.data / f"dra-{second.pod_uid}.sock"
+    assert kubelet.prepare(socket, claim) == before
+    assert not kubelet.unprepare(socket, claim)[claim["uid"]].error
+    assert list(Path(settings.cdi).iterdir()) == []
+
+
+def test_a_call_under_way_is_finished_when_the_driver_is_told_to_stop(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+) -> None:
+    process, claim = start(settings), fake_api.claim()
+    asked = threading.Event()
+    fake_api.refuse = lambda _method, path: asked.set() if "resourceclaims" in path else None
+    fake_api.until(lambda: bool(fake_api.slices))
+    fake_api.gate.clear()
+    with ThreadPoolExecutor(2) as pool:
+        call = pool.submit(kubelet.prepare, settings.data / "dra.sock", claim)
+        threading.Timer(0.1, fake_api.gate.set).start()
+        assert asked.wait(5)
+        process.stop()
+        assert not call.result(5)[claim["uid"]].error
+    assert list(settings.data.glob("*.sock")) == []

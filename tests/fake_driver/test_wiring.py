@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+from fake_driver.settings import Settings
+from fake_driver.wiring import Process
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import FakeApi, Kubelet
+
+
+def test_ready_means_registered_and_published(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    fake_api.gate.clear()
+    process = start(replace(settings, probes="127.0.0.1:0"))
+    assert process.missing() == ["the kubelet has not registered this driver", "the slices are not published"]
+    kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
+    assert process.missing() == ["the slices are not published"]
+    fake_api.gate.set()
+    assert process._publisher.published.wait(5)
+    assert process.missing() == []
+    assert process._probes
+    with urlopen(f"http://127.0.0.1:{process._probes.port}/readyz", timeout=5) as answer:
+        assert answer.status == 200
+
+
+def test_a_publisher_that_ended_is_told_to_the_liveness_probe(
+    start: Callable[..., Process], settings: Settings
+) -> None:
+    process = start(settings)
+    assert process.broken() == []
+    process._api.close()
+    process._publisher.stop()
+    assert process.broken() == ["the publisher ended"]
+
+
+def test_the_token_goes_only_over_tls(
+    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, folder: Path
+) -> None:
+    (folder / "token").write_text("secret")
+    start(replace(settings, token_file=str(folder / "token")))
+    fake_api.until(lambda: bool(fake_api.slices))
+    assert set(fake_api.tokens) == {""}

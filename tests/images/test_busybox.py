@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.binaries import debian
+from testbed.errors import TestbedError
+from testbed.images import busybox
+
+
+def _no_package(name: str, into: Path) -> Path:
+    raise TestbedError("there is no apt-get here", hint="use Debian")
+
+
+def test_a_program_without_a_loader_is_static(tmp_path: Path, elf: Callable[..., bytes]) -> None:
+    (tmp_path / "program").write_bytes(elf())
+
+    assert busybox.is_static(tmp_path / "program")
+
+
+def test_a_dynamic_program_one_of_another_machine_a_script_and_a_stump_are_not(
+    tmp_path: Path, elf: Callable[..., bytes]
+) -> None:
+    for content in (elf(needs_loader=True), elf(machine=40), b"#!/bin/sh\nexit 0\n" * 10, elf()[:70], b""):
+        (tmp_path / "program").write_bytes(content)
+
+        assert not busybox.is_static(tmp_path / "program")
+
+
+def test_the_package_is_taken_first(tmp_path: Path, packaged_busybox: list[str]) -> None:
+    assert busybox.static_busybox(tmp_path).is_relative_to(tmp_path)
+    assert packaged_busybox == ["busybox-static"]
+
+
+def test_without_the_package_a_static_one_of_the_host_serves(
+    tmp_path: Path, script: Callable[[str, str], Path], elf: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debian, "fetch_package", _no_package)
+    program = script("busybox", "")
+    program.write_bytes(elf())
+
+    assert busybox.static_busybox(tmp_path) == program
+
+
+def test_without_any_one_error_says_what_was_tried_and_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debian, "fetch_package", _no_package)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(TestbedError) as raised:
+        busybox.static_busybox(tmp_path)
+
+    assert str(raised.value).splitlines() == [
+        "no static busybox for the images",
+        "  package busybox-static: there is no apt-get here",
+        "  this host: there is none on the PATH",
+        "  try: apt-get install busybox-static (or your distribution's static busybox)",
+    ]
+
+
+def test_a_busybox_of_the_host_that_is_not_static_is_named(
+    tmp_path: Path, script: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debian, "fetch_package", _no_package)
+    program = script("busybox", "")
+
+    with pytest.raises(TestbedError, match=f"{program} is not a static program"):
+        busybox.static_busybox(tmp_path)
+
+
+def test_the_applets_are_those_that_it_names_without_itself(script: Callable[[str, str], Path]) -> None:
+    assert busybox.applets(script("busybox", 'test "$1" = --list && printf "sh\\nbusybox\\ncat\\n"')) == ["cat", "sh"]

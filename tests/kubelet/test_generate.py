@@ -1,0 +1,99 @@
+import importlib.metadata
+import re
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+
+from testbed.kubelet import generate
+from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, registration_v1_pb2
+
+ROOT = Path(__file__).parents[2]
+STUBS = ROOT / generate.PACKAGE
+
+
+def pinned() -> str:
+    """The version of the compiler that the lint group names."""
+    found = re.search(r'"grpcio-tools==([0-9.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert found
+    return found[1]
+
+
+def installed() -> str:
+    try:
+        return importlib.metadata.version("grpcio-tools")
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+@pytest.mark.skipif(installed() != pinned(), reason=f"needs grpcio-tools {pinned()}, here is {installed()}")
+def test_the_stubs_are_those_of_the_protos(tmp_path: Path) -> None:
+    generate.generate(tmp_path)
+    fresh = {path.name: path.read_bytes() for path in (tmp_path / generate.PACKAGE).iterdir()}
+    assert fresh == {path.name: path.read_bytes() for path in STUBS.iterdir() if path.is_file()}
+
+
+def test_every_proto_has_its_stubs() -> None:
+    sources = {path.stem for path in (STUBS.parent / "protos").glob("*.proto")}
+    assert {path.name.removesuffix("_pb2.py") for path in STUBS.glob("*_pb2.py")} == sources
+
+
+def wire(file: FileDescriptor) -> dict[str, dict[str, int]]:
+    """Messages with the numbers of their fields: all that matters on the wire, beside the paths."""
+    return {
+        name: {field.name: field.number for field in message.fields}
+        for name, message in file.message_types_by_name.items()
+    }
+
+
+def paths(file: FileDescriptor) -> set[str]:
+    def path(method: MethodDescriptor) -> str:
+        return f"/{method.containing_service.full_name}/{method.name}"
+
+    return {path(method) for service in file.services_by_name.values() for method in service.methods}
+
+
+DRA = {
+    "Claim": {"namespace": 1, "uid": 2, "name": 3},
+    "NodePrepareResourcesRequest": {"claims": 1},
+    "NodePrepareResourcesResponse": {"claims": 1},
+    "NodePrepareResourceResponse": {"devices": 1, "error": 2},
+    "Device": {"request_names": 1, "pool_name": 2, "device_name": 3, "cdi_device_ids": 4},
+    "NodeUnprepareResourcesRequest": {"claims": 1},
+    "NodeUnprepareResourcesResponse": {"claims": 1},
+    "NodeUnprepareResourceResponse": {"error": 1},
+}
+
+
+def test_dra_v1_is_what_the_kubelet_speaks() -> None:
+    assert wire(dra_v1_pb2.DESCRIPTOR) == {**DRA, "Device": {**DRA["Device"], "share_id": 5}}
+    assert paths(dra_v1_pb2.DESCRIPTOR) == {
+        f"/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/{verb}"
+        for verb in ("NodePrepareResources", "NodeUnprepareResources")
+    }
+
+
+def test_dra_v1beta1_is_the_same_without_shares() -> None:
+    assert wire(dra_v1beta1_pb2.DESCRIPTOR) == DRA
+    assert paths(dra_v1beta1_pb2.DESCRIPTOR) == {
+        f"/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/{verb}"
+        for verb in ("NodePrepareResources", "NodeUnprepareResources")
+    }
+
+
+def test_a_share_that_is_empty_differs_from_none() -> None:
+    assert dra_v1_pb2.Device(share_id="").HasField("share_id")
+    assert not dra_v1_pb2.Device().HasField("share_id")
+
+
+def test_registration_is_what_the_kubelet_speaks() -> None:
+    assert wire(registration_v1_pb2.DESCRIPTOR) == {
+        "InfoRequest": {},
+        "PluginInfo": {"type": 1, "name": 2, "endpoint": 3, "supported_versions": 4},
+        "RegistrationStatus": {"plugin_registered": 1, "error": 2},
+        "RegistrationStatusResponse": {},
+    }
+    assert paths(registration_v1_pb2.DESCRIPTOR) == {
+        "/pluginregistration.Registration/GetInfo",
+        "/pluginregistration.Registration/NotifyRegistrationStatus",
+    }

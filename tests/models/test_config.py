@@ -1,0 +1,159 @@
+"""The effective configuration: defaults, the file, the flags."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed.binaries import minors
+from testbed.errors import UsageError
+from testbed.models.config import (
+    NEWEST,
+    TestbedConfig,
+    TestbedFile,
+    config_from_record,
+    config_to_record,
+    effective,
+    load_testbed_file,
+)
+
+HEAD = "apiVersion: dra-testbed/v1alpha1\nkind: Testbed\n"
+
+
+def read(tmp_path: Path, text: str) -> TestbedFile:
+    file = tmp_path / "testbed.yaml"
+    file.write_text(HEAD + text)
+    return load_testbed_file(file)
+
+
+def refusal(tmp_path: Path, text: str) -> str:
+    with pytest.raises(UsageError) as refused:
+        read(tmp_path, text)
+    return str(refused.value)
+
+
+def test_the_default_kubernetes_is_the_newest_that_is_locked() -> None:
+    assert minors()[0] == NEWEST
+
+
+def test_without_file_and_flags_the_defaults_hold_and_the_fake_gpu_driver_is_installed() -> None:
+    config = effective(None, {})
+
+    assert config == TestbedConfig(driver=config.driver)
+    assert config.driver is not None
+    assert config.driver.parts[-3:] == ("manifests", "drivers", "fake-gpu.yaml")
+
+
+def test_the_file_wins_over_the_defaults_and_flags_over_the_file(tmp_path: Path) -> None:
+    file = read(tmp_path, "metadata: {name: mine}\nspec: {nodes: 3, kubernetes: '1.36', driver: none}")
+
+    assert effective(file, {"nodes": 5, "kubernetes": None}) == TestbedConfig(name="mine", nodes=5, kubernetes="1.36")
+    assert effective(file, {"name": "other"}).name == "other"
+
+
+def test_maps_are_joined_and_flags_win_entry_by_entry(tmp_path: Path) -> None:
+    file = read(tmp_path, "spec: {featureGates: {A: true, B: true}, runtimeConfig: {x/v1: true, y/v1: 'false'}}")
+
+    config = effective(file, {"feature_gates": {"B": False, "C": True}, "runtime_config": {}})
+
+    assert config.feature_gates == {"A": True, "B": False, "C": True}
+    assert config.runtime_config == {"x/v1": "true", "y/v1": "false"}
+
+
+def test_files_are_seen_from_the_file_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "driver.yaml").write_text("")
+    (tmp_path / "bin").mkdir()
+    file = read(tmp_path, "spec: {driver: driver.yaml, hardware: ./driver.yaml, binariesFrom: [bin, cache]}")
+
+    config = effective(file, {})
+
+    assert (config.driver, config.hardware) == (tmp_path / "driver.yaml", tmp_path / "driver.yaml")
+    assert config.binaries_from == (str(tmp_path / "bin"), "cache")
+
+
+def test_flags_are_seen_from_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "driver.yaml").write_text("")
+    monkeypatch.chdir(tmp_path)
+
+    assert effective(None, {"driver": "driver.yaml"}).driver == tmp_path / "driver.yaml"
+
+
+def test_no_driver_can_be_asked_for() -> None:
+    assert effective(None, {"driver": "none"}).driver is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        ({"nodes": 0}, "--nodes: is 0, but must be 1 or more"),
+        ({"nodes": 10000}, "--nodes: is 10000, but must be 64 or less"),
+        ({"provider": "kinda"}, "--provider: is 'kinda'.*did you mean kind"),
+        ({"kubernetes": "latest"}, "--kubernetes: is 'latest'"),
+        ({"name": "../x"}, "--name is '../x', which is a path"),
+        ({"name": ""}, "--name is '', but must not be empty"),
+        ({"driver": "./gone.yaml"}, "--driver: there is no file"),
+        ({"driver": "nope"}, "--driver: is 'nope', which is neither a file nor"),
+        ({"hardware": "nope"}, "--hardware: is 'nope'"),
+        ({"binaries_from": ["nowhere"]}, "--binaries-from 0: is 'nowhere', which is neither a folder nor one of cache"),
+    ],
+)
+def test_bad_flags_are_refused(flags: dict[str, object], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        effective(None, flags)
+
+
+def test_a_version_that_yaml_takes_for_a_number_is_refused_before_it_becomes_another(tmp_path: Path) -> None:
+    assert 'spec.kubernetes: is the number 1.30, but must be a text: write it in quotes, "1.30"' in refusal(
+        tmp_path, "spec: {kubernetes: 1.30}"
+    )
+
+
+def test_a_leading_v_is_taken_off() -> None:
+    assert effective(None, {"kubernetes": "v1.36.2"}).kubernetes == "1.36.2"
+
+
+def test_a_file_with_many_problems_says_all_of_them(tmp_path: Path) -> None:
+    text = refusal(tmp_path, "metadata: {name: A/B}\nspec:\n  nodez: 3\n  provider: docker\n  nodes: 65\n")
+
+    assert [line.split(": ")[1] for line in text.splitlines()[1:]] == [
+        "metadata.name",
+        "spec.nodez",
+        "spec.provider",
+        "spec.nodes",
+    ]
+
+
+def test_another_version_of_the_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "testbed.yaml"
+    file.write_text("apiVersion: dra-testbed/v2\nkind: Testbed\n")
+
+    with pytest.raises(UsageError, match="apiVersion: is 'dra-testbed/v2', but must be 'dra-testbed/v1alpha1'"):
+        load_testbed_file(file)
+
+
+def test_the_effective_configuration_is_a_file_that_makes_the_same(tmp_path: Path) -> None:
+    (tmp_path / "driver.yaml").write_text("")
+    flags = {
+        "name": "mine", "nodes": 3, "driver": str(tmp_path / "driver.yaml"), "hardware": str(tmp_path / "driver.yaml"),
+        "feature_gates": {"A": True}, "runtime_config": {"x/v1": "true"}, "binaries_from": ["cache"],
+    }  # fmt: skip
+    config = effective(None, flags)
+    (tmp_path / "again.yaml").write_text(config.as_yaml())
+
+    assert effective(load_testbed_file(tmp_path / "again.yaml"), {}) == config
+    assert yaml.safe_load(config.as_yaml())["kind"] == "Testbed"
+
+
+def test_a_record_keeps_the_configuration_also_when_its_files_have_gone(tmp_path: Path) -> None:
+    config = dataclasses.replace(effective(None, {}), driver=tmp_path / "gone.yaml", binaries_from=("/gone",))
+
+    assert config_from_record(json.loads(json.dumps(config_to_record(config)))) == config
+
+
+def test_the_configuration_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        effective(None, {}).nodes = 3  # type: ignore[misc]  # this is what is tested

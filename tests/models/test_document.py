@@ -1,0 +1,112 @@
+"""YAML, stricter than YAML is, with its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.models import document
+from testbed.models.document import dotted, parse
+
+HERE = Path("file.yaml")
+
+
+def problems(text: str) -> list[tuple[int, str, str]]:
+    return [(problem.line, problem.path, problem.what) for problem in parse(text, HERE).problems]
+
+
+def test_content_lines_and_the_text_of_scalars_are_kept() -> None:
+    found = parse("a:\n  b: 1.30\n  c:\n  - x\n  - yes\n", HERE)
+
+    assert found.content == {"a": {"b": 1.3, "c": ["x", True]}}
+    assert found.written["a", "b"] == "1.30"
+    assert (found.line(("a", "b")), found.line(("a", "c")), found.line(("a", "c", 1))) == (2, 3, 5)
+
+
+def test_what_is_not_there_has_the_line_of_what_is_around_it() -> None:
+    assert parse("a:\n  b: 1\n", HERE).line(("a", "missing", 3)) == 1
+
+
+def test_dates_stay_texts() -> None:
+    assert parse("a: 2024-01-31", HERE).content == {"a": "2024-01-31"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "path", "what"),
+    [
+        ("a: 1\nb: 2\na: 3", 3, "a", "is there twice, first in line 1"),
+        ("a:\n- {b: 1, b: 2}", 2, "a[0].b", "is there twice, first in line 2"),
+        ("a:\n  1: x", 2, "a.1", "is a key that is no text: write '1' in quotes"),
+        ("a:\n  on: x", 2, "a.on", "is a key that is no text: write 'on' in quotes"),
+        ("a: &x [1]\nb: *x", 2, "b", "is an alias; write it out"),
+        ("a:\nb: 1", 1, "a", "is empty; give it a value, or take the key out"),
+        ("a: !env HOME", 1, "a", "has the tag !env; tags are not known here"),
+        ("a: !!python/object:os.system x", 1, "a", "has the tag tag:yaml.org,2002:python/object:os.system"),
+    ],
+)
+def test_what_yaml_would_let_pass_is_a_problem(text: str, line: int, path: str, what: str) -> None:
+    ((found_line, found_path, found_what),) = problems(text)
+
+    assert (found_line, found_path) == (line, path)
+    assert found_what.startswith(what)
+
+
+def test_a_document_that_contains_itself_ends() -> None:
+    assert problems("&a [*a]") == [(1, "[0]", "is an alias; write it out")]
+
+
+def test_a_document_that_grows_by_aliases_does_not_grow() -> None:
+    bomb = "a: &a [x, x]\n" + "".join(
+        f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefg", "bcdefgh", strict=True)
+    )
+
+    assert len(problems(bomb)) == 63
+
+
+def test_a_number_that_python_refuses_is_a_problem() -> None:
+    ((_, path, what),) = problems("a: " + "9" * 5000)
+
+    assert path == "a"
+    assert what.startswith("is not a value")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1", r"file\.yaml:1: this is not YAML"),
+        ("a: 1\n\tb: 2", r"file\.yaml:2: this is not YAML"),
+        ("a: 1\n---\nb: 2", r"file\.yaml:2: this is not YAML: but found another document"),
+        ("a: \x07", r"file\.yaml.*not YAML"),
+        ("[" * 5000, r"file\.yaml: this is not YAML: it is nested too deeply"),
+        ("", r"file\.yaml is empty"),
+        ("# only a comment\n", r"file\.yaml is empty"),
+    ],
+)
+def test_what_is_no_document_is_one_clear_error(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse(text, HERE)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda path: None, "cannot read .*No such file"),
+        (lambda path: path.mkdir(), "cannot read .*directory"),
+        (lambda path: path.write_bytes(b"\xff\xfe\x00"), "not a text in UTF-8"),
+        (lambda path: path.write_text("a: 1 #" + "x" * 1_000_001), "is it the right file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_clear_error(
+    prepare: Callable[[Path], object], message: str, tmp_path: Path
+) -> None:
+    prepare(tmp_path / "file.yaml")
+
+    with pytest.raises(UsageError, match=message):
+        document.read(tmp_path / "file.yaml")
+
+
+def test_places_are_written_as_people_do() -> None:
+    assert dotted(("spec", "install", "manifests", 0)) == "spec.install.manifests[0]"

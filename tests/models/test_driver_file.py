@@ -1,0 +1,135 @@
+"""Driver files: what a driver's author says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed import folders
+from testbed.errors import UsageError
+from testbed.models.driver_file import DriverFile, load_driver_file
+
+FULL = r"""
+apiVersion: dra-testbed/v1alpha1
+kind: DriverFile
+metadata: {name: fake-gpu}
+spec:
+  driver: gpu.dra-testbed.example
+  deviceClass: gpu.dra-testbed.example
+  install:
+    manifests: [manifests/one.yaml]
+    builtInImage: true
+    images: [image.tar]
+    variables: {replicas: 2}
+  pods: {namespace: dra-testbed-driver, selector: app=fake-gpu-driver, container: driver}
+  nodes: {selector: {gpu: "true"}}
+  probe:
+    command: [env]
+    matches: '^GPU_DEVICE_\w+_UUID=(?P<id>\S+)$'
+    identityAttribute: uuid
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests/one.yaml").write_text("")
+    (tmp_path / "image.tar").write_text("")
+    return tmp_path
+
+
+def load(folder: Path, text: str) -> DriverFile:
+    (folder / "driver.yaml").write_text(text)
+    return load_driver_file(folder / "driver.yaml")
+
+
+def refusal(folder: Path, old: str, new: str) -> str:
+    assert old in FULL
+    with pytest.raises(UsageError) as refused:
+        load(folder, FULL.replace(old, new))
+    return str(refused.value)
+
+
+def test_all_that_is_said_is_read_and_paths_are_seen_from_the_file(folder: Path) -> None:
+    found = load(folder, FULL)
+
+    assert (found.name, found.driver, found.device_class) == (
+        "fake-gpu",
+        "gpu.dra-testbed.example",
+        "gpu.dra-testbed.example",
+    )
+    assert found.install is not None
+    assert found.install.manifests == (folder / "manifests/one.yaml",)
+    assert found.install.images == (folder / "image.tar",)
+    assert found.install.built_in_image
+    assert found.install.variables == {"replicas": 2}
+    assert (found.pods.namespace, found.pods.selector, found.pods.container) == (
+        "dra-testbed-driver",
+        "app=fake-gpu-driver",
+        "driver",
+    )
+    assert found.nodes.selector == {"gpu": "true"}
+    assert found.probe.identity_attribute == "uuid"
+
+
+def test_a_driver_that_is_there_already_needs_no_install_and_is_expected_on_all_nodes(folder: Path) -> None:
+    content = yaml.safe_load(FULL)
+    del content["spec"]["install"], content["spec"]["nodes"]
+
+    found = load(folder, yaml.safe_dump(content))
+
+    assert found.install is None
+    assert found.nodes.selector == {}
+
+
+def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) -> None:
+    output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
+
+    assert load(folder, FULL).probe.ids(output) == ("a", "b")
+
+
+def test_it_travels_to_other_processes_as_json(folder: Path) -> None:
+    found = load(folder, FULL)
+
+    assert DriverFile.model_validate_json(found.model_dump_json(by_alias=True)) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("driver: gpu.dra-testbed.example", "driver: GPU", "spec.driver: is 'GPU', but must be a DNS name"),
+        ("driver: gpu.dra-testbed.example", f"driver: {'a' * 64}", "spec.driver: has 64 characters; 63 are the most"),
+        ("manifests/one.yaml", "gone.yaml", "spec.install.manifests[0]: there is no file"),
+        ("image.tar", "gone.tar", "spec.install.images[0]: there is no file"),
+        ("[manifests/one.yaml]", "[]", "spec.install.manifests: is [], but must be at least 1 long"),
+        ("replicas: 2", "image: mine", "spec.install: sets the variable image, which builtInImage sets as well"),
+        (
+            "builtInImage: true",
+            "builtInImage: 'true'",
+            "spec.install.builtInImage: is the text 'true', but must be true or false",
+        ),
+        ("app=fake-gpu-driver", '"app fake"', "spec.pods.selector: is 'app fake', but must be a label selector"),
+        ("?P<id>", "?P<uuid>", "spec.probe.matches: has no group that is called id"),
+        ("?P<id>", "?P<id", "spec.probe.matches: is not a regular expression"),
+        ("command: [env]", "command: []", "spec.probe.command: is [], but must be at least 1 long"),
+        ("command: [env]", "command: env", "spec.probe.command: is the text 'env', but must be a list"),
+        (
+            'gpu: "true"',
+            "gpu: true",
+            'spec.nodes.selector.gpu: is true, but must be a text: write it in quotes, "true"',
+        ),
+        ("container:", "contaner:", "spec.pods.contaner: is not a known key; did you mean container?"),
+        ("kind: DriverFile", "kind: Testbed", "kind: is 'Testbed', but must be 'DriverFile'"),
+    ],
+)
+def test_what_is_wrong_is_said(folder: Path, old: str, new: str, what: str) -> None:
+    assert what in refusal(folder, old, new)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((folders.data("manifests") / "drivers").glob("*.yaml")), ids=lambda file: file.stem
+)
+def test_the_driver_files_that_we_ship_are_right(file: Path) -> None:
+    assert load_driver_file(file).name == file.stem

@@ -1,0 +1,98 @@
+"""Feature gates: parsing, and refusing what cannot work before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from testbed.binaries import lock_for, minors
+from testbed.errors import UsageError
+from testbed.models.gates import check_gates, parse_gate, parse_runtime_config
+
+
+@dataclass(frozen=True)
+class Gate:
+    stage: str = "beta"
+    default: bool = True
+    locked: bool = False
+    needs: tuple[str, ...] = ()
+
+
+KNOWN = {
+    "DynamicResourceAllocation": Gate("ga", locked=True),
+    "DRAExtendedResource": Gate("beta", default=False),
+    "DRAOnTop": Gate("alpha", default=False, needs=("DRAExtendedResource",)),
+    "DRAPartitions": Gate("beta", default=True),
+    "DRASwitch": Gate("beta", default=True, needs=("DRAPartitions",)),
+    "Removed": Gate("ga", default=False, locked=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"), [("A=true", ("A", True)), ("A=False", ("A", False)), (" A = true ", ("A", True))]
+)
+def test_gates_are_parsed(text: str, gate: tuple[str, bool]) -> None:
+    assert parse_gate(text) == gate
+
+
+@pytest.mark.parametrize("text", ["A", "A=", "=true", "A=1", "A=yes", "", "A=true=true"])
+def test_what_is_no_gate_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="Name=true or Name=false"):
+        parse_gate(text)
+
+
+def test_an_api_without_a_value_is_switched_on() -> None:
+    assert parse_runtime_config("resource.k8s.io/v1beta1") == ("resource.k8s.io/v1beta1", "true")
+    assert parse_runtime_config("api/all=false") == ("api/all", "false")
+
+
+def test_an_api_without_a_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="group/version"):
+        parse_runtime_config("=true")
+
+
+def test_gates_that_can_be_set_pass() -> None:
+    check_gates({"DRAExtendedResource": True, "DRAOnTop": True, "DynamicResourceAllocation": True}, KNOWN)
+
+
+def test_an_unknown_gate_is_refused_with_near_matches() -> None:
+    with pytest.raises(UsageError, match=r"no feature gate DRAExtendedResources .*did you mean DRAExtendedResource"):
+        check_gates({"DRAExtendedResources": True}, KNOWN)
+
+
+def test_a_locked_gate_cannot_be_changed() -> None:
+    with pytest.raises(UsageError, match="DynamicResourceAllocation is locked to true"):
+        check_gates({"DynamicResourceAllocation": False}, KNOWN)
+
+
+def test_a_gate_without_what_it_needs_is_refused_with_the_cure() -> None:
+    with pytest.raises(UsageError, match="DRAOnTop needs DRAExtendedResource, which is off; add --feature-gate DRAExt"):
+        check_gates({"DRAOnTop": True}, KNOWN)
+
+
+def test_a_gate_that_is_on_by_default_misses_what_the_user_takes_away() -> None:
+    with pytest.raises(UsageError, match="DRASwitch needs DRAPartitions, which is off"):
+        check_gates({"DRAPartitions": False}, KNOWN)
+
+
+def test_a_whole_stage_counts_for_its_gates_unless_they_are_named() -> None:
+    with pytest.raises(UsageError, match="DRAOnTop needs"):
+        check_gates({"AllAlpha": True}, KNOWN | {"AllAlpha": Gate("alpha", default=False)})
+
+    check_gates({"AllAlpha": True, "DRAOnTop": False}, KNOWN | {"AllAlpha": Gate("alpha", default=False)})
+
+
+def test_all_problems_come_at_once() -> None:
+    with pytest.raises(UsageError) as refused:
+        check_gates({"Nope": True, "Removed": True, "DRAOnTop": True}, KNOWN)
+
+    assert len(str(refused.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("minor", minors())
+def test_the_defaults_of_every_locked_kubernetes_pass(minor: str) -> None:
+    gates = lock_for(minor).gates
+
+    check_gates({}, gates)
+    check_gates({name: gate.default for name, gate in gates.items()}, gates)

@@ -1,0 +1,70 @@
+"""What is a name, and what is wrong with what is none."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from testbed.errors import UsageError
+from testbed.models.names import DriverName, LabelName, Selector, check_name
+
+
+@pytest.mark.parametrize("name", ["a", "gpu-2", "0", "a" * 32])
+def test_plain_names_are_fine(name: str) -> None:
+    assert check_name(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("", "must not be empty"),
+        ("../etc", "is a path"),
+        ("/tmp/x", "is a path"),
+        ("a/b", "is a path"),
+        ("a\\b", "is a path"),
+        (".", "is a path"),
+        ("~", "is a path"),
+        ("a" * 33, "has 33 characters"),
+        ("a" * 5000, r"is '[a]{57}\.\.\.', which has 5000 characters"),
+        ("Gpu", "must be lower-case: gpu"),
+        ("a_b", "letters, digits and dashes"),
+        ("-a", "letters, digits and dashes"),
+        ("a-", "letters, digits and dashes"),
+        ("a b", "letters, digits and dashes"),
+        ("a\n", "letters, digits and dashes"),
+        ("ä", "letters, digits and dashes"),
+        ("--help", "letters, digits and dashes"),
+    ],
+)
+def test_every_other_name_is_refused_with_its_reason(name: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        check_name(name)
+
+
+@pytest.mark.parametrize("name", ["gpu.example.com", "a" * 63, "gpu"])
+def test_drivers_have_names_with_dots(name: str) -> None:
+    assert TypeAdapter(DriverName).validate_python(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "gpu_x", "GPU.example.com", ".gpu", "gpu..com", "a" * 64, "gpu/x", "gpu\n"])
+def test_other_names_are_no_drivers(name: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(DriverName).validate_python(name)
+
+
+def test_namespaces_have_no_dots() -> None:
+    with pytest.raises(ValidationError, match="must be a DNS name"):
+        TypeAdapter(LabelName).validate_python("a.b")
+
+
+@pytest.mark.parametrize(
+    "text", ["app=x", "app==x", "a.b/c!=d,e", "!e", "env in (a, b),app", "env notin (a)", "app= x"]
+)
+def test_label_selectors_are_understood(text: str) -> None:
+    assert TypeAdapter(Selector).validate_python(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "app=x,", "=x", "app in a", "app=a b", "app:x", "a,,b"])
+def test_what_is_no_label_selector_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="label selector"):
+        TypeAdapter(Selector).validate_python(text)

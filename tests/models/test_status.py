@@ -1,0 +1,42 @@
+"""The status that programs and people read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, Owner, TestbedPhase, TestbedStatus
+
+STATUS = TestbedStatus(
+    name="mine",
+    provider="local",
+    kubernetes="1.37",
+    phase=TestbedPhase.BROKEN,
+    owner=Owner(pid=7, alive=True),
+    kubeconfig=Path("/state/mine/kubeconfig"),
+    nodes=(NodeStatus(name="node-1", ready=True, address="10.0.0.2"), NodeStatus(name="node-2", ready=False)),
+    driver=DriverStatus(name="gpu.example.com", registered_nodes=("node-1",), slices=1, devices=4),
+    components=(ComponentStatus(name="etcd", pid=8, alive=False),),
+    problems=("etcd does not run",),
+)
+
+
+def test_programs_get_camel_case_and_plain_values() -> None:
+    data = json.loads(STATUS.model_dump_json(by_alias=True))
+
+    assert data["kind"] == "TestbedStatus"
+    assert data["phase"] == "broken"
+    assert data["kubeconfig"] == "/state/mine/kubeconfig"
+    assert data["driver"]["registeredNodes"] == ["node-1"]
+
+
+def test_people_get_one_line_for_each_part_and_what_is_wrong_last() -> None:
+    assert STATUS.as_text().splitlines() == [
+        "mine  broken  local, Kubernetes 1.37",
+        "  kubeconfig  /state/mine/kubeconfig",
+        "  node        node-1  ready  10.0.0.2",
+        "  node        node-2  not ready",
+        "  driver      gpu.example.com  on 1 nodes, 1 slices, 4 devices",
+        "  component   etcd  dead",
+        "  problem     etcd does not run",
+    ]

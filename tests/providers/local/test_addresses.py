@@ -1,0 +1,55 @@
+"""The address plan: testbeds never overlap, and what a host already uses is left alone."""
+
+import ipaddress
+
+import pytest
+
+from testbed.providers.local.addresses import MOST_NODES, Addresses, candidates
+
+
+def test_all_addresses_of_a_testbed_lie_in_its_own_range() -> None:
+    plan = Addresses(140)
+    everything = ipaddress.ip_network(plan.everything)
+
+    single = [plan.host, plan.control_plane, plan.kubernetes_service, plan.node(1), plan.node(MOST_NODES)]
+    ranges = [plan.services, plan.pods, plan.pods_of(1), plan.pods_of(MOST_NODES)]
+
+    assert all(ipaddress.ip_address(address) in everything for address in single)
+    assert all(ipaddress.ip_network(part).subnet_of(everything) for part in ranges)
+
+
+def test_pods_machines_and_services_do_not_overlap() -> None:
+    plan = Addresses(140)
+    machines = ipaddress.ip_network(f"{plan.control_plane}/24", strict=False)
+    parts = [machines, ipaddress.ip_network(plan.services)]
+    parts += [ipaddress.ip_network(plan.pods_of(n)) for n in range(1, MOST_NODES + 1)]
+
+    assert all(not a.overlaps(b) for i, a in enumerate(parts) for b in parts[i + 1 :])
+
+
+def test_the_kubernetes_service_has_the_first_address_of_the_services() -> None:
+    plan = Addresses(140)
+
+    assert plan.kubernetes_service == str(next(ipaddress.ip_network(plan.services).hosts()))
+
+
+def test_a_range_that_the_host_uses_is_not_a_candidate() -> None:
+    first = candidates("dev", set())[0].octet
+
+    assert first not in [plan.octet for plan in candidates("dev", {first})]
+
+
+def test_the_same_name_tries_the_same_ranges_first() -> None:
+    assert candidates("dev", set()) == candidates("dev", set())
+
+
+@pytest.mark.parametrize("octet", [128, 223])
+def test_the_name_of_the_link_fits_the_kernels_limit(octet: int) -> None:
+    assert len(Addresses(octet).host_link) <= 15
+
+
+def test_hardware_addresses_are_local_unicast_and_distinct() -> None:
+    macs = [Addresses(140).hardware(n) for n in range(MOST_NODES + 1)]
+
+    assert len(set(macs)) == len(macs)
+    assert all(int(mac.split(":")[0], 16) & 0b11 == 0b10 for mac in macs)

@@ -1,0 +1,73 @@
+"""What is written before anything starts, and found again by another process."""
+
+from pathlib import Path
+
+from testbed.process import ProcessId
+from testbed.providers.base import ClusterSpec
+from testbed.providers.local.addresses import Addresses
+from testbed.providers.local.components import Facts
+from testbed.providers.local.credentials import write_credentials
+from testbed.providers.local.host import Host
+from testbed.providers.local.layout import Layout, Ledger, recall, remember, remembered, write_node
+from testbed.providers.local.provider import LocalProvider
+
+
+def test_a_node_starts_with_all_files_and_no_secret_is_readable_by_others(tmp_path: Path) -> None:
+    programs = {name: Path("/programs") / name for name in LocalProvider().programs()}
+    layout = Layout(tmp_path / "cluster")
+    layout.make()
+    facts = Facts(
+        "dev",
+        ClusterSpec("1.37.1", programs=programs),
+        Addresses(140),
+        Host(True, True, 0, 1, True, True, (6, 1), ()),
+        layout.pki,
+        layout.etcd,
+    )
+    write_credentials(layout.pki, facts.plan, {"node-1": facts.plan.node(1)})
+
+    folder = write_node(layout, facts, "node-1", 1)
+
+    own = folder / "upper/etc/dra-testbed"
+    assert {path.name for path in own.iterdir()} == {
+        "ca.crt",
+        "kubelet.crt",
+        "kubelet.key",
+        "kubelet.kubeconfig",
+        "kubelet.json",
+    }
+    secrets = [
+        *layout.pki.glob("*.key"),
+        *layout.pki.glob("*.kubeconfig"),
+        own / "kubelet.key",
+        own / "kubelet.kubeconfig",
+    ]
+    assert [path.name for path in secrets if path.stat().st_mode & 0o077] == []
+    assert layout.folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_ledger_is_found_again(tmp_path: Path) -> None:
+    Ledger(tmp_path / "cluster.json", 140, ("node-1",), "1.37.1").save()
+
+    found = Ledger.load(tmp_path / "cluster.json")
+
+    assert found is not None
+    assert (found.octet, found.nodes, found.kubernetes) == (140, ("node-1",), "1.37.1")
+
+
+def test_there_is_no_ledger_before_the_first_save(tmp_path: Path) -> None:
+    assert Ledger.load(tmp_path / "cluster.json") is None
+
+
+def test_a_process_is_recalled_as_it_was_remembered(tmp_path: Path) -> None:
+    remember(tmp_path, "etcd", ProcessId(7, 8))
+
+    assert recall(tmp_path, "etcd") == ProcessId(7, 8)
+    assert remembered(tmp_path) == {"etcd": ProcessId(7, 8)}
+
+
+def test_a_half_written_process_file_is_no_process(tmp_path: Path) -> None:
+    remember(tmp_path, "etcd", ProcessId(7, 8))
+    (tmp_path / "pids/etcd").write_text("7")
+
+    assert recall(tmp_path, "etcd") is None

@@ -1,0 +1,72 @@
+"""Errors carry what failed, what was seen, what to try, and the exit code of their family."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.errors import (
+    ApiError,
+    CommandFailed,
+    DriverFailed,
+    Incomplete,
+    TestbedError,
+    UsageError,
+    WaitTimeout,
+    did_you_mean,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TestbedError("x"), 3),
+        (UsageError("x"), 2),
+        (CommandFailed(["x"], "exit 1", ""), 3),
+        (WaitTimeout("x", "y", "z"), 3),
+        (ApiError("GET /", 500, "x", "y"), 3),
+        (DriverFailed("x"), 1),
+        (Incomplete("x"), 4),
+    ],
+)
+def test_each_family_has_its_exit_code(error: TestbedError, code: int) -> None:
+    assert error.exit_code == code
+
+
+def test_a_failed_command_can_be_pasted_into_a_shell_and_shows_the_end_of_its_output() -> None:
+    output = "\n".join(f"line {number}" for number in range(30))
+
+    text = str(CommandFailed(["ls", "a b"], "exit 2", output, hint="look"))
+
+    assert "ls 'a b'" in text
+    assert "line 29" in text
+    assert "line 9\n" not in text
+    assert text.endswith("try: look")
+
+
+def test_a_command_that_said_nothing_says_so() -> None:
+    assert "(no output)" in str(CommandFailed(["true"], "exit 1", "\n"))
+
+
+def test_a_timeout_says_what_was_seen_last() -> None:
+    assert "last seen: Pending" in str(WaitTimeout("pod to run", "start: 5 s", "Pending"))
+
+
+def test_an_api_error_without_an_answer_has_no_status_in_its_text() -> None:
+    assert str(ApiError("GET /x", 0, "", "no answer")) == "GET /x: no answer"
+    assert str(ApiError("GET /x", 404, "NotFound", "no x")) == "GET /x: 404 NotFound: no x"
+
+
+def test_the_nearest_word_is_offered() -> None:
+    assert did_you_mean("nodez", ["nodes", "name"]) == "did you mean nodes?"
+
+
+def test_few_words_are_all_offered_when_none_is_near() -> None:
+    assert did_you_mean("zzz", ["nodes", "name"]) == "known: name, nodes"
+
+
+def test_many_words_are_not_listed() -> None:
+    assert did_you_mean("zzz", [f"word{number}" for number in range(20)]) == ""
+
+
+def test_of_nothing_nothing_is_offered() -> None:
+    assert did_you_mean("zzz", []) == ""

@@ -1,0 +1,220 @@
+"""Starting, finding and ending real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed import process
+from testbed.errors import CommandFailed
+from testbed.process import ProcessId
+from testbed.waiting import Budget, eventually_true
+
+SOON = Budget("soon", 10, "a process starts or ends")
+STUBBORN = "trap '' TERM; echo deaf; while :; do sleep 0.05; done"
+
+
+def started(tmp_path: Path, script: str, *, says: str = "") -> ProcessId:
+    log = tmp_path / "log"
+    child = process.start(["sh", "-c", script], log=log)
+    assert eventually_true(lambda: says in log.read_text(), SOON)
+    return child
+
+
+def test_a_program_that_ends_well_gives_what_it_said() -> None:
+    done = process.run(["sh", "-c", "cat; echo oops >&2"], input="hello")
+
+    assert (done.code, done.stdout, done.stderr) == (0, "hello", "oops\n")
+    assert done.ok
+
+
+def test_a_bad_status_is_an_error_with_the_output() -> None:
+    with pytest.raises(CommandFailed, match=r"exit 3(.|\n)*oops"):
+        process.run(["sh", "-c", "echo oops >&2; exit 3"])
+
+
+def test_a_bad_status_can_be_asked_for() -> None:
+    assert process.run(["sh", "-c", "exit 3"], check=False).code == 3
+
+
+def test_a_missing_program_says_what_to_install() -> None:
+    with pytest.raises(CommandFailed) as failed:
+        process.run(["no-such-program"])
+
+    assert failed.value.hint == "install no-such-program"
+
+
+def test_a_missing_folder_is_not_taken_for_a_missing_program(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="cannot be started") as failed:
+        process.run(["true"], cwd=tmp_path / "gone")
+
+    assert failed.value.hint == ""
+
+
+def test_a_file_that_is_no_program_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no program")
+
+    with pytest.raises(CommandFailed, match="cannot be started"):
+        process.run([tmp_path / "text"])
+
+
+def test_a_program_that_does_not_answer_is_ended_and_its_words_are_kept() -> None:
+    with pytest.raises(CommandFailed, match=r"no answer in 0\.3 s(.|\n)*thinking"):
+        process.run(["sh", "-c", "echo thinking; exec sleep 60"], timeout=0.3)
+
+
+def test_output_that_is_no_text_does_not_hurt() -> None:
+    assert process.run(["printf", r"\377"]).stdout == "\ufffd"
+
+
+def test_a_started_program_writes_to_its_log_and_lives_in_a_session_of_its_own(tmp_path: Path) -> None:
+    child = started(tmp_path, "echo ready; exec sleep 60", says="ready")
+
+    assert child.alive
+    assert os.getsid(child.pid) == child.pid
+
+    process.kill(child)
+    assert not process.alive(child)
+
+
+def test_the_log_is_appended_to(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("before\n")
+
+    child = started(tmp_path, "echo after", says="after")
+
+    assert eventually_true(lambda: not process.alive(child), SOON)
+    assert (tmp_path / "log").read_text() == "before\nafter\n"
+
+
+def test_a_program_that_obeys_ends_within_its_grace(tmp_path: Path) -> None:
+    child = started(tmp_path, "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.02; done", says="up")
+
+    process.kill(child, grace=10)
+
+    assert "bye" in (tmp_path / "log").read_text()
+    assert not child.alive
+
+
+def test_a_stubborn_program_is_killed_after_its_grace(tmp_path: Path) -> None:
+    child = started(tmp_path, STUBBORN, says="deaf")
+
+    process.kill(child, grace=0.1)
+
+    assert not child.alive
+
+
+def test_killing_what_has_ended_is_fine(tmp_path: Path) -> None:
+    child = started(tmp_path, "true")
+    assert eventually_true(lambda: not process.alive(child), SOON)
+
+    process.kill(child, grace=1)
+
+
+def test_many_are_killed_at_once(tmp_path: Path) -> None:
+    children = [started(tmp_path, STUBBORN, says="deaf") for _ in range(3)]
+
+    process.kill_all(iter(children))
+
+    assert not any(child.alive for child in children)
+
+
+def test_a_process_with_another_start_is_another_process() -> None:
+    me = ProcessId.of(os.getpid())
+
+    assert me is not None
+    assert me.alive
+    assert not ProcessId(me.pid, me.started + 1).alive
+
+
+def test_another_process_with_the_number_of_a_dead_one_is_not_killed(tmp_path: Path) -> None:
+    child = started(tmp_path, "exec sleep 60")
+
+    process.kill(ProcessId(child.pid, child.started - 1), grace=1)
+
+    assert process.alive(child)
+    process.kill(child)
+
+
+def test_a_zombie_does_not_live(tmp_path: Path) -> None:
+    child = started(tmp_path, "exec sleep 60")
+    os.kill(child.pid, signal.SIGKILL)
+
+    # Nobody has reaped it yet: it is still in /proc, and yet it does not count.
+    assert eventually_true(lambda: ProcessId.of(child.pid) is None, SOON)
+    assert Path(f"/proc/{child.pid}").exists()
+    assert not process.alive(child)
+
+
+def test_processes_are_found_by_a_variable_in_their_environment(tmp_path: Path) -> None:
+    marked = process.start(["sleep", "60"], log=tmp_path / "log", env={**os.environ, "DRA_TEST_MARK": "here"})
+
+    assert eventually_true(lambda: process.processes_with("DRA_TEST_MARK").get(marked) == "here", SOON)
+
+    process.kill(marked)
+    assert marked not in process.processes_with("DRA_TEST_MARK")
+
+
+def test_lines_come_while_the_program_works() -> None:
+    with process.stream(["sh", "-c", "echo one; echo two >&2"]) as lines:
+        assert list(lines) == ["one", "two"]
+
+
+def test_a_streamed_program_that_fails_shows_all_that_it_said() -> None:
+    def read() -> None:
+        with process.stream(["sh", "-c", "echo one; exit 4"]) as lines:
+            assert list(lines) == ["one"]
+
+    with pytest.raises(CommandFailed, match=r"exit 4(.|\n)*one"):
+        read()
+
+
+def test_leaving_a_stream_early_ends_its_program() -> None:
+    with process.stream(["sh", "-c", "echo $$; exec sleep 60"]) as lines:
+        child = ProcessId.of(int(next(lines)))
+
+    assert child is not None
+    assert not child.alive
+
+
+def test_leaving_a_stream_early_kills_a_stubborn_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_GRACE", 0.1)
+
+    with process.stream(["sh", "-c", f"echo $$; {STUBBORN}"]) as lines:
+        child = ProcessId.of(int(next(lines)))
+        assert next(lines) == "deaf"
+
+    assert child is not None
+    assert not child.alive
+
+
+def test_a_program_with_our_terminal_gives_its_status() -> None:
+    assert process.call(["sh", "-c", "exit 5"]) == 5
+
+
+def test_a_missing_program_cannot_be_called() -> None:
+    with pytest.raises(CommandFailed, match="not found"):
+        process.call(["no-such-program"])
+
+
+def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
+    """The parent turns SIGTERM into SystemExit, as the command line does; the child must get a SIGTERM as well."""
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        "import signal, sys\n"
+        "from testbed import process\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        "process.call(['sh', '-c', 'trap \"echo cleaned; exit\" TERM; echo up; while :; do sleep 0.02; done'])\n"
+    )
+    log = tmp_path / "log"
+    running = process.start(
+        [sys.executable, parent], log=log, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert eventually_true(lambda: "up" in log.read_text(), SOON)
+
+    process.kill(running, grace=10)
+
+    assert log.read_text() == "up\ncleaned\n"

@@ -1,0 +1,45 @@
+"""Templates: nothing undefined, nothing left over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.rendering import render, render_file
+
+
+def test_variables_are_filled_in() -> None:
+    assert render("a: {{ a }}\n{% if b %}\nb: {{ b }}\n{% endif %}\n", {"a": 1, "b": "x"}) == "a: 1\nb: x\n"
+
+
+def test_a_missing_variable_is_an_error_that_names_those_that_are_there() -> None:
+    with pytest.raises(UsageError, match=r"pod.yaml: 'b' is undefined\n  try: variables that it may use: a, c"):
+        render("{{ b }}{{ a }}{{ c }}", {"a": 1, "c": 2}, name="pod.yaml")
+
+
+def test_a_variable_that_is_not_used_is_an_error() -> None:
+    with pytest.raises(UsageError, match=r"pod.yaml does not use: b, c"):
+        render("{{ a }}", {"a": 1, "c": 2, "b": 3}, name="pod.yaml")
+
+
+def test_facts_for_many_templates_need_not_be_used() -> None:
+    assert render("{{ a }}", {"a": 1, "b": 2}, allow_unused=True) == "1"
+
+
+def test_a_broken_template_is_an_error_with_its_line() -> None:
+    with pytest.raises(UsageError, match=r"pod\.yaml, line 2"):
+        render("fine\n{% if %}", {}, name="pod.yaml")
+
+
+def test_text_is_not_escaped() -> None:
+    assert render("{{ a }}", {"a": "<&>"}) == "<&>"
+
+
+def test_errors_of_files_name_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text("{{ missing }}")
+
+    with pytest.raises(UsageError, match=str(file)):
+        render_file(file, {})

@@ -1,0 +1,134 @@
+"""Waiting, with a clock that the tests turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from testbed import waiting
+from testbed.errors import TestbedError, WaitTimeout
+from testbed.waiting import Budget, NotYet, consistently, eventually, eventually_true, set_patience
+
+BUDGET = Budget("patience of a test", 10, "it is a test")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(waiting, "time", clock)
+    monkeypatch.setattr(waiting, "_patience", 1.0)
+    return clock
+
+
+def after(calls: int, answer: str = "there") -> list[str]:
+    return [f"not there {number}" for number in range(calls)] + [answer]
+
+
+def check_of(answers: list[str]) -> Callable[[], str]:
+    def check() -> str:
+        answer = answers.pop(0)
+        if answer.startswith("not"):
+            raise NotYet(answer)
+        return answer
+
+    return check
+
+
+def test_what_is_there_already_is_not_waited_for(clock: Clock) -> None:
+    assert eventually(check_of(after(0)), "it", BUDGET) == "there"
+    assert clock.pauses == []
+
+
+def test_pauses_grow_up_to_the_longest(clock: Clock) -> None:
+    eventually(check_of(after(12)), "it", BUDGET)
+
+    assert clock.pauses[0] == 0.02
+    assert clock.pauses == sorted(clock.pauses)
+    assert clock.pauses[-1] == 0.5
+
+
+def test_the_longest_pause_can_be_shorter(clock: Clock) -> None:
+    eventually(check_of(after(12)), "it", BUDGET, longest_pause=0.1)
+
+    assert max(clock.pauses) == 0.1
+
+
+def test_after_the_budget_the_error_says_what_was_seen_last(clock: Clock) -> None:
+    with pytest.raises(WaitTimeout) as late:
+        eventually(check_of(after(1000)), "it to come", BUDGET, hint="look there")
+
+    assert clock.now == pytest.approx(10)
+    assert "it to come (patience of a test: 10 s)" in str(late.value)
+    assert late.value.last_seen == f"not there {len(clock.pauses)}"
+    assert late.value.hint == "look there"
+    assert isinstance(late.value.__cause__, NotYet)
+
+
+def test_the_last_look_is_at_the_end_of_the_budget(clock: Clock) -> None:
+    looks: list[float] = []
+
+    def check() -> None:
+        looks.append(clock.now)
+        raise NotYet
+
+    with pytest.raises(WaitTimeout, match="nothing yet"):
+        eventually(check, "it", BUDGET)
+
+    assert looks[-1] == pytest.approx(10)
+
+
+def test_other_errors_pass_at_once(clock: Clock) -> None:
+    def check() -> None:
+        raise KeyError("broken")
+
+    with pytest.raises(KeyError):
+        eventually(check, "it", BUDGET)
+    assert clock.pauses == []
+
+
+def test_patience_stretches_every_budget(clock: Clock) -> None:
+    set_patience(3)
+
+    with pytest.raises(WaitTimeout, match="30 s"):
+        eventually(check_of(after(1000)), "it", BUDGET)
+    assert clock.now == pytest.approx(30)
+
+
+def test_a_yes_or_no_question_is_answered(clock: Clock) -> None:
+    answers = [False, False, True]
+
+    assert eventually_true(lambda: answers.pop(0), BUDGET)
+    assert not eventually_true(lambda: False, BUDGET)
+
+
+def test_what_holds_is_looked_at_until_the_end(clock: Clock) -> None:
+    looks: list[float] = []
+
+    def check() -> str:
+        looks.append(clock.now)
+        return "fine"
+
+    assert consistently(check, "it to hold", BUDGET) == "fine"
+    assert looks[-1] == pytest.approx(10)
+    assert len(looks) > 40
+
+
+def test_what_breaks_is_an_error_with_what_was_seen(clock: Clock) -> None:
+    answers = ["fine", "fine", "not any more"]
+
+    with pytest.raises(TestbedError, match=r"expected it to hold for .*10 s, but saw: not any more"):
+        consistently(check_of(answers), "it to hold", BUDGET)
