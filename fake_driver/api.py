@@ -22,6 +22,12 @@ from fake_driver.errors import ApiError, ConfigurationError
 Object = dict[str, Any]
 # A call of the kubelet lasts 45 s at most and may hold several claims.
 _PATIENCE = 8.0
+_KEEP_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
 _REUSED_TOO_LATE = (
     http.client.RemoteDisconnected,
     http.client.CannotSendRequest,
@@ -89,9 +95,11 @@ class Api:
         """End all that is under way, also in other threads; later calls get an error."""
         with self._guard:
             self._closed = True
-            busy = self._open.difference(self._idle)
-        while self._idle:
-            self._discard(self._idle.pop())
+            idle = tuple(self._idle)
+            self._idle.clear()
+            busy = self._open.difference(idle)
+        for connection in idle:
+            self._discard(connection)
         for connection in busy:
             if connection.sock:
                 with contextlib.suppress(OSError):
@@ -153,6 +161,8 @@ class Api:
         if self._token_file:
             # Read each time: the kubelet replaces it long before it expires.
             headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
+        if connection.sock is None:
+            self._dial(connection)
         connection.request(method, target, None if body is None else json.dumps(body).encode(), headers)
         response = connection.getresponse()
         if response.status >= 400:
@@ -171,6 +181,17 @@ class Api:
                 raise ApiError(self._host, 0, "the driver is shutting down")
             self._open.add(connection)
         return connection
+
+    def _dial(self, connection: http.client.HTTPConnection) -> None:
+        """Connect. Keep-alives find a server that vanished under a quiet watch.
+
+        `close()` may have come in between, when there was no socket yet that it could have ended.
+        """
+        connection.connect()
+        for level, option, value in _KEEP_ALIVE:
+            connection.sock.setsockopt(level, option, value)
+        if self._closed:
+            raise ConnectionAbortedError("the driver is shutting down")
 
     def _discard(self, connection: http.client.HTTPConnection) -> None:
         connection.close()

@@ -68,8 +68,8 @@ def run(
             words, input=input, env=env, cwd=cwd, timeout=timeout, check=False, text=True, errors="replace",
             stdin=subprocess.DEVNULL if input is None else None, capture_output=True,
         )  # fmt: skip
-    except FileNotFoundError as missing:
-        raise CommandFailed(words, "not found", str(missing), hint=hint or f"install {words[0]}") from missing
+    except OSError as refused:
+        raise _not_started(words, refused, hint) from refused
     except subprocess.TimeoutExpired as late:
         said = late.stderr or late.stdout or b""
         text = said.decode(errors="replace") if isinstance(said, bytes) else said
@@ -99,9 +99,10 @@ def start(
                 stderr=sink,
                 start_new_session=True,
             )
-        except FileNotFoundError as missing:
-            raise CommandFailed(words, "not found", str(missing)) from missing
-    _children[child.pid] = child
+        except OSError as refused:
+            raise _not_started(words, refused) from refused
+    child.returncode = 0  # it is not Popen's to wait for: whoever asks for it later does so by its id
+    _children.add(child.pid)
     return ProcessId.of(child.pid) or ProcessId(child.pid, 0)
 
 
@@ -113,10 +114,20 @@ def call(
     argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> int:
     """Run a program with our own terminal and give its status back; Ctrl-C reaches it and we wait until it has cleaned up."""
-    with subprocess.Popen([os.fspath(word) for word in argv], env=env, cwd=cwd) as child:
+    words = [os.fspath(word) for word in argv]
+    try:
+        child = subprocess.Popen(words, env=env, cwd=cwd)
+    except OSError as refused:
+        raise _not_started(words, refused) from refused
+    with child:
         while True:
-            with contextlib.suppress(KeyboardInterrupt):
+            try:
                 return child.wait()
+            except KeyboardInterrupt:
+                continue  # the terminal has sent it to the child as well
+            except BaseException:  # a SIGTERM that only we got: the child shall clean up as well
+                child.terminate()
+                raise
 
 
 @contextlib.contextmanager
@@ -126,37 +137,37 @@ def stream(
     """Run a program and read its output (both streams) line by line while it works; leaving early ends it."""
     words = [os.fspath(word) for word in argv]
     seen: list[str] = []
+    complete = False
 
     def lines(source: Iterator[str]) -> Iterator[str]:
+        nonlocal complete
         for line in source:
             seen.append(line)
             yield line.rstrip("\n")
+        complete = True
 
     try:
         child = subprocess.Popen(
             words, env=env, cwd=cwd, text=True, errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-    except FileNotFoundError as missing:
-        raise CommandFailed(words, "not found", str(missing), hint=f"install {words[0]}") from missing
+    except OSError as refused:
+        raise _not_started(words, refused) from refused
     assert child.stdout is not None  # noqa: S101 - it was asked for two lines above
     try:
         yield lines(iter(child.stdout))
-        seen.extend(child.stdout)
-        if child.wait():
+        if complete and child.wait():
             raise CommandFailed(words, f"exit {child.returncode}", "".join(seen))
     finally:
-        if child.poll() is None:
-            child.terminate()
-            child.wait()
+        _end(child)
         child.stdout.close()
 
 
 def alive(process: ProcessId) -> bool:
     """Whether the process runs; reaps it when it was a child of ours and has ended."""
-    child = _children.get(process.pid)
-    if child is not None and child.poll() is not None:
-        del _children[process.pid]
+    if process.pid in _children:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(process.pid, os.WNOHANG)
     return process.alive
 
 
@@ -194,7 +205,25 @@ def processes_with(variable: str) -> dict[ProcessId, str]:
     return found
 
 
-_children: dict[int, subprocess.Popen[bytes]] = {}
+_GRACE = 5.0  # seconds between a polite and a final signal, for a program that cleans up after itself
+_children: set[int] = set()
+
+
+def _not_started(words: Sequence[str], why: OSError, hint: str = "") -> CommandFailed:
+    missing = isinstance(why, FileNotFoundError) and why.filename == words[0]
+    cure = hint or (f"install {words[0]}" if missing else "")
+    return CommandFailed(words, "not found" if missing else "cannot be started", str(why), hint=cure)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    if child.poll() is not None:
+        return
+    child.terminate()
+    try:
+        child.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _signal(process: ProcessId, number: signal.Signals) -> bool:

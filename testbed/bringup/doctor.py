@@ -31,4 +31,6 @@ def _space() -> list[Problem]:
     if free >= _NEEDED_GIB:
         return []
     cure = f"free {_NEEDED_GIB} GiB, or set DRA_TESTBED_CACHE to a larger disk"
-    return [Problem(f"{free:.1f} GiB free for the cache; building Kubernetes takes about {_NEEDED_GIB}", cure, fatal=False)]
+    return [
+        Problem(f"{free:.1f} GiB free for the cache; building Kubernetes takes about {_NEEDED_GIB}", cure, fatal=False)
+    ]

@@ -142,6 +142,9 @@ def _spec(context: Context) -> ClusterSpec:
         kubernetes=context.lock.kubernetes,
         nodes=config.nodes,
         feature_gates=config.feature_gates,
+        gates_unknown_to_scheduler=frozenset(context.lock.knowledge.unknown_to_scheduler)
+        if config.feature_gates
+        else frozenset(),
         runtime_config=config.runtime_config,
         programs=context.programs,
         images=tuple(context.archives),
@@ -160,10 +163,14 @@ def _nodes_ready(context: Context) -> None:
 def _not_ready(node: Object) -> str:
     """Why no pod would run there yet. The taint of a node that is not ready outlives the condition by a moment."""
     conditions = node.get("status", {}).get("conditions", [])
-    ready = next((c for c in conditions if c["type"] == "Ready"), {"status": "False", "message": "no Ready condition yet"})
+    ready = next(
+        (c for c in conditions if c["type"] == "Ready"), {"status": "False", "message": "no Ready condition yet"}
+    )
     if ready["status"] != "True":
         return str(ready.get("message", "not ready"))
-    taints = [taint["key"] for taint in node["spec"].get("taints", []) if taint["key"].startswith("node.kubernetes.io/")]
+    taints = [
+        taint["key"] for taint in node["spec"].get("taints", []) if taint["key"].startswith("node.kubernetes.io/")
+    ]
     return f"still tainted with {', '.join(taints)}" if taints else ""
 
 

@@ -78,6 +78,12 @@ def attach(name: str) -> Testbed:
     return Testbed(name, state.folder_of(name), cluster, Kube(cluster.kubeconfig), config, driver_file)
 
 
+def keep(name: str) -> None:
+    """A testbed that was made for a run stays, also when the run's process is gone."""
+    with state.changing(name):
+        state.write(replace(state.known(name), ephemeral=False))
+
+
 def tear_down(name: str, progress: Progress) -> bool:
     """Remove a testbed and everything of it; False when there was none. Twice is fine."""
     with state.changing(name):

@@ -1,4 +1,4 @@
-"""What a driver's ResourceSlices say: pools, whether they are complete, devices and who they are. Pure; for readiness and the vocabulary."""
+"""What a driver's ResourceSlices say: pools, complete or not, their devices and who they are. Pure; for readiness and the vocabulary."""
 
 from __future__ import annotations
 

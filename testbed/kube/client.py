@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from kubernetes import client as official
 from kubernetes import config as official_config
 
 from testbed.errors import ApiError, UsageError, did_you_mean
+from testbed.kube.execution import execute
 
 Object = dict[str, Any]
 _PATCHES = {
@@ -135,48 +136,68 @@ class Kube:
         if grace is not None:
             options["gracePeriodSeconds"] = grace
         with missing_ok():
-            self.request("DELETE", self._home(target).path(_namespace(target), target["metadata"]["name"]), body=options)
+            self.request(
+                "DELETE", self._home(target).path(_namespace(target), target["metadata"]["name"]), body=options
+            )
 
     def logs(self, namespace: str, pod: str, *, container: str | None = None, previous: bool = False) -> str:
         """What a pod's container printed."""
-        query = {key: value for key, value in (("container", container), ("previous", "true" if previous else None)) if value}
+        query = {
+            key: value for key, value in (("container", container), ("previous", "true" if previous else None)) if value
+        }
         return str(self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query=query))
+
+    def exec(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30.0
+    ) -> str:
+        """Run a program in a container and return what it printed. CommandFailed when it ends badly."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
+        return execute(self._api.configuration, path, command, container, timeout)
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
     ) -> Iterator[Object]:
-        """Watch events ({type, object}), the objects that exist first, until `seconds` are over."""
+        """Watch events ({type, object}), the objects that exist first, until `seconds` are over. An event of type ERROR is an ApiError."""
         query = {"watch": "true", "timeoutSeconds": str(max(1, round(seconds))), **selectors}
         path = self.resource(api_version, kind).path(namespace)
         with self._open("GET", path, query, None, "application/json", seconds + 5, whole=False) as response:
             rest = b""
             for chunk in response.stream(None):
                 *lines, rest = (rest + chunk).split(b"\n")
-                yield from (json.loads(line) for line in lines if line)
+                for line in filter(None, lines):
+                    yield _event(json.loads(line), f"WATCH {path}")
 
     def _home(self, manifest: Object) -> Resource:
         return self.resource(manifest["apiVersion"], manifest["kind"])
 
     @contextlib.contextmanager
     def _open(
-        self, method: str, path: str, query: dict[str, str] | None, body: Any, content_type: str, timeout: float, *, whole: bool = True
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str] | None,
+        body: Any,
+        content_type: str,
+        timeout: float,
+        *,
+        whole: bool = True,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         url = self._api.configuration.host + path + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": "application/json", "User-Agent": self._api.user_agent, "Content-Type": content_type}
-        self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        headers |= {each["key"]: each["value"] for each in self._api.configuration.auth_settings().values()}
         payload = None if body is None else json.dumps(body)
         try:
             response = self._api.rest_client.pool_manager.request(
                 method, url, body=payload, headers=headers, timeout=timeout, preload_content=whole, retries=False
             )
+            try:
+                if response.status >= 400:
+                    raise _refusal(f"{method} {path}", response)
+                yield response
+            finally:
+                response.release_conn() if whole else response.close()
         except urllib3.exceptions.HTTPError as lost:
             raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}") from lost
-        try:
-            if response.status >= 400:
-                raise _refusal(f"{method} {path}", response)
-            yield response
-        finally:
-            response.release_conn() if whole else response.close()
 
 
 @contextlib.contextmanager
@@ -191,6 +212,13 @@ def missing_ok() -> Iterator[None]:
 
 def _namespace(manifest: Object) -> str:
     return str(manifest["metadata"].get("namespace", "default"))
+
+
+def _event(event: Object, request: str) -> Object:
+    if event["type"] == "ERROR":
+        said = event["object"]
+        raise ApiError(request, int(said.get("code", 0)), str(said.get("reason", "")), str(said.get("message", said)))
+    return event
 
 
 def _refusal(request: str, response: urllib3.BaseHTTPResponse) -> ApiError:

@@ -39,10 +39,7 @@ def complaint(error: ErrorDetails, model: type[BaseModel], written: str | None =
     if kind in _BOUNDS:
         return f"is {value!r}, but must be {_BOUNDS[kind](facts)}"
     if kind in _WANTED:
-        quoted = isinstance(value, bool | int | float) and kind == "string_type" and written
-        return f"is {kind_of(value)}, but must be {_WANTED[kind]}" + (
-            f': write it in quotes, "{written}"' if quoted else ""
-        )
+        return _of_wrong_type(value, kind, written)
     match kind:
         case "extra_forbidden":
             return _unknown_key(error["loc"], model)
@@ -63,6 +60,12 @@ def kind_of(value: object, written: str | None = None) -> str:
     if type(value) in names:
         return f"{names[type(value)]} {written or repr(value)}"
     return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def _of_wrong_type(value: object, kind: str, written: str | None) -> str:
+    if kind == "string_type" and isinstance(value, bool | int | float) and written:
+        return f'is {kind_of(value, written)}, but must be a text: write it in quotes, "{written}"'
+    return f"is {kind_of(value)}, but must be {_WANTED[kind]}"
 
 
 def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:

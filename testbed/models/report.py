@@ -10,11 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from testbed.models.strict import API_VERSION, Strict
-
-VerdictName = Literal[
-    "pass", "fail", "error", "timeout", "blocked", "flaky", "excluded", "not-applicable", "cluster-unsupported"
-]
-ResultName = Literal["conformant", "partial", "non-conformant", "incomplete"]
+from testbed.models.words import Level, Result, Tier, Verdict
 
 
 class Generated(Strict):
@@ -43,7 +39,7 @@ class Environment(Strict):
     kubernetes: str
     nodes: int
     runtime: str
-    feature_gates: dict[str, bool] = {}
+    feature_gates: dict[str, bool] = Field(default={})
     hardware: Literal["synthetic", "physical"] = "synthetic"
 
 
@@ -52,11 +48,11 @@ class RequirementReport(Strict):
 
     id: str
     sentence: str
-    level: Literal["MUST", "SHOULD", "MAY"]
-    tier: Literal["static", "wire", "e2e", "disruptive"]
+    level: Level
+    tier: Tier
     source: str
     tests: tuple[str, ...] = ()
-    verdict: VerdictName | None = None
+    verdict: Verdict | None = None
     seconds: float = 0.0
     attempts: int = 0
     message: str = ""
@@ -71,7 +67,7 @@ class DriverConformanceReport(Strict):
     generated: Generated
     subject: Subject
     environment: Environment
-    result: ResultName
+    result: Result
     reasons: tuple[str, ...] = Field((), description="why the result is not better")
     finished: bool = Field(description="whether the run came to its end")
     seconds: float

@@ -44,6 +44,7 @@ class ClusterSpec:
     kubernetes: str
     nodes: int = 2
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    gates_unknown_to_scheduler: frozenset[str] = frozenset()
     runtime_config: Mapping[str, str] = field(default_factory=dict)
     programs: Mapping[str, Path] = field(default_factory=dict)
     images: Sequence[Path] = ()

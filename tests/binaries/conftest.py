@@ -121,9 +121,7 @@ class FakeGo:
 
 
 @pytest.fixture
-def fake_go(
-    on_path: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[FakeGo]:
+def fake_go(on_path: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGo]:
     on_path("go", FAKE_GO)
     monkeypatch.setattr(toolchain, "_USUAL", tmp_path / "no-go-here")
     monkeypatch.setenv("FAKE_GO_RUNS", str(tmp_path / "go-runs"))
@@ -137,7 +135,7 @@ def fake_go(
 class Site:
     """A server with the tree of the release sites below it, and the ways in which it can misbehave."""
 
-    address: str
+    address: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     statuses: dict[str, int] = field(default_factory=dict)
@@ -161,7 +159,7 @@ class Site:
 class _Handler(BaseHTTPRequestHandler):
     site: Site
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that http.server looks for
+    def do_GET(self) -> None:
         site, asked_range = self.site, self.headers.get("Range", "")
         site.requests.append(f"{self.path} {asked_range}".strip())
         content = site.files.get(self.path)
@@ -199,9 +197,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    handler = type("Handler", (_Handler,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    served = handler.site = Site(f"http://127.0.0.1:{server.server_port}")
+    served = Site()
+
+    class Handler(_Handler):
+        site = served
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served.address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv("DRA_TESTBED_MIRROR", served.address)
     monkeypatch.setattr(download, "_refused", {})
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

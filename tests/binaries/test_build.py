@@ -62,7 +62,12 @@ def test_the_build_is_verified_stamped_and_static(fake_go: Any, asked: Callable[
 def test_what_the_user_set_for_go_cannot_change_the_outcome(
     fake_go: Any, asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "auto", "GOWORK": "/w", "GOPROXY": "https://mine"}.items():
+    for name, value in {
+        "GOFLAGS": "-mod=mod",
+        "GOTOOLCHAIN": "auto",
+        "GOWORK": "/w",
+        "GOPROXY": "https://mine",
+    }.items():
         monkeypatch.setenv(name, value)
 
     BuildSource().supply(asked("kind").order)

@@ -107,7 +107,7 @@ def test_empty_lists_are_not_touched_by_others_who_are_told_the_cure(
     (apt / "lists").unlink()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
-    with pytest.raises(TestbedError, match="(?s)Unable to locate package.*sudo apt-get update"):
+    with pytest.raises(TestbedError, match=r"(?s)Unable to locate package.*sudo apt-get update"):
         debian.fetch_package("busybox", tmp_path / "into")
 
     assert calls(apt) == ["download"]
@@ -126,7 +126,7 @@ def test_a_package_that_brings_no_file_is_told(apt: Path, tmp_path: Path) -> Non
 def test_a_host_without_apt_is_told_what_else_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(TestbedError, match="(?s)no apt-get here.*--binaries-from FOLDER"):
+    with pytest.raises(TestbedError, match=r"(?s)no apt-get here.*--binaries-from FOLDER"):
         debian.fetch_package("runc", tmp_path / "into")
 
 

@@ -97,7 +97,7 @@ def test_a_file_that_no_checksum_names_is_not_even_asked_for(site: Any, asked: C
     site.publish(RUNC, CONTENT, checksum="runc.sha256sum")
     site.files[f"/{RUNC.rsplit('/', 1)[0]}/runc.sha256sum"] = b"0" * 64 + b"  runc.arm64\n"
 
-    with pytest.raises(Unavailable, match="names no sha256 of runc.amd64"):
+    with pytest.raises(Unavailable, match=r"names no sha256 of runc.amd64"):
         DownloadSource().supply(asked("runc").order)
 
     assert f"/{RUNC}" not in site.paths
@@ -182,7 +182,7 @@ def test_a_file_that_is_missing_does_not_hold_up_the_others(site: Any, asked: Ca
     site.publish(SCHEDULER, CONTENT)
     ask = asked("kubelet", "kube-scheduler")
 
-    with pytest.raises(Unavailable, match="kubelet.sha256: HTTP 404"):
+    with pytest.raises(Unavailable, match=r"kubelet.sha256: HTTP 404"):
         DownloadSource().supply(ask.order)
 
     assert ask.kept == {"kube-scheduler": CONTENT}
@@ -203,9 +203,7 @@ def test_a_site_that_is_too_slow_is_given_up(site: Any, asked: Callable[..., Any
         DownloadSource(limits=Limits(read=1e-9, slowest=1e15)).supply(asked("kubelet").order)
 
 
-def test_a_site_that_is_not_there_is_asked_once(
-    asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_site_that_is_not_there_is_asked_once(asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("DRA_TESTBED_MIRROR", f"http://127.0.0.1:{free.getsockname()[1]}")
@@ -234,5 +232,5 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
     through = download._pool("https://dl.k8s.io/v1")
     directly = download._pool("https://inside.example/v1")
 
-    assert str(through.proxy) == "http://proxy.example:3128"  # type: ignore[attr-defined] # only ProxyManager has it
+    assert str(through.proxy) == "http://proxy.example:3128"
     assert directly.proxy is None

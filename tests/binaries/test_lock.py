@@ -6,7 +6,7 @@ import pytest
 
 from testbed import folders
 from testbed.binaries import lock_for, minors
-from testbed.binaries.toolchain import _locked
+from testbed.binaries.toolchain import _locked, needed, parsed
 from testbed.errors import UsageError
 
 MODULES = {
@@ -108,8 +108,6 @@ def test_the_toolchain_is_pinned_for_both_architectures() -> None:
 
 
 def test_the_locked_toolchain_builds_every_module() -> None:
-    from testbed.binaries.toolchain import needed, parsed
-
     modules = (folders.data("versions") / "go").glob("*/go.mod")
 
     assert all(needed(module.parent) <= parsed(_locked().version) for module in modules)

@@ -70,7 +70,7 @@ def test_the_cache_gives_what_is_whole_and_tells_of_what_is_damaged(asked: Calla
             kept = ask.store.add(program, "download", scratch / "file")
     kept.write_bytes(b"")
 
-    with pytest.raises(Unavailable, match="damaged: .*etcd has 0 bytes instead of 7") as told:
+    with pytest.raises(Unavailable, match=r"damaged: .*etcd has 0 bytes instead of 7") as told:
         Cached().supply(ask.order)
 
     assert list(ask.used) == ["kubelet"]

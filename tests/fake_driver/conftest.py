@@ -8,6 +8,7 @@ import socketserver
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -105,36 +106,32 @@ class FakeApi:
 
     def events(self, since: int) -> Iterator[Object]:
         """Watch events from a version on."""
-        sent = since
-        while True:
+        while not self._closed:
             with self.changed:
-                self.changed.wait_for(lambda: self._closed or self._version > sent, 60)
-                news = [(version, event) for version, event in self._events if version > sent]
-                if self._closed:
-                    return
-            for version, event in news:
-                sent = version
-                yield event
+                self.changed.wait_for(partial(self._is_news, since), 60)
+                news = [(version, event) for version, event in self._events if version > since]
+            yield from (event for _, event in news)
+            since = news[-1][0] if news else since
+
+    def _is_news(self, since: int) -> bool:
+        return self._closed or self._version > since
 
     def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
         if method == "GET":
             return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
+        there = self.slices.get(name[0] if name else body["metadata"]["name"])
         self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
         if method == "POST":
-            if body["metadata"]["name"] in self.slices:
-                return 409, {"message": "already exists"}
             new = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._version}", "generation": 0}}
-            return 201, self._put("ADDED", new)
-        there = self.slices.get(name[0])
+            return (409, {"message": "already exists"}) if there else (201, self._put("ADDED", new))
         if not there:
             return 404, {"message": "not found"}
+        field, part = ("uid", "preconditions") if method == "DELETE" else ("resourceVersion", "metadata")
+        if body[part][field] != there["metadata"][field]:
+            return 409, {"message": f"the object has another {field}"}
         if method == "DELETE":
-            if body["preconditions"]["uid"] != there["metadata"]["uid"]:
-                return 409, {"message": "another UID"}
             self._event("DELETED", self.slices.pop(name[0]))
-            return 200, {}
-        if body["metadata"]["resourceVersion"] != there["metadata"]["resourceVersion"]:
-            return 409, {"message": "the object has been modified"}
+            return 200, there
         return 200, self._put("MODIFIED", {**body, "metadata": {**there["metadata"], **body["metadata"]}})
 
     def _put(self, kind: str, new: Object) -> Object:
@@ -188,9 +185,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
             self.wfile.write(b"0\r\n\r\n")
 
-    do_GET = do_POST = do_PUT = do_DELETE = handle_request
+    do_GET = do_POST = do_PUT = do_DELETE = handle_request  # noqa: N815 - the names that the base class calls
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
         pass
 
 
@@ -296,8 +293,8 @@ def start(settings: Settings) -> Iterator[Callable[..., Process]]:
 
     def started(settings: Settings, change: Callable[[Parts], Parts] = lambda right: right) -> Process:
         process = Process(settings, change(parts(settings)))
-        running.append(process)
         process.start()
+        running.append(process)
         return process
 
     yield started

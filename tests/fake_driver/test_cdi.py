@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from fake_driver.cdi import CdiDevice, CdiFolder, device_name, environment, spec
 from fake_driver.claims import AllocatedDevice, PreparedClaim
 from fake_driver.errors import Damaged
-from fake_driver.hardware.model import Device, Version
+from fake_driver.hardware.model import Device, Row, Version
 
 UID = "1d0f0000-0000-4000-8000-000000000001"
 
 
 def test_a_container_learns_every_attribute_and_capacity() -> None:
-    attributes = {
+    attributes: Row = {
         "uuid": "u-1",
         "driverVersion": Version("1.2.3"),
         "ecc": True,
@@ -80,9 +80,12 @@ def test_a_file_is_named_by_the_claim_and_readable_by_the_runtime(tmp_path: Path
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     really = os.fsync
-    monkeypatch.setattr(
-        os, "fsync", lambda handle: (seen.append([path.name for path in tmp_path.glob("*.json")]), really(handle))[1]
-    )
+
+    def look(handle: int) -> None:
+        seen.append([path.name for path in tmp_path.glob("*.json")])
+        really(handle)
+
+    monkeypatch.setattr(os, "fsync", look)
     CdiFolder(tmp_path, "gpu.example").write(UID, (CdiDevice("a", {"A": "b"}),))
     assert seen[0] == []
 

@@ -212,9 +212,10 @@ def test_many_claims_at_once_and_one_claim_many_times(node: Node) -> None:
     assert answers[:12] == answers[12:24] == answers[24:]
 
 
-def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(tmp_path: Path) -> None:
+def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading, go_on = threading.Event(), threading.Event()
-    node = Node(tmp_path)
     ref = node.allocate("one", "gpu-0")
     read = node.read
 
@@ -223,7 +224,7 @@ def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(tmp_p
         go_on.wait(5)
         return read(asked)
 
-    node.read = slowly  # type: ignore[method-assign] - the API server is slow for a while
+    monkeypatch.setattr(node, "read", slowly)
     node.start()
     with ThreadPoolExecutor(2) as pool:
         prepare = pool.submit(node.driver.prepare, ref)

@@ -11,7 +11,7 @@ import pytest
 from fake_driver import faults
 from fake_driver.errors import ConfigurationError
 from fake_driver.settings import Settings
-from fake_driver.wiring import Process
+from fake_driver.wiring import Process, parts
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import FakeApi, Kubelet
@@ -70,7 +70,7 @@ def test_missing_slices_are_never_written(
 
 def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:
     with pytest.raises(ConfigurationError, match="there is no fault 'no-envs'; did you mean no-env"):
-        Process(settings, faults.apply(["no-envs"], None))  # type: ignore[arg-type] - it is refused before it is used
+        faults.apply(["no-envs"], parts(settings))
 
 
 def test_every_fault_says_what_it_does() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from fake_driver.errors import ConfigurationError
-from fake_driver.probes import Probes
+from fake_driver.probes import Probes, _Handler
 
 missing: list[str] = []
 
@@ -43,7 +43,10 @@ def test_any_other_path_is_not_found(probes: Probes) -> None:
     assert ask(probes, "/etc/passwd") == (404, "nothing here but /readyz and /healthz")
 
 
-def test_a_client_that_says_nothing_does_not_stop_the_probes_for_long(probes: Probes) -> None:
+def test_a_client_that_says_nothing_does_not_stop_the_probes_for_long(
+    probes: Probes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Handler, "timeout", 0.1)
     with socket.create_connection(("127.0.0.1", probes.port)):
         assert ask(probes, "/readyz")[0] == 200
 

@@ -48,7 +48,12 @@ def test_the_registration_socket_goes_first_and_nothing_stays(
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
     service: Any = process._server._service
     really, seen = service.stop, []
-    monkeypatch.setattr(service, "stop", lambda grace: (seen.append(registration.exists()), really(grace))[1])
+
+    def stop(grace: float) -> Any:
+        seen.append(registration.exists())
+        return really(grace)
+
+    monkeypatch.setattr(service, "stop", stop)
     process.stop()
     assert seen == [False]
     assert list(Path(settings.registry).iterdir()) == []

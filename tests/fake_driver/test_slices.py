@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.hardware.model import Device, Version
+from fake_driver.hardware.model import Device, Row, Version
 from fake_driver.slices import MOST_DEVICES, Owner, comparable, desired, dropped, key, plan
 
 NODE = Owner("worker", "node-uid")
@@ -59,7 +59,7 @@ def pool_as_a_scheduler_sees_it(slices: list[Object]) -> list[Object] | None:
 
 
 def test_a_slice_says_all_of_a_device() -> None:
-    attributes = {"s": "x", "i": 1, "b": False, "v": Version("1.2.3")}
+    attributes: Row = {"s": "x", "i": 1, "b": False, "v": Version("1.2.3")}
     (slice_,) = desired(DRIVER, NODE, (Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}),))
     assert slice_["metadata"]["ownerReferences"] == [
         {"apiVersion": "v1", "kind": "Node", "name": "worker", "uid": "node-uid", "controller": True}

@@ -30,9 +30,10 @@ class Facts:
     etcd_data: Path
 
 
-def gates(facts: Facts) -> list[str]:
+def gates(facts: Facts, *, without: frozenset[str] = frozenset()) -> list[str]:
     """The flag with the user's feature gates, or nothing."""
-    chosen = ",".join(f"{gate}={str(on).lower()}" for gate, on in sorted(facts.spec.feature_gates.items()))
+    wanted = {gate: on for gate, on in facts.spec.feature_gates.items() if gate not in without}
+    chosen = ",".join(f"{gate}={str(on).lower()}" for gate, on in sorted(wanted.items()))
     return [f"--feature-gates={chosen}"] if chosen else []
 
 
@@ -85,7 +86,8 @@ def scheduler(facts: Facts) -> list[str]:
     config = f"{facts.pki}/scheduler.kubeconfig"
     return [
         str(facts.spec.programs["kube-scheduler"]), f"--kubeconfig={config}", f"--authentication-kubeconfig={config}",
-        f"--authorization-kubeconfig={config}", "--leader-elect=false", "--bind-address=127.0.0.1", *gates(facts),
+        f"--authorization-kubeconfig={config}", "--leader-elect=false", "--bind-address=127.0.0.1",
+        *gates(facts, without=facts.spec.gates_unknown_to_scheduler),
     ]  # fmt: skip
 
 
@@ -140,6 +142,7 @@ def kubelet_configuration(facts: Facts, cgroup: str) -> str:
 def containerd_configuration(facts: Facts) -> str:
     """For containerd 2 (configuration version 3): CDI and NRI on, cgroupfs, our sandbox image."""
     restrict = str(not facts.host.may_lower_oom_score).lower()
+    volatile = '["volatile"]' if facts.host.volatile_overlays else "[]"
     return f"""version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -159,6 +162,8 @@ state = "/run/containerd"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
       SystemdCgroup = false
       BinaryName = "/usr/local/bin/runc"
+[plugins."io.containerd.snapshotter.v1.overlayfs"]
+  mount_options = {volatile}
 [plugins."io.containerd.nri.v1.nri"]
   disable = false
   socket_path = "/var/run/nri/nri.sock"

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from testbed.providers.base import Problem
@@ -33,7 +34,13 @@ class Host:
     cgroup_version: int
     cgroup_writable: bool
     overlay: bool
+    kernel: tuple[int, int]
     missing_tools: tuple[str, ...]
+
+    @property
+    def volatile_overlays(self) -> bool:
+        """Whether an overlay can be told that its content may be lost. Without it each unmount writes the disk's caches out first."""
+        return self.kernel >= (5, 10)
 
     @property
     def may_lower_oom_score(self) -> bool:
@@ -112,6 +119,7 @@ def detect() -> Host:
         cgroup_version=2 if (_CGROUPS / "cgroup.controllers").exists() else 1,
         cgroup_writable=os.access(_CGROUPS, os.W_OK) or os.access(_CGROUPS / "memory", os.W_OK),
         overlay=linux and "overlay" in Path("/proc/filesystems").read_text().split(),
+        kernel=_kernel(),
         missing_tools=tuple(
             sorted(
                 tool for tool in _TOOLS if not shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
@@ -126,6 +134,11 @@ def on_overlay(path: Path) -> bool:
     if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
         return False
     return int.from_bytes(buffer.raw[:8], sys.byteorder) == _OVERLAY_MAGIC
+
+
+def _kernel() -> tuple[int, int]:
+    major, minor = os.uname().release.split(".")[:2]
+    return int(major), int("".join(takewhile(str.isdigit, minor)) or 0)
 
 
 def _effective_capabilities() -> int:

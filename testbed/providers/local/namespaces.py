@@ -44,9 +44,8 @@ class Machine:
     def start(self, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> ProcessId:
         """Start a program inside that stays; the answer is the program itself, not the nsenter in front of it."""
         entering = process.start([*self.enter(), *argv], log=log, env={**_environment(self.folder), **(env or {})})
-        return eventually(
-            lambda: _only_child(entering), f"{argv[0]} to start", _BOOT, hint=f"see {log}", longest_pause=0.02
-        )
+        name = Path(argv[0]).name
+        return eventually(lambda: _only_child(entering, name, log), f"{name} to start", _BOOT, longest_pause=0.02)
 
     @property
     def alive(self) -> bool:
@@ -66,9 +65,9 @@ def boot(folder: Path, script: Sequence[str], *, own_root: bool) -> Machine:
     )
 
     def ready() -> ProcessId:
-        init = _only_child(unshare)
+        init = _only_child(unshare, folder.name, log)
         if not (folder / "booted").exists() or not (folder / "booted").stat().st_size:
-            raise NotYet(log.read_text(errors="replace").strip()[-400:] or "it has not finished its mounts")
+            raise NotYet(f"it has not finished its mounts; its log ends: {last_words(log)}")
         return init
 
     return Machine(
@@ -87,13 +86,26 @@ def _environment(folder: Path) -> dict[str, str]:
     return {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": "/root", MARK: str(folder)}
 
 
-def _only_child(parent: ProcessId) -> ProcessId:
+def _only_child(parent: ProcessId, name: str, log: Path) -> ProcessId:
+    """The program behind the nsenter or unshare that we started."""
     if not process.alive(parent):
-        raise process.Ended(f"process {parent.pid} ended at once")
+        raise process.Ended(f"{name} ended at once\n  its log ends: {last_words(log)}", hint=f"see {log}")
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
     child = ProcessId.of(int(children[0])) if children else None
-    if child is None:
-        raise NotYet("no child process yet")
-    if Path(f"/proc/{child.pid}/exe").readlink().name in ("nsenter", "unshare"):
-        raise NotYet("still entering")
+    if child is None or _program(child) in ("", "nsenter", "unshare"):
+        raise NotYet(f"still entering; the log ends: {last_words(log)}")
     return child
+
+
+def _program(running: ProcessId) -> str:
+    """What a process runs right now; nothing when it ended meanwhile."""
+    try:
+        return Path(f"/proc/{running.pid}/exe").readlink().name
+    except OSError:
+        return ""
+
+
+def last_words(log: Path) -> str:
+    """The last line of a log, for an error."""
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return lines[-1][-400:] if lines else "(empty)"

@@ -60,9 +60,11 @@ class LocalProvider:
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
         """End marked processes without a testbed, remove cgroups without processes."""
-        found = leftovers.find(in_use)
-        leftovers.remove(found)
-        return found.describe()
+        removed: list[str] = []
+        while found := leftovers.find(in_use):  # again: a program may have been starting while we looked
+            leftovers.remove(found)
+            removed += found.describe()
+        return removed
 
 
 def end_processes(state: Path) -> None:
@@ -76,6 +78,7 @@ def _save_spec(state: Path, spec: ClusterSpec) -> None:
         "kubernetes": spec.kubernetes,
         "nodes": spec.nodes,
         "feature_gates": dict(spec.feature_gates),
+        "gates_unknown_to_scheduler": sorted(spec.gates_unknown_to_scheduler),
         "runtime_config": dict(spec.runtime_config),
         "programs": {name: str(path) for name, path in spec.programs.items()},
         "images": [str(path) for path in spec.images],
@@ -91,4 +94,6 @@ def _load_spec(state: Path) -> ClusterSpec | None:
     except FileNotFoundError:
         return None
     programs = {name: Path(path) for name, path in content.pop("programs").items()}
-    return ClusterSpec(**{**content, "programs": programs, "images": [Path(path) for path in content["images"]]})
+    unknown = frozenset(content.pop("gates_unknown_to_scheduler"))
+    images = [Path(path) for path in content.pop("images")]
+    return ClusterSpec(**content, programs=programs, images=images, gates_unknown_to_scheduler=unknown)

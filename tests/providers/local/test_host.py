@@ -10,7 +10,7 @@ GOOD = Host(
     capabilities=2**41 - 1,
     cgroup_version=2,
     cgroup_writable=True,
-    overlay=True,
+    overlay=True, kernel=(6, 1),
     missing_tools=(),
 )
 

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""How many tests ran, over all environments of tox, from their JUnit files: the last line of CI's output.
+
+    ci/count_tests.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+
+def main(folder: Path) -> int:
+    """Add the files up; no test at all is a failure."""
+    total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for file in sorted(folder.rglob("junit*.xml")):
+        for suite in ElementTree.parse(file).iter("testsuite"):
+            for key in total:
+                total[key] += int(suite.get(key, 0))
+    failed = total["failures"] + total["errors"]
+    passed = total["tests"] - failed - total["skipped"]
+    print(f"{passed} passed, {failed} failed, {total['skipped']} skipped")
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

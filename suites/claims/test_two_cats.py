@@ -1,0 +1,22 @@
+"""Claims that Kubernetes makes from a ResourceClaimTemplate, as the documentation's page on Dynamic Resource Allocation shows them."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+
+@requirement(
+    "CLAIM-001",
+    "A pod with two claims from one template gets a device for each, and each container sees its own and no other.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
+    mutants=("share-one-device", "no-env"),
+)
+def test_two_claims_from_one_template(scenario):
+    scenario.apply("claims/two-cats.yaml")
+    pod = scenario.pod("pod-with-cats").should_run()
+    first, second = pod.containers("container0", "container1")
+
+    assert first.seen_devices == first.devices
+    assert second.seen_devices == second.devices
+    assert len(pod.devices) == 2

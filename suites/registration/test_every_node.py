@@ -1,0 +1,20 @@
+"""A driver's kubelet plugin makes itself known to the kubelet of its node."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+
+@requirement(
+    "REG-001",
+    "The driver is registered with the kubelet of every node where it is expected, so that pods with its claims start there.",
+    level=MUST,
+    tier=E2E,
+    source="kubernetes.io: Dynamic Resource Allocation; KEP-4381, communication between kubelet and resource kubelet plugin",
+    mutants=("forget-registration-socket",),
+)
+def test_a_pod_with_a_claim_starts_on_every_node(scenario, nodes):
+    scenario.apply("registration/one-pod-per-node.yaml")
+    pods = scenario.daemonset("one-per-node").pods_on(nodes)
+
+    pods.should_run()
+
+    assert pods.nodes == nodes

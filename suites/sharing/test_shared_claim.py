@@ -1,0 +1,20 @@
+"""One ResourceClaim, several consumers."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+
+@requirement(
+    "SHARE-001",
+    "Pods that refer to the same ResourceClaim use the same device.",
+    level=MUST,
+    tier=E2E,
+    source="kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates",
+    mutants=("no-env",),
+)
+def test_two_pods_share_one_claim(scenario):
+    scenario.apply("sharing/two-pods-one-claim.yaml")
+    first, second = scenario.pods("first", "second").should_run()
+
+    assert first.devices == second.devices == scenario.claim("shared").devices
+    assert first.container("cat").seen_devices == scenario.claim("shared").devices
+    assert second.container("cat").seen_devices == scenario.claim("shared").devices

@@ -1,0 +1,205 @@
+"""run, list, explain: judge a driver, and show what there is to judge. Parses, calls bringup and conformance, prints."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from testbed.cli import options
+from testbed.errors import UsageError
+
+if TYPE_CHECKING:
+    from testbed.conformance.catalogue import Catalogue, Entry
+    from testbed.conformance.selection import Choice, Facts
+
+_TIERS = click.Choice(["static", "wire", "e2e", "disruptive"])
+_KEEP = click.Choice(["never", "on-failure", "always"])
+
+
+@dataclass
+class _Wanted:
+    """Where to judge: a testbed that is up, or the flags for a new one; and whether it stays, which depends on the exit code."""
+
+    testbed: str | None
+    keep: str
+    flags: dict[str, Any]
+    code: int = field(default=3)
+
+    @property
+    def stays(self) -> bool:
+        return self.keep == "always" or (self.keep == "on-failure" and self.code != 0)
+
+
+@click.command()
+@click.option("--testbed", metavar="NAME", help="A testbed that is up. Without it one is made for the run.")
+@options.testbed
+@options.driver
+@click.option("--tier", "tiers", type=_TIERS, multiple=True, help="Only this tier; repeatable.")
+@click.option("-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names match, as in pytest.")
+@click.option("-n", "workers", type=click.IntRange(0, 64), default=0, metavar="N", help="Tests at once. [default: 1]")
+@click.option("--report", type=click.Path(path_type=Path), default="dra-testbed-report", help="The report folder.")
+@click.option("--keep", type=_KEEP, default="never", help="Whether the testbed stays. [default: never]")
+@click.option("--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Stretch every wait, for slow machines.")
+@click.option("--plan", is_flag=True, help="Show what would be run and what not; touch nothing.")
+@options.output_format
+def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -> None:
+    """Judge a driver: a testbed, the suites, a verdict, a report folder; then all is removed again."""
+    ours = {name: flags.pop(name) for name in ("tiers", "keyword", "workers", "report", "patience")}
+    wanted = _Wanted(testbed, keep, flags)
+    _check(wanted)
+    if plan:
+        _print_plan(wanted, ours["tiers"], output)
+        return
+    if output == "json":
+        raise UsageError("-o json is for --plan", hint="the report of a run is report.yaml in its report folder")
+    with _a_testbed(wanted) as name:
+        wanted.code = _judge(name, wanted, ours)
+    raise SystemExit(wanted.code)
+
+
+@click.command("list")
+@options.output_format
+def list_(output: str) -> None:
+    """The requirements that there are."""
+    from testbed.conformance import table  # noqa: PLC0415 - so that --help stays quick
+
+    entries = _catalogue().entries
+    if output == "json":
+        options.print_json([_data(entry) for entry in entries])
+        return
+    table.print_rows(["id", "level", "tier", "requirement"], [_row(entry) for entry in entries])
+
+
+@click.command()
+@click.argument("requirement", metavar="ID")
+@options.output_format
+def explain(requirement: str, output: str) -> None:
+    """One requirement: its sentence and source, the manifest and the test that check it."""
+    entry = _catalogue().get(requirement)
+    manifests = {name: _manifest(name) for name in entry.manifests}
+    if output == "json":
+        options.print_json({**_data(entry), "manifests": manifests, "testSource": entry.source})
+        return
+    each = entry.requirement
+    click.echo(f"{each.id}  {each.level}, {each.tier}, since Kubernetes {each.kubernetes}\n\n{each.sentence}\n")
+    click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
+    click.echo(f"fails on: {', '.join(each.mutants) or 'no known mutant'}\ntest:     {entry.path}::{entry.function}")
+    for name, text in manifests.items():
+        click.echo(f"\n--- {name}\n{text}", nl=False)
+    click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)
+
+
+def _check(wanted: _Wanted) -> None:
+    """A testbed that is up cannot be given other properties."""
+    given = [name for name, value in wanted.flags.items() if value and name != "driver"]
+    if wanted.testbed and given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise UsageError(
+            f"{flag} is for a new testbed, but --testbed {wanted.testbed} is up", hint="leave one of them out"
+        )
+
+
+def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
+    from rich.console import Console  # noqa: PLC0415 - so that --help stays quick
+
+    from testbed.conformance import report, table  # noqa: PLC0415
+    from testbed.conformance.running import SuiteRun, run_suites  # noqa: PLC0415
+
+    driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else None
+    ours["report"] = ours["report"].absolute()
+    made = run_suites(SuiteRun(name, driver=driver, **ours))
+    if not made.finished:  # a run that came to its end has shown its table itself
+        table.show(made, Console(highlight=False))
+        click.echo(f"report: {ours['report']}")
+    return report.status_of(made)
+
+
+@contextlib.contextmanager
+def _a_testbed(wanted: _Wanted) -> Iterator[str]:
+    """The testbed that was named, or a new one that is removed again however the run ends."""
+    from testbed.bringup import attach, bring_up, keep, tear_down  # noqa: PLC0415 - so that --help stays quick
+    from testbed.progress import Progress  # noqa: PLC0415
+
+    if wanted.testbed:
+        yield attach(wanted.testbed).name
+        return
+    progress = Progress()
+    made = bring_up(_new(wanted.flags), progress, ephemeral=True)
+    try:
+        yield made.name
+    finally:
+        if wanted.stays:
+            keep(made.name)
+            progress.say(f"testbed {made.name} stays: export KUBECONFIG={made.folder / 'kubeconfig'}")
+            progress.say(f"remove it: dra-testbed down --name {made.name}")
+        else:
+            tear_down(made.name, progress)
+
+
+def _new(flags: dict[str, Any]) -> Any:
+    """The configuration of a testbed for one run. Its name is its own, so that it never meets one that stays."""
+    import secrets  # noqa: PLC0415 - so that --help stays quick
+
+    config = options.configuration(flags)
+    if config.driver is None:
+        raise UsageError("there is nothing to judge without a driver", hint="leave out --driver none")
+    return replace(config, name=f"run-{secrets.token_hex(3)}") if config.name == "default" else config
+
+
+def _print_plan(wanted: _Wanted, tiers: tuple[str, ...], output: str) -> None:
+    from testbed.conformance import selection, table  # noqa: PLC0415 - so that --help stays quick
+
+    requirements = [entry.requirement for entry in _catalogue().entries]
+    choices = selection.plan(requirements, _facts(wanted), frozenset(tiers))
+    if output == "json":
+        options.print_json([_decision(choice) for choice in choices])
+        return
+    rows = [[*_decision(choice).values()] for choice in choices]
+    table.print_rows(["id", "plan", "why not"], rows)
+
+
+def _facts(wanted: _Wanted) -> Facts:
+    from testbed.conformance import facts  # noqa: PLC0415 - so that --help stays quick
+
+    if not wanted.testbed:
+        config = options.configuration(wanted.flags)
+        return facts.expected(config.kubernetes, config.nodes)
+    from testbed.bringup import attach  # noqa: PLC0415 - as above
+    from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
+
+    testbed = attach(wanted.testbed)
+    driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else testbed.config.driver
+    if driver is None:
+        raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
+    return facts.gather(testbed.kube, load_driver_file(driver), testbed.cluster.capabilities)
+
+
+def _decision(choice: Choice) -> dict[str, str]:
+    return {"id": choice.requirement.id, "plan": choice.verdict or "run", "reason": choice.reason}
+
+
+def _catalogue() -> Catalogue:
+    from testbed import folders  # noqa: PLC0415 - so that --help stays quick
+    from testbed.conformance import catalogue  # noqa: PLC0415
+
+    return catalogue.read([folders.data("suites")])
+
+
+def _manifest(name: str) -> str:
+    from testbed import folders  # noqa: PLC0415 - so that --help stays quick
+
+    return (folders.data("manifests") / "suites" / name).read_text()
+
+
+def _data(entry: Entry) -> dict[str, Any]:
+    return {**asdict(entry.requirement), "test": f"{entry.path}::{entry.function}"}
+
+
+def _row(entry: Entry) -> list[str]:
+    each = entry.requirement
+    return [each.id, each.level, each.tier, each.sentence]

@@ -1,0 +1,33 @@
+"""Requirements and what is known of them: catalogue, selection, verdicts, reports. Pure functions over plain data.
+
+The suites import nothing of the testbed but the names below; everything else comes to them as fixtures.
+"""
+
+from testbed.conformance.requirement import (
+    DISRUPTIVE,
+    E2E,
+    MAY,
+    MUST,
+    SHOULD,
+    STATIC,
+    WIRE,
+    Requirement,
+    requirement,
+)
+from testbed.models.words import Level, Tier
+from testbed.providers.base import Capability
+
+__all__ = [
+    "DISRUPTIVE",
+    "E2E",
+    "MAY",
+    "MUST",
+    "SHOULD",
+    "STATIC",
+    "WIRE",
+    "Capability",
+    "Level",
+    "Requirement",
+    "Tier",
+    "requirement",
+]

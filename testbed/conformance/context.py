@@ -1,0 +1,54 @@
+"""What the controller decided once about a run. It travels as JSON to pytest's workers, which decide nothing themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from testbed.conformance.selection import Facts
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Where and how this run judges."""
+
+    testbed: str
+    driver_file: Path
+    report: Path
+    facts: Facts
+    provider: str
+    runtime: str
+    tiers: frozenset[str] = frozenset()
+    patience: float = 1.0
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self), default=_plain)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunContext:
+        """Back from text."""
+        content = json.loads(text)
+        facts = content.pop("facts")
+        return cls(
+            **{
+                **content,
+                "driver_file": Path(content["driver_file"]),
+                "report": Path(content["report"]),
+                "tiers": frozenset(content["tiers"]),
+                "facts": Facts(
+                    **{
+                        **facts,
+                        "capabilities": frozenset(facts["capabilities"]),
+                        "features": frozenset(facts["features"]),
+                    }
+                ),
+            }
+        )
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else sorted(value)  # type: ignore[call-overload]  # frozensets of words

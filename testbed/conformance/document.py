@@ -1,0 +1,26 @@
+"""The catalogue as a page (docs/requirements.md). A test compares the page with the suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testbed.conformance.catalogue import Catalogue, Entry
+
+_HEAD = """# Requirements
+
+What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance > docs/requirements.md`.
+
+| id | level | tier | requirement | source | test |
+|---|---|---|---|---|---|
+"""
+
+
+def markdown(catalogue: Catalogue, root: Path) -> str:
+    """The page; paths are seen from `root`."""
+    return _HEAD + "".join(_row(entry, root.resolve()) for entry in catalogue.entries)
+
+
+def _row(entry: Entry, root: Path) -> str:
+    each = entry.requirement
+    cells = (each.id, each.level, each.tier, each.sentence, each.source, f"`{entry.path.relative_to(root)}`")
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

@@ -1,0 +1,79 @@
+"""One sentence of the DRA contract, tied to the test that checks it. The suites' authors use `@requirement`; all else reads the data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from testbed.errors import UsageError
+from testbed.models.words import Level, Tier
+from testbed.providers.base import Capability
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ID = re.compile(r"[A-Z][A-Z0-9]*-\d{3}")
+_MINOR = re.compile(r"1\.\d+")
+_ATTRIBUTE = "dra_requirement"
+
+
+MUST, SHOULD, MAY = Level.MUST, Level.SHOULD, Level.MAY
+STATIC, WIRE, E2E, DISRUPTIVE = Tier.STATIC, Tier.WIRE, Tier.E2E, Tier.DISRUPTIVE
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it."""
+
+    id: str
+    sentence: str
+    level: Level
+    tier: Tier
+    source: str
+    devices: int = 1
+    nodes: int = 1
+    features: tuple[str, ...] = ()
+    needs: tuple[Capability, ...] = ()
+    kubernetes: str = "1.34"
+    mutants: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise UsageError(f"{self.id!r} is not the id of a requirement", hint="write it as PREFIX-001")
+        if not _MINOR.fullmatch(self.kubernetes):
+            raise UsageError(
+                f"{self.id}: {self.kubernetes!r} is not a minor version of Kubernetes", hint="write it as 1.36"
+            )
+        if not self.sentence.endswith("."):
+            raise UsageError(f"{self.id}: {self.sentence!r} is not a sentence", hint="end it with a full stop")
+
+
+def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all by name
+    id: str,  # noqa: A002 - it is what everybody calls it
+    sentence: str,
+    *,
+    level: Level,
+    tier: Tier,
+    source: str,
+    devices: int = 1,
+    nodes: int = 1,
+    features: tuple[str, ...] = (),
+    needs: tuple[Capability, ...] = (),
+    kubernetes: str = "1.34",
+    mutants: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
+    made = Requirement(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants)
+
+    def attach(function: F) -> F:
+        setattr(function, _ATTRIBUTE, made)
+        return function
+
+    return attach
+
+
+def requirement_of(function: object) -> Requirement | None:
+    """The requirement that a test function checks, if it checks one."""
+    found = getattr(function, _ATTRIBUTE, None)
+    return found if isinstance(found, Requirement) else None

@@ -1,0 +1,64 @@
+"""Run the suites with pytest as a process of its own, and read what it left behind. Called by `dra-testbed run`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from testbed import folders, process
+from testbed.conformance import events, report
+from testbed.errors import TestbedError, UsageError
+from testbed.models.report import DriverConformanceReport
+
+_PYTEST_USAGE_ERROR = 4
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """What to run, on what, and where the report goes."""
+
+    testbed: str
+    report: Path
+    driver: Path | None = None
+    tiers: tuple[str, ...] = ()
+    keyword: str = ""
+    workers: int = 0
+    patience: float = 1.0
+    paths: tuple[Path, ...] = ()
+
+    def argv(self) -> Sequence[str]:
+        """The command line; it can be pasted into a shell."""
+        words = [sys.executable, "-m", "pytest", *map(str, self.paths or (folders.data("suites"),))]
+        words += ["--testbed", self.testbed, "--report", str(self.report), "--patience", f"{self.patience:g}"]
+        words += ["-p", "no:cacheprovider", "--import-mode=importlib", "--no-header", *plugin_options()]
+        words += ["--driver", str(self.driver)] if self.driver else []
+        words += [word for tier in self.tiers for word in ("--tier", tier)]
+        words += ["-k", self.keyword] if self.keyword else []
+        return [*words, "-n", str(self.workers)] if self.workers else words
+
+
+def plugin_options() -> list[str]:
+    """What pytest must be told to find the plugin: nothing where we are installed, its module in a bare checkout."""
+    installed = metadata.entry_points(group="pytest11", name="dra_testbed")
+    return [] if installed else ["-p", "testbed.plugin"]
+
+
+def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
+    """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened."""
+    events.discard(wanted.report)
+    status = process.call(wanted.argv(), env=_environment())
+    if (wanted.report / events.FILE).exists():
+        return report.write(wanted.report)
+    if status == _PYTEST_USAGE_ERROR:
+        raise UsageError("pytest did not take these options; its reason is above")
+    raise TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the way to this very package, and without droppings beside the suites."""
+    found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(found)}

@@ -1,0 +1,67 @@
+"""What of the catalogue can be judged here, decided purely from facts. Called by the plugin, alike in the controller and its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from testbed.conformance.requirement import Requirement
+from testbed.models.words import Verdict
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was found in the cluster and in the driver file, once, before anything ran."""
+
+    kubernetes: str
+    nodes: int
+    devices: int
+    capabilities: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether a requirement is judged: no verdict means yes, else the verdict that it has from the start and why."""
+
+    requirement: Requirement
+    verdict: Verdict | None = None
+    reason: str = ""
+
+
+def choose(requirement: Requirement, facts: Facts) -> Choice:
+    """Decide on one requirement."""
+    missing = sorted(set(requirement.features) - facts.features)
+    if missing:
+        return Choice(requirement, Verdict.NOT_APPLICABLE, f"the driver file does not declare {', '.join(missing)}")
+    lacking = _lacking(requirement, facts)
+    if lacking:
+        return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
+    return Choice(requirement)
+
+
+def plan(requirements: Iterable[Requirement], facts: Facts, tiers: frozenset[str] = frozenset()) -> list[Choice]:
+    """Decide on all; with `tiers`, the others are excluded."""
+    return [
+        Choice(each, Verdict.EXCLUDED, f"tier {each.tier} was not asked for")
+        if tiers and each.tier not in tiers
+        else choose(each, facts)
+        for each in requirements
+    ]
+
+
+def _lacking(requirement: Requirement, facts: Facts) -> str:
+    if _minor(facts.kubernetes) < _minor(requirement.kubernetes):
+        return f"needs Kubernetes {requirement.kubernetes}, this is {facts.kubernetes}"
+    if facts.nodes < requirement.nodes:
+        return f"needs {requirement.nodes} nodes with the driver, there are {facts.nodes}"
+    # A driver that publishes nothing at all is not spared: its tests run, and say so.
+    if 0 < facts.devices < requirement.devices:
+        return f"needs {requirement.devices} devices, there are {facts.devices}"
+    absent = sorted(set(requirement.needs) - facts.capabilities)
+    return f"the cluster cannot {', '.join(absent)}" if absent else ""
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.removeprefix("v").split(".")[:2]
+    return int(major), int(minor)

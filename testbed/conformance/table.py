@@ -1,0 +1,70 @@
+"""The verdict on a screen: one line for each requirement, and why for those that did not pass. For `run`, the plugin and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from testbed.models.report import DriverConformanceReport, RequirementReport
+
+_COLOURS = {
+    "pass": "green",
+    "fail": "bold red",
+    "flaky": "red",
+    "error": "magenta",
+    "timeout": "magenta",
+    "blocked": "yellow",
+}
+_RESULTS = {
+    "conformant": "bold green",
+    "partial": "bold yellow",
+    "non-conformant": "bold red",
+    "incomplete": "bold magenta",
+}
+
+
+def show(report: DriverConformanceReport, console: Console) -> None:
+    """Print the table and the result below it."""
+    console.print(_table(report.requirements))
+    result = f"[{_RESULTS[report.result]}]{report.result}[/]"
+    counts = ", ".join(f"{count} {name}" for name, count in report.statistics.items())
+    where = f"Kubernetes {report.environment.kubernetes}, {report.environment.hardware} hardware"
+    console.print(
+        f"{escape(report.subject.driver)} is {result}: {counts}; {report.seconds:.1f} s, {where}", highlight=False
+    )
+    reasons = [
+        reason for reason in report.reasons if reason.split(":")[0] not in {row.id for row in report.requirements}
+    ]
+    for reason in reasons:
+        console.print(f"  {escape(reason)}", highlight=False)
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Any table of ours, on standard output; the last column takes what room there is."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=column != columns[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console(highlight=False).print(table)
+
+
+def _table(rows: tuple[RequirementReport, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("requirement", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("what is required, and why it is not so", overflow="fold")
+    for row in rows:
+        verdict = row.verdict or "no verdict"
+        seconds = f"{row.seconds:.1f}" if row.attempts else ""
+        colour = _COLOURS.get(verdict, "dim")
+        table.add_row(row.id, f"[{colour}]{verdict}[/]", seconds, escape(_words(row)))
+    return table
+
+
+def _words(row: RequirementReport) -> str:
+    return f"{row.sentence}\n→ {row.message.splitlines()[0]}" if row.message else row.sentence

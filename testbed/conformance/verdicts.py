@@ -1,0 +1,64 @@
+"""How verdicts are found, how many become one, and what they mean together. Blame is decided by the type of what was raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import DriverFailed
+from testbed.models.words import Level, Result, Verdict
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A requirement's level and its verdict; None when it never got one."""
+
+    level: Level
+    verdict: Verdict | None
+
+
+_WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY, Verdict.PASS)
+_EXECUTED = frozenset({Verdict.PASS, Verdict.FAIL, Verdict.FLAKY})
+_UNDECIDED = frozenset({None, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED})
+_WRONG = frozenset({Verdict.FAIL, Verdict.FLAKY})
+
+
+def blame(raised: BaseException, *, before_the_test: bool = False) -> Verdict:
+    """Whose fault it is. The driver's: an assertion, or DriverFailed (an observation that did not come). All else is ours."""
+    if isinstance(raised, AssertionError | DriverFailed):
+        return Verdict.BLOCKED if before_the_test else Verdict.FAIL
+    if "from pytest-timeout" in str(raised):
+        return Verdict.TIMEOUT
+    return Verdict.ERROR
+
+
+def settle(attempts: Sequence[Verdict]) -> Verdict:
+    """One test that was tried several times: failed once and passed at last is flaky, never a pass."""
+    last = attempts[-1]
+    return Verdict.FLAKY if last is Verdict.PASS and any(each is not last for each in attempts) else last
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Several tests (or phases of one) behind one requirement: it is as good as the worst of them."""
+    given = set(verdicts)
+    return next(each for each in _WORST_FIRST if each in given)
+
+
+def overall(judged: Sequence[Judged], *, finished: bool = True) -> Result:
+    """The whole run. A failed MUST is a fact whatever else happened; without one, anything undecided leaves the run incomplete."""
+    if any(each.verdict in _WRONG and each.level is Level.MUST for each in judged):
+        return Result.NON_CONFORMANT
+    executed = any(each.verdict in _EXECUTED for each in judged)
+    if not finished or not executed or any(each.verdict in _UNDECIDED for each in judged):
+        return Result.INCOMPLETE
+    if any(each.verdict in _WRONG or each.verdict is Verdict.EXCLUDED for each in judged):
+        return Result.PARTIAL
+    return Result.CONFORMANT
+
+
+def exit_code(judged: Sequence[Judged], *, finished: bool = True) -> int:
+    """What `dra-testbed run` ends with."""
+    result = overall(judged, finished=finished)
+    if result is Result.INCOMPLETE:
+        return 3 if any(each.verdict is Verdict.ERROR for each in judged) else 4
+    return 1 if result is Result.NON_CONFORMANT else 0

@@ -1,0 +1,63 @@
+"""The pytest plugin (entry point pytest11). Inert unless `--testbed` is given: in every other project it adds options and does nothing.
+
+So this module imports nothing but pytest; all else is loaded when there is something to judge.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of `pytest suites`."""
+    group = parser.getgroup("dra-testbed", "judge a DRA driver")
+    group.addoption(
+        "--testbed", dest="dra_testbed", metavar="NAME", help="the testbed to judge on (dra-testbed up makes one)"
+    )
+    group.addoption(
+        "--driver", dest="dra_driver", metavar="FILE", help="the driver file; default: the testbed's own driver"
+    )
+    group.addoption(
+        "--report", dest="dra_report", metavar="DIR", default="dra-testbed-report", help="the report folder"
+    )
+    group.addoption("--patience", dest="dra_patience", metavar="X", type=float, default=1.0, help="stretch every wait")
+    group.addoption(
+        "--tier", dest="dra_tiers", metavar="TIER", action="append", default=[], help="only this tier; repeatable"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Wake up, where a testbed is named."""
+    if config.option.dra_testbed and not config.option.collectonly:
+        from testbed.plugin import starting  # noqa: PLC0415 - inert until now
+
+        starting.start(config)
+    elif config.option.dra_driver and not config.option.collectonly:
+        raise pytest.UsageError(
+            "--driver says whom to judge, but not where: add --testbed NAME (dra-testbed up makes one)"
+        )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that check a requirement get its markers, so that -m works, with and without a testbed."""
+    if hasattr(_function(item), "dra_requirement"):
+        from testbed.plugin import marking  # noqa: PLC0415 - inert until now
+
+        marking.mark(item, _function(item))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Whoever runs our tests without a testbed learns what is missing, once and not once per test."""
+    config = session.config
+    if config.option.dra_testbed or config.option.collectonly:
+        return
+    if any(hasattr(_function(item), "dra_requirement") for item in session.items):
+        raise pytest.UsageError(
+            "these tests judge a DRA driver: add --testbed NAME, or use `dra-testbed run`, which makes one"
+        )
+
+
+def _function(item: pytest.Item) -> Any:
+    return getattr(item, "function", None)

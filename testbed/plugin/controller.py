@@ -1,0 +1,189 @@
+"""The one process that decides and writes: events as they happen, the report at the end, the verdict on the screen."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from testbed import __version__, folders
+from testbed.conformance import catalogue, report, table
+from testbed.conformance.catalogue import Catalogue, Entry
+from testbed.conformance.context import RunContext
+from testbed.conformance.events import EventLog
+from testbed.conformance.selection import plan
+from testbed.conformance.verdicts import worst
+from testbed.models.driver_file import load_driver_file
+from testbed.models.report import DriverConformanceReport
+from testbed.models.words import Verdict
+
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+class Controller:
+    """The hooks of pytest's main process."""
+
+    def __init__(self, context: RunContext, config: pytest.Config, worker_key: str) -> None:
+        self.context, self.config, self.worker_key = context, config, worker_key
+        self.log = EventLog(context.report)
+        self.report: DriverConformanceReport | None = None
+        self._tests: dict[str, str] = {}
+        self._phases: dict[str, list[pytest.TestReport]] = {}
+        self._decided: dict[str, Verdict | None] = {}
+
+    def pytest_sessionstart(self) -> None:
+        """The first event says who is judged, where, and by what."""
+        self.log.begin()
+        self.log.write("run-started", **_beginning(self.context))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """xdist: tell a worker what was decided."""
+        node.workerinput[self.worker_key] = self.context.to_json()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Without xdist: the tests are known."""
+        self._select([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """With xdist: the first worker's tests are everybody's."""
+        if not self._tests:
+            self._select(ids)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins."""
+        test = _plain(nodeid)
+        if test in self._tests:
+            self.log.write("test-started", test=test, id=self._tests[test])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test has ended; the last one settles it. A worker that died sends one report, of no phase."""
+        test = _plain(report.nodeid)
+        if test not in self._tests:
+            return
+        self._phases.setdefault(test, []).append(report)
+        if report.when not in ("setup", "call"):
+            self._finish(test, self._phases.pop(test))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Write the report; a run that judged nothing, or has no clear result, is not green."""
+        if exitstatus in _ENDED:
+            self.log.write("run-finished", status=int(exitstatus))
+        self.report = report.write(self.context.report)
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = report.status_of(self.report)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The verdict."""
+        if self.report:
+            terminalreporter.section("verdict")
+            table.show(self.report, Console(highlight=False))
+            terminalreporter.write_line(f"report: {self.context.report}")
+
+    def _select(self, ids: Sequence[str]) -> None:
+        known = catalogue.read(_places(self.config, ids))
+        tests: dict[str, list[str]] = {}
+        for test in map(_plain, ids):
+            entry = _entry(known, self.config.rootpath, test)
+            if entry:
+                self._tests[test] = entry.requirement.id
+                tests.setdefault(entry.requirement.id, []).append(test)
+        rows = []
+        for choice in plan([entry.requirement for entry in known.entries], self.context.facts, self.context.tiers):
+            each, verdict, reason = choice.requirement, choice.verdict, choice.reason
+            if each.id not in tests and not verdict:
+                verdict, reason = Verdict.EXCLUDED, "not selected on the command line"
+            self._decided[each.id] = verdict
+            row = {
+                "id": each.id,
+                "sentence": each.sentence,
+                "level": each.level,
+                "tier": each.tier,
+                "source": each.source,
+            }
+            rows.append({**row, "tests": tests.get(each.id, []), "verdict": verdict, "reason": reason})
+        self.log.write("selected", requirements=rows, digest=known.digest)
+
+    def _finish(self, test: str, phases: list[pytest.TestReport]) -> None:
+        requirement = self._tests[test]
+        if self._decided[requirement]:
+            return
+        facts = [_fact(phase) for phase in phases]
+        first_bad = next((fact for fact in facts if fact["message"]), facts[0])
+        self.log.write(
+            "test-finished",
+            test=test,
+            id=requirement,
+            verdict=worst(Verdict(fact["verdict"]) for fact in facts),
+            seconds=round(sum(phase.duration for phase in phases), 3),
+            message=first_bad["message"],
+            evidence=next((fact["evidence"] for fact in facts if fact["evidence"]), ""),
+        )
+
+
+def _fact(phase: pytest.TestReport) -> dict[str, str]:
+    """What one phase says. A failure without our mark is a worker's crash; a skip that nobody decided is a hole in the suite."""
+    if phase.passed:
+        return {"verdict": Verdict.PASS, "message": "", "evidence": ""}
+    if phase.skipped:
+        text = phase.longrepr[2] if isinstance(phase.longrepr, tuple) else str(phase.longrepr)
+        return {
+            "verdict": Verdict.ERROR,
+            "message": f"the test skipped itself, which no suite may: {text}",
+            "evidence": "",
+        }
+    known: dict[str, str] | None = getattr(phase, "dra", None)
+    return known or {"verdict": Verdict.ERROR, "message": phase.longreprtext, "evidence": ""}
+
+
+def _beginning(context: RunContext) -> dict[str, object]:
+    driver_file = load_driver_file(context.driver_file)
+    built_in = bool(driver_file.install and driver_file.install.built_in_image)
+    digest = hashlib.sha256(context.driver_file.read_bytes()).hexdigest()
+    return {
+        "generated": {
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "suite": __version__,
+            "catalogue": catalogue.read([folders.data("suites")]).digest,
+            "python": platform.python_version(),
+            "pytest": pytest.__version__,
+        },
+        "subject": {"driver": driver_file.driver, "driver_file": driver_file.name, "digest": f"sha256:{digest}"},
+        "environment": {
+            "testbed": context.testbed,
+            "provider": context.provider,
+            "kubernetes": context.facts.kubernetes,
+            "nodes": context.facts.nodes,
+            "runtime": context.runtime,
+            "feature_gates": dict(context.feature_gates),
+            "hardware": "physical" if context.provider == "existing" and not built_in else "synthetic",
+        },
+        "patience": context.patience,
+    }
+
+
+def _places(config: pytest.Config, ids: Sequence[str]) -> set[Path]:
+    """Where the catalogue of this run comes from: the files of its tests, and all of our suites as soon as one of them was named."""
+    files = {(config.rootpath / test.partition("::")[0]).resolve() for test in ids}
+    ours = folders.data("suites").resolve()
+    named = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
+    return files | ({ours} if any(each.is_relative_to(ours) or ours.is_relative_to(each) for each in named) else set())
+
+
+def _entry(known: Catalogue, root: Path, test: str) -> Entry | None:
+    file, _, rest = test.partition("::")
+    return known.at((root / file).resolve(), rest.partition("[")[0])
+
+
+def _plain(nodeid: str) -> str:
+    """Workers of xdist add @group to the ids of grouped tests."""
+    head, bracket, tail = nodeid.rpartition("]")
+    return f"{head}{bracket}{tail.partition('@')[0]}"

@@ -1,0 +1,50 @@
+"""A failed requirement in a few lines: what was expected and why it did not come, then which requirement, where, and the evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.conformance.requirement import Requirement
+from testbed.errors import TestbedError
+from testbed.models.words import Verdict
+
+_NOT_THE_DRIVER = {
+    Verdict.ERROR: "the harness or the cluster failed, not the driver",
+    Verdict.TIMEOUT: "the test took longer than any of its waits may: the harness hung, or the machine is slow (--patience)",
+    Verdict.BLOCKED: "what the test needs was not there, so it could not begin",
+}
+
+
+def explanation(
+    item: pytest.Item, raised: pytest.ExceptionInfo[BaseException], requirement: Requirement, verdict: Verdict
+) -> str:
+    """The text for the screen and for the report."""
+    lines = [_cause(item, raised)]
+    if verdict in _NOT_THE_DRIVER:
+        lines.append(f"  blame: {_NOT_THE_DRIVER[verdict]}")
+    lines.append(f"  requirement: {requirement.id} ({requirement.level}) {requirement.sentence}")
+    lines.append(f"  test: {_place(item, raised)}")
+    return "\n".join(lines)
+
+
+def _cause(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
+    """What our own errors say needs no traceback; what nobody foresaw does."""
+    if isinstance(raised.value, TestbedError | AssertionError | pytest.fail.Exception):
+        return str(raised.value) or "assertion failed"
+    shown = raised.getrepr(style="short", tbfilter=lambda each: each.traceback.cut(path=item.path))
+    return f"{raised.typename}: {raised.value}\n{shown}"
+
+
+def _place(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
+    """The line of the test that failed, and what it says."""
+    for entry in reversed(raised.traceback):
+        if Path(str(entry.path)) == item.path:
+            shown = (
+                item.path.relative_to(item.config.rootpath)
+                if item.path.is_relative_to(item.config.rootpath)
+                else item.path
+            )
+            return f"{shown}:{entry.lineno + 1}: {str(entry.statement).strip()}"
+    return item.nodeid

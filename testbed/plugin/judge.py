@@ -1,0 +1,84 @@
+"""Where tests run: skip what cannot be judged here, find whose fault a failure is, keep its evidence, say it shortly, cause first."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.conformance.context import RunContext
+from testbed.conformance.requirement import Requirement
+from testbed.conformance.selection import choose
+from testbed.conformance.verdicts import blame
+from testbed.errors import TestbedError
+from testbed.plugin.explaining import explanation
+from testbed.plugin.marking import required
+from testbed.vocabulary import evidence
+from testbed.vocabulary.scenario import Scenario
+
+_CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here
+
+
+class Judge:
+    """The hooks of a process that runs tests: the only one, or each of xdist's workers."""
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out the tiers that were not asked for, and skip what the cluster or the driver file rules out."""
+        kept = [item for item in items if self._asked_for(required(item))]
+        if len(kept) < len(items):
+            config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+            items[:] = kept
+        for item in items:
+            requirement = required(item)
+            if requirement:
+                self._prepare(item, requirement)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Add verdict, message and evidence to a failed report; they travel with it to the controller."""
+        report = yield
+        requirement = required(item)
+        if requirement and report.failed and call.excinfo:
+            raised = call.excinfo.value
+            verdict = blame(raised, before_the_test=call.when == "setup")
+            kept = self._keep_evidence(item, requirement)
+            text = explanation(item, call.excinfo, requirement, verdict)
+            if kept:
+                text += f"\n  evidence: {self.context.report / kept}"
+            vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept}
+            if item.config.option.tbstyle == "auto":
+                report.longrepr = text
+        return report
+
+    def _asked_for(self, requirement: Requirement | None) -> bool:
+        return requirement is None or not self.context.tiers or requirement.tier in self.context.tiers
+
+    def _prepare(self, item: pytest.Item, requirement: Requirement) -> None:
+        choice = choose(requirement, self.context.facts)
+        if choice.verdict:
+            item.add_marker(pytest.mark.skip(reason=f"{choice.verdict}: {choice.reason}"))
+        if not item.get_closest_marker("timeout"):
+            # By signal, and only around the test itself: the clean-up after it has budgets of its own.
+            item.add_marker(pytest.mark.timeout(_CAP * self.context.patience, method="signal", func_only=True))
+
+    def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
+        """Write the evidence before anything is cleaned up; the folder, as seen from the report folder."""
+        case = getattr(getattr(item, "callspec", None), "id", "")
+        kept = Path("evidence", requirement.id, *([evidence.safe_name(case)] if case else []))
+        into = self.context.report / kept
+        scenario = getattr(item, "funcargs", {}).get("scenario")
+        if isinstance(scenario, Scenario) and not into.exists():
+            try:
+                scenario.capture(into)
+            except (TestbedError, OSError) as refused:
+                into.mkdir(parents=True, exist_ok=True)
+                (into / "missing.txt").write_text(f"{refused}\n")
+        return str(kept) if into.exists() else ""

@@ -1,0 +1,40 @@
+"""Turns a requirement into pytest's markers: requirement(id), and its tier and level as words for -m. Called for each test of a suite."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.conformance import Level, Requirement, Tier
+from testbed.conformance.requirement import requirement_of
+
+_KEY = pytest.StashKey[Requirement]()
+_WORDS = {
+    "requirement(id)": "the requirement that the test checks",
+    **{tier.value: f"requirements of the tier {tier.value}" for tier in Tier},
+    **{level.value.lower(): f"requirements that a driver {level.value} fulfil" for level in Level},
+}
+
+
+def mark(item: pytest.Item, function: object) -> None:
+    """Give a test the markers of its requirement."""
+    found = requirement_of(function)
+    if found is None:
+        return
+    if getattr(item, "cls", None):
+        raise pytest.UsageError(f"{item.nodeid}: a requirement is checked by a function, not by a method")
+    _register(item.config)
+    item.stash[_KEY] = found
+    for marker in (pytest.mark.requirement(found.id), found.tier.value, found.level.value.lower()):
+        item.add_marker(marker)
+
+
+def required(item: pytest.Item) -> Requirement | None:
+    """The requirement that a marked test checks."""
+    return item.stash.get(_KEY, None)
+
+
+def _register(config: pytest.Config) -> None:
+    known = {line.partition(":")[0] for line in config.getini("markers")}
+    for word, meaning in _WORDS.items():
+        if word not in known:
+            config.addinivalue_line("markers", f"{word}: {meaning}")

@@ -1,0 +1,79 @@
+"""Wakes the plugin: the controller decides everything once, its workers are told. Called when `--testbed` is given."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from testbed import bringup
+from testbed.conformance import facts
+from testbed.conformance.context import RunContext
+from testbed.errors import TestbedError, UsageError, did_you_mean
+from testbed.models.driver_file import load_driver_file
+from testbed.models.words import Tier
+from testbed.plugin import fixtures
+from testbed.plugin.controller import Controller
+from testbed.plugin.judge import Judge
+from testbed.waiting import set_patience
+
+WORKER_KEY = "dra_testbed"
+
+
+def start(config: pytest.Config) -> None:
+    """Register what the rest of the session needs."""
+    shipped = getattr(config, "workerinput", {}).get(WORKER_KEY)
+    context = RunContext.from_json(shipped) if shipped else _decided(config)
+    set_patience(context.patience)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # tests that are ended clean up, as after Ctrl-C
+    config.stash[fixtures.CONTEXT] = context
+    config.pluginmanager.register(fixtures, "dra-testbed-fixtures")
+    config.pluginmanager.register(Judge(context), "dra-testbed-judge")
+    if not shipped:
+        config.pluginmanager.register(Controller(context, config, WORKER_KEY), "dra-testbed-controller")
+
+
+def _decided(config: pytest.Config) -> RunContext:
+    try:
+        return _decide(config)
+    except UsageError as wrong:
+        raise pytest.UsageError(str(wrong)) from wrong
+    except TestbedError as broken:
+        pytest.exit(str(broken), returncode=broken.exit_code)
+
+
+def _decide(config: pytest.Config) -> RunContext:
+    option = config.option
+    unknown = [tier for tier in option.dra_tiers if tier not in list(Tier)]
+    if unknown:
+        raise UsageError(f"there is no tier {unknown[0]}", hint=did_you_mean(unknown[0], Tier))
+    if option.dra_patience <= 0:
+        raise UsageError(
+            f"--patience {option.dra_patience:g} would never wait", hint="1 is normal, 3 for slow machines"
+        )
+    testbed = bringup.attach(option.dra_testbed)
+    path = Path(option.dra_driver).absolute() if option.dra_driver else testbed.config.driver
+    if path is None:
+        raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
+    return RunContext(
+        testbed=testbed.name,
+        driver_file=path,
+        report=Path(option.dra_report).absolute(),
+        facts=facts.gather(testbed.kube, load_driver_file(path), testbed.cluster.capabilities),
+        provider=testbed.config.provider,
+        runtime=_runtime(testbed),
+        tiers=frozenset(option.dra_tiers),
+        patience=option.dra_patience,
+        feature_gates=dict(testbed.config.feature_gates),
+    )
+
+
+def _runtime(testbed: bringup.Testbed) -> str:
+    nodes = testbed.kube.list("v1", "Node")
+    seen = {
+        node["status"]["nodeInfo"]["containerRuntimeVersion"] for node in nodes if "nodeInfo" in node.get("status", {})
+    }
+    return ", ".join(sorted(seen))

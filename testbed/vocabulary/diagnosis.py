@@ -1,0 +1,101 @@
+"""From what Kubernetes says about a pod to the likely cause, in one sentence. Pure; `should_…` words call it when they give up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from testbed.kube.client import Object
+from testbed.vocabulary.observing import Diagnosis
+
+_SHOWN = 3
+
+# (what an event or a status says, the likely cause, whether it is the environment's fault); the first that fits is taken.
+_CAUSES: Sequence[tuple[str, str, bool]] = (
+    (
+        "is not registered",
+        "the kubelet does not know the driver on this node: it never registered, or lost its socket",
+        False,
+    ),
+    (
+        "not found in the list of registered",
+        "the kubelet does not know the driver on this node: it never registered",
+        False,
+    ),
+    ("unresolvable CDI devices", "the driver answered a CDI id that no CDI file of the node defines", False),
+    ("connection error", "the driver's socket does not answer: is its pod running?", False),
+    ("DeadlineExceeded", "the driver did not answer NodePrepareResources in time", False),
+    (
+        "NodePrepareResources",
+        "the driver refused to prepare the claim, or left it out of its answer; its text is above",
+        False,
+    ),
+    (
+        "cannot allocate all claims",
+        "no free device fits: all are taken, or the driver's ResourceSlices do not offer one",
+        False,
+    ),
+    ("device class", "the DeviceClass of the driver file is not there", False),
+    ("currently being updated", "the driver published only a part of its pool", False),
+    ("Failed to prepare dynamic resources", "the kubelet could not prepare the claim; its text is above", False),
+    ("ErrImage", "the image is not on the node", True),
+    ("ImagePull", "the image is not on the node", True),
+    ("InvalidImageName", "the manifest names an image that cannot be", True),
+    ("untolerated taint", "no node takes ordinary pods", True),
+    ("Insufficient ", "the nodes are full", True),
+    ("FailedCreatePodSandBox", "the node cannot make pods: its runtime or network is broken", True),
+    ("FailedMount", "the node cannot mount a volume of the pod", True),
+)
+
+
+def diagnose(pod: Object | None, events: Sequence[Object]) -> Diagnosis:
+    """What probably keeps a pod from running."""
+    if pod is None:
+        return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
+    warnings = tuple(_line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
+    said = [*_statuses(pod), *reversed(warnings)]
+    for text, cause, ours in _CAUSES:
+        if any(text in line for line in said):
+            return Diagnosis(cause, ours, warnings)
+    if not pod["spec"].get("nodeName"):
+        return Diagnosis(
+            "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
+        )
+    return Diagnosis("", warnings=warnings)
+
+
+def tell(pod: Object) -> str:
+    """A pod's state in a few words."""
+    phase, node = pod.get("status", {}).get("phase", "new"), pod["spec"].get("nodeName")
+    phase += ", to be deleted" if pod["metadata"].get("deletionTimestamp") else ""
+    return "; ".join([f"{phase} on {node}" if node else f"{phase}, on no node", *_statuses(pod)])
+
+
+def in_order(events: Iterable[Object]) -> list[Object]:
+    """Events, the newest last."""
+    return sorted(
+        events,
+        key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or e["metadata"].get("creationTimestamp") or "",
+    )
+
+
+def _line(event: Object) -> str:
+    return f"{event.get('reason', '')}: {event.get('message', '')}"
+
+
+def _statuses(pod: Object) -> list[str]:
+    """What its containers and its scheduling say, without what is well."""
+    status = pod.get("status", {})
+    lines = []
+    for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        for kind, state in each.get("state", {}).items():
+            if kind != "running":
+                code = f" with {state['exitCode']}" if "exitCode" in state else ""
+                lines.append(
+                    f"container {each['name']} {kind}{code}: {state.get('reason', '')} {state.get('message', '')}".rstrip(
+                        " :"
+                    )
+                )
+    refused = [
+        each for each in status.get("conditions", ()) if each["type"] == "PodScheduled" and each["status"] != "True"
+    ]
+    return lines + [f"not scheduled: {each.get('message', each.get('reason', ''))}" for each in refused]

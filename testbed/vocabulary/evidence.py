@@ -1,0 +1,90 @@
+"""What is kept when something fails: objects, events and logs of the test's namespace, the driver's slices and logs. Never a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from testbed.drivers.ready import driver_pods
+from testbed.errors import ApiError
+from testbed.kube.client import Object
+from testbed.vocabulary.diagnosis import in_order
+from testbed.vocabulary.world import RESOURCE, World
+
+# Only these kinds: Secrets and ConfigMaps are nobody's evidence.
+_KINDS = (("v1", "Pod"), (RESOURCE, "ResourceClaim"), (RESOURCE, "ResourceClaimTemplate"), ("apps/v1", "DaemonSet"))
+_FILE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
+_DRIVER_LOG_LINES = 2000
+
+
+def capture(world: World, namespace: str | None, into: Path) -> None:
+    """Write what there is; a part that cannot be had leaves a note and does not keep the others away."""
+    into.mkdir(parents=True, exist_ok=True)
+    missing: list[str] = []
+    parts = [_slices, _driver_logs] + ([_objects, _events, _pod_logs] if namespace else [])
+    for part in parts:
+        try:
+            part(world, namespace or "", into)
+        except (ApiError, OSError) as refused:
+            missing.append(f"{part.__name__.strip('_')}: {refused}")
+    if missing:
+        (into / "missing.txt").write_text("\n".join(missing) + "\n")
+
+
+def safe_name(name: str) -> str:
+    """A name from the API as the name of a file. What would lead elsewhere is refused by changing it."""
+    return (
+        name if _FILE_NAME.fullmatch(name) and ".." not in name else "unsafe-" + re.sub(r"[^A-Za-z0-9]", "_", name)[:80]
+    )
+
+
+def _objects(world: World, namespace: str, into: Path) -> None:
+    for api_version, kind in _KINDS:
+        _write_objects(into / f"{kind.lower()}s.yaml", world.kube.list(api_version, kind, namespace))
+
+
+def _slices(world: World, _namespace: str, into: Path) -> None:
+    _write_objects(into / "resourceslices.yaml", world.slices())
+
+
+def _events(world: World, namespace: str, into: Path) -> None:
+    found = in_order(world.kube.list("v1", "Event", namespace))
+    lines = [
+        f"{each.get('lastTimestamp') or each.get('eventTime') or ''}  {each.get('type')}  "
+        f"{each['involvedObject'].get('kind')}/{each['involvedObject'].get('name')}  {each.get('reason')}: {each.get('message')}"
+        for each in found
+    ]
+    (into / "events.txt").write_text("".join(f"{line}\n" for line in lines))
+
+
+def _pod_logs(world: World, namespace: str, into: Path) -> None:
+    for pod in world.kube.list("v1", "Pod", namespace):
+        names = [each["name"] for key in ("initContainers", "containers") for each in pod["spec"].get(key, ())]
+        _write_logs(world, pod, names, into / "logs")
+
+
+def _driver_logs(world: World, _namespace: str, into: Path) -> None:
+    for pod in driver_pods(world.kube, world.driver_file):
+        _write_logs(world, pod, [world.driver_file.pods.container], into / "driver")
+
+
+def _write_logs(world: World, pod: Object, containers: Sequence[str], folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    name = pod["metadata"]["name"]
+    for container in containers:
+        try:
+            text = world.kube.logs(pod["metadata"]["namespace"], name, container=container)
+        except ApiError as refused:
+            text = f"no log: {refused}\n"
+        tail = "\n".join(text.splitlines()[-_DRIVER_LOG_LINES:])
+        (folder / f"{safe_name(name)}.{safe_name(container)}.log").write_text(tail + "\n")
+
+
+def _write_objects(path: Path, objects: list[Object]) -> None:
+    for each in objects:
+        each["metadata"].pop("managedFields", None)
+    if objects:
+        path.write_text(yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True))

@@ -1,0 +1,64 @@
+"""The ledger: all that a scenario created, noted before it is made, and deleted in an order that lets every driver finish its work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from testbed.errors import WaitTimeout
+from testbed.kube.client import Kube, Object
+from testbed.vocabulary import budgets
+from testbed.vocabulary.diagnosis import tell
+from testbed.vocabulary.observing import Diagnosis, failure
+from testbed.vocabulary.world import RESOURCE
+from testbed.waiting import Budget, NotYet, eventually
+
+# What makes pods goes before the pods, or it would make them again; claims go after the pods that hold them.
+_BEFORE_PODS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob", "ReplicaSet")
+_STUCK = (
+    "a pod ends only when the driver has unprepared its claims: the driver's log in the evidence says what it was asked"
+)
+
+
+@dataclass
+class Ledger:
+    """The objects of one scenario, in the order in which they came."""
+
+    kube: Kube
+    namespace: str
+    entries: list[Object] = field(default_factory=list)
+
+    def apply(self, manifest: Object) -> Object:
+        """Create an object and remember it, also when the server's answer is lost on the way."""
+        self.entries.append(manifest)
+        return self.kube.apply(manifest)
+
+    def clean_up(self) -> None:
+        """Delete everything; returns when pods and claims are gone. The namespace itself ends by itself, in the background."""
+        try:
+            self._delete([each for each in self.entries if each["kind"] in _BEFORE_PODS])
+            self._delete(self.kube.list("v1", "Pod", self.namespace))
+            self._wait("v1", "Pod", budgets.PODS_GONE)
+            self._delete(self.kube.list(RESOURCE, "ResourceClaim", self.namespace))
+            self._wait(RESOURCE, "ResourceClaim", budgets.CLAIMS_GONE)
+        finally:
+            self._delete([each for each in reversed(self.entries) if each["kind"] not in (*_BEFORE_PODS, "Pod")])
+
+    def _delete(self, objects: list[Object]) -> None:
+        for each in objects:
+            self.kube.delete(each)
+
+    def _wait(self, api_version: str, kind: str, budget: Budget) -> None:
+        def gone() -> None:
+            left = self.kube.list(api_version, kind, self.namespace)
+            if left:
+                raise NotYet("still there: " + ", ".join(_left(each) for each in left))
+
+        try:
+            eventually(gone, f"all of kind {kind} to be gone", budget, longest_pause=0.1)
+        except WaitTimeout as late:
+            raise failure(late.waited_for, late.last_seen, late.budget, Diagnosis(_STUCK)) from late
+
+
+def _left(each: Object) -> str:
+    name = f"{each['kind'].lower()} {each['metadata']['name']}"
+    return f"{name} ({tell(each)})" if each["kind"] == "Pod" else name

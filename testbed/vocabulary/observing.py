@@ -1,0 +1,106 @@
+"""Wait for one object by watch, and fail for humans: what was expected, what was seen last, the likely cause. All `should_…` end here."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from testbed.errors import ApiError, DriverFailed, WaitTimeout
+from testbed.kube.client import Kube, Object
+from testbed.waiting import Budget, NotYet
+
+T = TypeVar("T")
+_LONGEST_WATCH = 20.0
+_GONE = 410
+
+
+class NotObserved(DriverFailed):
+    """Something that the driver had to bring about did not come in time. Blames the driver."""
+
+
+class NeverComes(Exception):
+    """Raised by a check when the state cannot come any more, so that nobody waits for it; its text is what was seen."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is probably wrong. `ours` is true when it is not the driver's doing: a missing image, a node that is away."""
+
+    cause: str
+    ours: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """The object that is watched."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.lower()} {self.name}"
+
+
+def observe(
+    kube: Kube,
+    target: Target,
+    check: Callable[[Object], T],
+    expected: str,
+    budget: Budget,
+    diagnose: Callable[[], Diagnosis],
+) -> T:
+    """Look at every state of the object until `check` returns; it raises NotYet (go on) or NeverComes (give up)."""
+    seen = f"there is no {target}"
+    for state in _states(kube, target, budget.stretched):
+        try:
+            return check(state)
+        except NotYet as answer:
+            seen = str(answer)
+        except NeverComes as answer:
+            raise failure(expected, str(answer), f"given up before the budget ({budget})", diagnose()) from None
+    raise failure(expected, seen, str(budget), diagnose())
+
+
+def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotObserved | WaitTimeout:
+    """The error of a wait that was in vain. Whose fault it is follows from the diagnosis."""
+    lines = [seen, *(f"    {line}" for line in diagnosis.warnings)]
+    if diagnosis.ours:
+        return WaitTimeout(
+            expected, waited, "\n".join(lines), hint=f"{diagnosis.cause}; this is not the driver's fault"
+        )
+    cause = [f"  likely cause: {diagnosis.cause}"] if diagnosis.cause else []
+    return NotObserved(
+        "\n".join([f"expected {expected}", *cause, f"  last seen: {lines[0]}", *lines[1:], f"  waited: {waited}"])
+    )
+
+
+def _states(kube: Kube, target: Target, seconds: float) -> Iterator[Object]:
+    """The object as it is and as it changes, until the time is over. A watch that the server ends is taken up again."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        with _expired_is_fine():
+            for event in kube.watch(
+                target.api_version,
+                target.kind,
+                target.namespace,
+                seconds=min(left, _LONGEST_WATCH),
+                fieldSelector=f"metadata.name={target.name}",
+            ):
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    yield event["object"]
+
+
+@contextlib.contextmanager
+def _expired_is_fine() -> Iterator[None]:
+    """A watch may outlive what the server remembers (410 Gone); the next one begins anew."""
+    try:
+        yield
+    except ApiError as refused:
+        if refused.status != _GONE:
+            raise

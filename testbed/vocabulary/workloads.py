@@ -1,0 +1,48 @@
+"""Words for objects that make pods: so far the DaemonSet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from testbed.errors import WaitTimeout
+from testbed.kube.client import Object
+from testbed.vocabulary import budgets
+from testbed.vocabulary.observing import Diagnosis, failure
+from testbed.vocabulary.pods import Pod, Pods
+from testbed.vocabulary.world import World
+from testbed.waiting import NotYet, eventually
+
+
+@dataclass(frozen=True)
+class DaemonSet:
+    """A DaemonSet of the scenario. Its pods have the label `app` with its name."""
+
+    world: World
+    namespace: str
+    name: str
+
+    def pods_on(self, nodes: Iterable[str]) -> Pods:
+        """Its pods on these nodes, in the nodes' order; waits until the controller has made and the scheduler has placed them."""
+        wanted = sorted(nodes)
+        expected = f"a pod of daemonset {self.name} on each of {', '.join(wanted)}"
+        try:
+            placed = eventually(lambda: self._placed(wanted), expected, budgets.CREATED, longest_pause=0.1)
+        except WaitTimeout as late:
+            raise failure(expected, late.last_seen, late.budget, Diagnosis(_CAUSE)) from late
+        return Pods(Pod(self.world, self.namespace, placed[node]) for node in wanted)
+
+    def _placed(self, wanted: list[str]) -> dict[str, str]:
+        pods = self.world.kube.list("v1", "Pod", self.namespace, labelSelector=f"app={self.name}")
+        placed = {_node(pod): pod["metadata"]["name"] for pod in pods}
+        missing = [node for node in wanted if node not in placed]
+        if missing:
+            raise NotYet(f"none bound to {', '.join(missing)}; {len(pods)} pods are there")
+        return placed
+
+
+_CAUSE = "the claim of the missing pod got no device on that node: does the driver still publish free ones there?"
+
+
+def _node(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName", ""))

@@ -1,0 +1,27 @@
+"""Everything that a word needs to know, in one place and passed explicitly: the API, the driver under test, the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.kube.client import Kube, Object
+from testbed.models.driver_file import DriverFile
+
+RESOURCE = "resource.k8s.io/v1"
+TESTBED_LABEL = "dra-testbed/testbed"
+
+
+@dataclass(frozen=True)
+class World:
+    """One cluster with one driver under test. `manifests` is where scenarios are found."""
+
+    testbed: str
+    kube: Kube
+    driver_file: DriverFile
+    manifests: Path
+    workload_image: str
+
+    def slices(self) -> list[Object]:
+        """The driver's ResourceSlices."""
+        return self.kube.list(RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={self.driver_file.driver}")

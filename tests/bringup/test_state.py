@@ -1,0 +1,83 @@
+"""The record of a testbed: who owns it, whether it is abandoned, and that half of it is never read."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from testbed.bringup import state
+from testbed.bringup.state import Phase, Record
+from testbed.errors import UsageError
+
+MINE = state.me()
+READY = Record("dev", "local", Phase.READY, MINE.pid, MINE.started, ephemeral=False, config={"a": 1})
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty state folder."""
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
+    return tmp_path
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    state.write(READY)
+
+    assert (state.read("dev"), state.names()) == (READY, ["dev"])
+
+
+def test_there_is_no_record_of_what_was_never_made() -> None:
+    with pytest.raises(UsageError, match="there is no testbed dev"):
+        state.known("dev")
+
+
+def test_a_near_name_is_offered() -> None:
+    state.write(READY)
+
+    with pytest.raises(UsageError, match="did you mean dev"):
+        state.known("dew")
+
+
+@pytest.mark.parametrize(
+    ("phase", "ephemeral", "alive", "abandoned"),
+    [
+        (Phase.READY, False, False, False),
+        (Phase.READY, True, True, False),
+        (Phase.READY, True, False, True),
+        (Phase.CREATING, False, True, False),
+        (Phase.CREATING, False, False, True),
+        (Phase.DELETING, False, False, True),
+    ],
+)
+def test_what_nobody_will_finish_or_use_is_abandoned(
+    phase: Phase, ephemeral: bool, alive: bool, abandoned: bool
+) -> None:
+    started = MINE.started if alive else MINE.started + 1
+    record = dataclasses.replace(READY, phase=phase, ephemeral=ephemeral, owner_started=started)
+
+    assert record.abandoned is abandoned
+
+
+def test_a_folder_without_a_readable_record_is_abandoned(folder: Path) -> None:
+    (folder / "dev").mkdir()
+    (folder / "dev/testbed.json").write_text('{"name": "de')
+
+    record = state.read("dev")
+
+    assert record is not None
+    assert record.abandoned
+
+
+def test_only_one_changes_a_testbed_at_a_time() -> None:
+    with state.changing("dev"), pytest.raises(UsageError, match="another dra-testbed"), state.changing("dev"):
+        pass
+
+
+def test_the_logs_of_a_failed_up_replace_older_ones(folder: Path) -> None:
+    state.keep_logs("dev", lambda into: (into / "old.log").touch())
+    kept = state.keep_logs("dev", lambda into: (into / "new.log").touch())
+
+    assert [path.name for path in kept.iterdir()] == ["new.log"]
+    assert kept.is_relative_to(folder)

@@ -1,0 +1,74 @@
+"""Bad requests are refused before anything is touched."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from testbed.bringup import bring_up, steps
+from testbed.errors import TestbedError, UsageError
+from testbed.models.config import effective
+from testbed.progress import Silent
+from testbed.providers.local import host
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty state folder."""
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "state"
+
+
+def testbeds_in(state: Path) -> list[str]:
+    """What `up` has made in the state folder, its own dot-folders apart."""
+    return [path.name for path in state.iterdir() if not path.name.startswith(".")]
+
+
+def test_without_root_the_cure_is_said_and_nothing_is_touched(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "detect", lambda found=host.detect(): dataclasses.replace(found, root=False))
+
+    with pytest.raises(TestbedError, match="sudo"):
+        bring_up(effective(None, {"driver": "none"}), Silent())
+
+    assert testbeds_in(state) == []
+
+
+def test_an_unknown_gate_is_refused_with_near_matches(state: Path) -> None:
+    with pytest.raises(UsageError, match="DRAConsumableCapacity"):
+        bring_up(effective(None, {"feature_gates": {"DRAConsumableCapacty": True}}), Silent())
+
+    assert testbeds_in(state) == []
+
+
+def test_a_version_that_is_not_locked_is_refused_with_those_that_are(state: Path) -> None:
+    with pytest.raises(UsageError, match=r"1\.37"):
+        bring_up(effective(None, {"kubernetes": "1.20"}), Silent())
+
+    assert testbeds_in(state) == []
+
+
+def test_an_unknown_provider_is_refused(state: Path) -> None:
+    with pytest.raises(UsageError, match="local"):
+        bring_up(effective(None, {"provider": "existing"}), Silent())
+
+    assert testbeds_in(state) == []
+
+
+@pytest.mark.parametrize(
+    ("conditions", "taints", "why"),
+    [
+        ([], [], "no Ready condition"),
+        ([{"type": "Ready", "status": "False", "message": "cni plugin"}], [], "cni plugin"),
+        ([{"type": "Ready", "status": "True"}], [{"key": "node.kubernetes.io/not-ready"}], "still tainted"),
+        ([{"type": "Ready", "status": "True"}], [{"key": "vendor.example/gpu"}], ""),
+    ],
+)
+def test_a_node_is_usable_when_it_is_ready_and_its_own_taint_is_gone(
+    conditions: list[dict[str, str]], taints: list[dict[str, str]], why: str
+) -> None:
+    said = steps._not_ready({"status": {"conditions": conditions}, "spec": {"taints": taints}})
+
+    assert (why in said) if why else said == ""

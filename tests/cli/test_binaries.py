@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from testbed.cli.binaries import group
+from testbed.errors import TestbedError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DRA_TESTBED_MIRROR", "http://127.0.0.1:9")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+@pytest.fixture
+def kubelet(tmp_path: Path) -> Path:
+    """A folder with a kubelet that the user brought."""
+    path = tmp_path / "mine/kubelet"
+    path.parent.mkdir()
+    path.write_text("#!/bin/sh\necho Kubernetes v1.36.4\n")
+    path.chmod(0o755)
+    return path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(group, words, catch_exceptions=False)
+
+
+def test_the_list_names_each_program_of_the_newest_kubernetes() -> None:
+    output = run("list").output
+
+    assert output.splitlines()[0].split() == ["program", "version", "cached", "path"]
+    assert "kubelet                  1.37.1   no" in output
+
+
+def test_the_list_is_data_too() -> None:
+    rows = json.loads(run("list", "--kubernetes", "1.34", "-o", "json").output)
+
+    assert {"program": "kubeadm", "version": "1.34.10", "cached": None, "origin": None, "path": None} in rows
+
+
+def test_the_path_of_a_program_that_is_not_there_is_an_error_with_the_cure() -> None:
+    with pytest.raises(TestbedError, match=r"(?s)ctr of .*dra-testbed binaries fetch --kubernetes 1\.37 ctr"):
+        run("path", "ctr")
+
+
+def test_an_unknown_program_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="did you mean ctr"):
+        run("path", "ctrl")
+
+
+def test_a_program_from_a_folder_needs_no_fetching(kubelet: Path) -> None:
+    result = run("fetch", "--kubernetes", "1.36", "--binaries-from", str(kubelet.parent), "kubelet")
+
+    assert result.exit_code == 0
+    assert "1 of 1 at hand" in result.output
+
+
+def test_a_source_that_is_out_of_reach_is_an_error_with_its_reason() -> None:
+    with pytest.raises(TestbedError, match=r"download: .*refused"):
+        run("fetch", "--binaries-from", "download", "kubelet")

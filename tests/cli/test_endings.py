@@ -1,0 +1,147 @@
+"""Every way in which a command can end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from testbed.cli import endings
+from testbed.cli.endings import code_of
+from testbed.errors import DriverFailed, Incomplete, TestbedError, UsageError
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("DRA_TESTBED_DEBUG", raising=False)
+    return tmp_path / "state"
+
+
+def raising(failure: BaseException) -> Callable[[], None]:
+    def work() -> None:
+        raise failure
+
+    return work
+
+
+def test_what_ends_well_is_0_and_says_nothing(capsys: Captured) -> None:
+    assert code_of(lambda: None) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [(TestbedError("x"), 3), (UsageError("x"), 2), (DriverFailed("x"), 1), (Incomplete("x"), 4)],
+)
+def test_our_errors_end_with_the_code_of_their_family(failure: TestbedError, code: int, capsys: Captured) -> None:
+    assert code_of(raising(failure)) == code
+    assert capsys.readouterr().err == "error: x\n"
+
+
+def test_an_error_is_followed_by_its_notes_and_by_what_to_try(capsys: Captured) -> None:
+    failure = TestbedError("it broke", hint="mend it")
+    failure.add_note("  logs: /here")
+
+    code_of(raising(failure))
+
+    assert capsys.readouterr().err == "error: it broke\n  logs: /here\ntry: mend it\n"
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (click.Abort(), 130, "interrupted\n"),
+        (click.exceptions.Exit(4), 4, ""),
+        (SystemExit(3), 3, ""),
+        (SystemExit(None), 0, ""),
+        (SystemExit("no good"), 3, "error: no good\n"),
+        (click.UsageError("bad words"), 2, "error: bad words\n"),
+    ],
+)
+def test_other_endings_have_their_codes(failure: BaseException, code: int, said: str, capsys: Captured) -> None:
+    assert code_of(raising(failure)) == code
+    assert capsys.readouterr().err == said
+
+
+def test_a_full_disk_is_named_with_the_file(capsys: Captured) -> None:
+    assert code_of(raising(OSError(errno.ENOSPC, "No space left on device", "/full/file"))) == 3
+
+    said = capsys.readouterr().err
+    assert said.startswith("error: disk full: /full/file\ntry: make room")
+
+
+def test_a_full_disk_without_a_file_is_the_fullest_of_our_folders(state: Path, capsys: Captured) -> None:
+    assert code_of(raising(OSError(errno.ENOSPC, "No space left on device"))) == 3
+
+    assert "disk full: /" in capsys.readouterr().err
+
+
+def test_what_nobody_expected_keeps_its_traceback_in_a_file(state: Path, capsys: Captured) -> None:
+    assert code_of(raising(KeyError("surprise"))) == 3
+
+    (kept,) = (state / ".crashes").iterdir()
+    assert capsys.readouterr().err == (
+        f"error: unexpected KeyError: 'surprise'\ntry: report it with its traceback: {kept}\n"
+    )
+    assert "Traceback" in kept.read_text()
+
+
+def test_where_no_file_can_be_written_the_traceback_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "file/state"))
+
+    assert code_of(raising(KeyError("surprise"))) == 3
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_debugging_prints_tracebacks_of_our_errors_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    assert code_of(raising(UsageError("x")), debug=True) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+    monkeypatch.setenv("DRA_TESTBED_DEBUG", "1")
+    assert code_of(raising(KeyError("surprise"))) == 3
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_a_broken_pipe_that_is_not_our_output_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr(endings, "_reader_left", lambda: False)
+
+    assert code_of(raising(BrokenPipeError(errno.EPIPE, "Broken pipe"))) == 3
+    assert "unexpected BrokenPipeError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_end_the_work_in_order(number: signal.Signals, code: int, capsys: Captured) -> None:
+    before = signal.getsignal(number)
+    cleaned = []
+
+    def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            cleaned.append("yes")
+
+    assert code_of(work) == code
+    assert cleaned == ["yes"]
+    assert capsys.readouterr().err == f"stopped by {number.name}\n"
+    assert signal.getsignal(number) == before
+
+
+def test_a_signal_that_was_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert code_of(lambda: os.kill(os.getpid(), signal.SIGHUP)) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

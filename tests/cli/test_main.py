@@ -1,0 +1,129 @@
+"""The command as a whole: quick help, one module at a time, and an exit code for every ending."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from testbed import __version__, process
+from testbed.cli import main as entry
+from testbed.cli.main import COMMANDS, run
+from testbed.waiting import Budget, eventually_true
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def python(code: str) -> process.Completed:
+    return process.run([sys.executable, "-c", code], env=ENVIRONMENT, check=False)
+
+
+def test_help_lists_every_command_and_imports_none_of_the_heavy_ones() -> None:
+    said = python(
+        "import sys; from testbed.cli.main import run; code = run(['--help'])\n"
+        "heavy = {'kubernetes', 'grpc', 'pytest', 'pydantic', 'rich', 'yaml', 'testbed.bringup'} & set(sys.modules)\n"
+        "assert code == 0 and not heavy, heavy"
+    )
+
+    assert said.ok, said.stderr
+    for name in COMMANDS:
+        assert f"\n  {name} " in said.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_that_is_listed_is_there_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module, attribute, _ = COMMANDS[name]
+
+    assert isinstance(getattr(importlib.import_module(module), attribute), click.Command)
+    assert run([name, "--help"]) == 0
+    assert f"Usage: dra-testbed {name}" in capsys.readouterr().out
+
+
+def test_without_words_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    assert "Usage: dra-testbed" in capsys.readouterr().out
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"dra-testbed, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "hint"),
+    [
+        (["statsu"], "error: there is no command statsu", "did you mean status?"),
+        (["zzz"], "error: there is no command zzz", "known:"),
+        (["--debugg"], "error: No such option", "dra-testbed --help"),
+        (["up", "--nodez", "3"], "error: No such option", "dra-testbed up --help"),
+        (["up", "--nodes", "two"], "error: Invalid value for '--nodes'", "dra-testbed up --help"),
+        (["up", "--nodes", "0"], "error: --nodes: is 0, but must be 1 or more", ""),
+        (["up", "--name", "../x"], "error: --name is '../x', which is a path", "lower-case"),
+        (["up", "--feature-gate", "DRA"], "error: --feature-gate 'DRA' is not of the form", ""),
+        (["up", "--config", "gone.yaml"], "error: cannot read gone.yaml: No such file", ""),
+    ],
+)
+def test_wrong_usage_says_what_to_try_and_ends_with_2(
+    words: list[str], error: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(error)
+    assert hint in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_near_option_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["up", "--nodez", "3"])
+
+    assert "--nodes" in capsys.readouterr().err
+
+
+def test_main_ends_the_process_with_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["dra-testbed", "nope"])
+
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 2
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    script = f'{sys.executable} -m testbed.cli.main binaries list -o json | head -c 1; echo "${{PIPESTATUS[0]}}" >&2'
+
+    done = process.run(["bash", "-c", script], env=ENVIRONMENT)
+
+    # Whether the text fitted into the pipe before the reader left is a matter of luck; a traceback never is.
+    assert done.stderr in ("0\n", "141\n")
+
+
+def test_sigterm_lets_every_finally_run(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = (
+        "import sys, threading\n"
+        "from testbed.cli.endings import code_of\n"
+        "def work():\n"
+        "    try:\n"
+        "        print('up', flush=True); threading.Event().wait(60)\n"
+        "    finally:\n"
+        "        print('cleaned', flush=True)\n"
+        "sys.exit(code_of(work))"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    child = process.start(
+        ["sh", "-c", f"{sys.executable} {script} & echo pid $!; wait $!; echo code $?"], log=log, env=ENVIRONMENT
+    )
+    soon = Budget("soon", 20, "Python starts or ends")
+    assert eventually_true(lambda: "up" in log.read_text(), soon)
+
+    os.kill(int(log.read_text().split()[1]), signal.SIGTERM)
+
+    assert eventually_true(lambda: not process.alive(child), soon)
+    assert log.read_text().split("\n")[1:-1] == ["up", "cleaned", "stopped by SIGTERM", "code 143"]

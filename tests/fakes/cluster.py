@@ -1,0 +1,164 @@
+"""A testbed in memory on which our suites pass, or fail as a test wishes: FakeKube plus the parts of a cluster that make pods run.
+
+`make()` is what `bringup.attach` gives back; tests of the plugin and of `run` put it in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed import folders
+from testbed.kube.client import Object
+from testbed.models.config import TestbedConfig
+from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.providers.base import Capability
+from tests.fakes.kube import FakeKube
+
+NODES = ("node-1", "node-2")
+DRIVER = "gpu.dra-testbed.example"
+DEVICES_PER_NODE = 4
+
+
+@dataclass(frozen=True)
+class FakeCluster:
+    name: str = "fake"
+    kubeconfig: Path = Path("kubeconfig")
+    capabilities: frozenset[Capability] = frozenset()
+
+
+@dataclass(frozen=True)
+class FakeTestbed:
+    name: str
+    kube: FakeKube
+    config: TestbedConfig
+    driver_file: DriverFile
+    cluster: FakeCluster = FakeCluster()
+
+
+def driver_path() -> Path:
+    return folders.data("manifests") / "drivers" / "fake-gpu.yaml"
+
+
+def make(fault: str = "", devices: int = DEVICES_PER_NODE) -> FakeTestbed:
+    """Faults: share-one-device, no-pods-start, image-missing, api-goes-away, pods-never-end."""
+    kube = FakeKube(lambda it: World(it, fault).step())
+    for node in NODES:
+        status = {"nodeInfo": {"containerRuntimeVersion": "containerd://2.1"}}
+        kube.put("Node", node, spec={}, status=status)
+        kube.put("ResourceSlice", f"slice-{node}", spec=slice_spec(node, devices))
+    return FakeTestbed("fake", kube, TestbedConfig(driver=driver_path()), load_driver_file(driver_path()))
+
+
+def slice_spec(node: str, devices: int, **pool: int) -> Object:
+    return {
+        "driver": DRIVER,
+        "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1, **pool},
+        "devices": [
+            {"name": f"gpu-{index}", "attributes": {"uuid": {"string": f"{node}-uuid-{index}"}}}
+            for index in range(devices)
+        ],
+    }
+
+
+class World:
+    """One step of everything that a real cluster does by itself."""
+
+    def __init__(self, kube: FakeKube, fault: str) -> None:
+        self.kube, self.fault = kube, fault
+
+    def step(self) -> None:
+        for each in self._all("DaemonSet"):
+            self._make_pods(each)
+        pods = self._all("Pod")
+        if self.fault == "api-goes-away" and pods:
+            self.kube.down = True
+        for pod in (each for each in pods if each.get("status", {}).get("phase") != "Running"):
+            self._make_claims(pod)
+            self._schedule(pod)
+            self._start(pod)
+        self._drop_claims(pods)
+
+    def _make_pods(self, daemonset: Object) -> None:
+        template, namespace = daemonset["spec"]["template"], daemonset["metadata"]["namespace"]
+        for node in NODES:
+            name = f"{daemonset['metadata']['name']}-{node}"
+            if ("Pod", namespace, name) not in self.kube.objects:
+                spec = {**template["spec"], "wantedNode": node}
+                self.kube.put("Pod", name, namespace, spec=spec, metadata={"labels": template["metadata"]["labels"]})
+
+    def _make_claims(self, pod: Object) -> None:
+        statuses = []
+        for each in pod["spec"].get("resourceClaims", ()):
+            if "resourceClaimTemplateName" in each:
+                name = f"{pod['metadata']['name']}-{each['name']}"
+                statuses.append({"name": each["name"], "resourceClaimName": name})
+                if ("ResourceClaim", pod["metadata"]["namespace"], name) not in self.kube.objects:
+                    self.kube.put("ResourceClaim", name, pod["metadata"]["namespace"], owner=pod["metadata"]["name"])
+        pod.setdefault("status", {})["resourceClaimStatuses"] = statuses
+
+    def _schedule(self, pod: Object) -> None:
+        node = pod["spec"].setdefault("nodeName", pod["spec"].get("wantedNode", NODES[0]))
+        for claim in self._claims(pod).values():
+            if "status" not in claim:
+                taken = {each["status"]["allocation"]["devices"]["results"][0]["device"] for each in self._held(node)}
+                free = next(f"gpu-{i}" for i in range(DEVICES_PER_NODE) if f"gpu-{i}" not in taken)
+                result = {"request": "cat", "driver": DRIVER, "pool": node, "device": free}
+                claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+
+    def _start(self, pod: Object) -> None:
+        if self.fault == "image-missing":
+            state: Object = {"waiting": {"reason": "ErrImageNeverPull", "message": "image is not present"}}
+        elif self.fault == "no-pods-start":
+            state = {"waiting": {"reason": "ContainerCreating"}}
+            self._warn(pod, "Failed to prepare dynamic resources: DRA driver gpu.dra-testbed.example is not registered")
+        else:
+            state = {"running": {}}
+        names = [each["name"] for each in pod["spec"]["containers"]]
+        phase = "Running" if "running" in state else "Pending"
+        pod["status"] |= {"phase": phase, "containerStatuses": [{"name": name, "state": state} for name in names]}
+        if self.fault == "pods-never-end":
+            self.kube.finalizers[pod["metadata"]["name"]] = 1
+        for container in pod["spec"]["containers"]:
+            seen = "".join(f"GPU_DEVICE_GPU_UUID={uuid}\n" for uuid in self._shown(pod, container))
+            self.kube.said[f"{pod['metadata']['name']}/{container['name']}"] = f"PATH=/bin\n{seen}"
+
+    def _shown(self, pod: Object, container: Object) -> list[str]:
+        node, claims = pod["spec"]["nodeName"], self._claims(pod)
+        if self.fault == "share-one-device":
+            return [f"{node}-uuid-0"]
+        mine = [claims[each["name"]] for each in container.get("resources", {}).get("claims", ())]
+        devices = [claim["status"]["allocation"]["devices"]["results"][0]["device"] for claim in mine]
+        return [f"{node}-uuid-{device.removeprefix('gpu-')}" for device in devices]
+
+    def _warn(self, pod: Object, message: str) -> None:
+        about = {"kind": "Pod", "name": pod["metadata"]["name"]}
+        self.kube.put(
+            "Event", f"{about['name']}.1", pod["metadata"]["namespace"], type="Warning",
+            reason="FailedPrepareDynamicResources", message=message, involvedObject=about,
+        )  # fmt: skip
+
+    def _drop_claims(self, pods: list[Object]) -> None:
+        alive = {pod["metadata"]["name"] for pod in pods}
+        for claim in self._all("ResourceClaim"):
+            if claim.get("owner") and claim["owner"] not in alive:
+                del self.kube.objects["ResourceClaim", claim["metadata"]["namespace"], claim["metadata"]["name"]]
+
+    def _claims(self, pod: Object) -> dict[str, Object]:
+        made = {each["name"]: each["resourceClaimName"] for each in pod["status"]["resourceClaimStatuses"]}
+        namespace = pod["metadata"]["namespace"]
+        return {
+            each["name"]: self.kube.objects[
+                "ResourceClaim", namespace, each.get("resourceClaimName") or made[each["name"]]
+            ]
+            for each in pod["spec"].get("resourceClaims", ())
+        }
+
+    def _held(self, node: str) -> list[Any]:
+        held = [claim for claim in self._all("ResourceClaim") if "status" in claim]
+        return [claim for claim in held if claim["status"]["allocation"]["devices"]["results"][0]["pool"] == node]
+
+    def _all(self, kind: str) -> list[Object]:
+        return [each for (k, _, _), each in sorted(self.kube.objects.items()) if k == kind]

@@ -1,0 +1,125 @@
+"""An API server in memory, with the methods of testbed.kube.client.Kube. Tests of words, drivers and the plugin stand on it.
+
+`react` is called after every change: there a test plays the controllers, the scheduler and the kubelet.
+"""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from testbed.errors import ApiError
+from testbed.kube.client import Object
+
+Key = tuple[str, str, str]
+
+
+def _nothing(_kube: FakeKube) -> None:
+    pass
+
+
+class FakeKube:
+    """Objects by kind, namespace and name. `deleted` says what went, in order; `down` makes every request fail."""
+
+    def __init__(self, react: Callable[[FakeKube], None] = _nothing) -> None:
+        self.objects: dict[Key, Object] = {}
+        self.deleted: list[str] = []
+        self.down = False
+        self.react = react
+        self.texts: dict[str, str] = {}
+        self.said: dict[str, str] = {}
+        self.finalizers: dict[str, int] = {}
+
+    def request(self, method: str, path: str, **_: Any) -> Any:
+        self._alive(f"{method} {path}")
+        assert path == "/version", path
+        return {"gitVersion": "v1.37.0"}
+
+    def apply(self, manifest: Object, **_: Any) -> Object:
+        self._alive(f"PATCH {manifest['kind']}")
+        made = copy.deepcopy(manifest)
+        made["metadata"].setdefault("namespace", "default")
+        self.objects[_key(made)] = {**self.objects.get(_key(made), {}), **made}
+        self.react(self)
+        return copy.deepcopy(made)
+
+    create = apply
+
+    def put(self, kind: str, name: str, namespace: str = "default", **content: Any) -> Object:
+        """Add an object without telling anybody."""
+        metadata = {"name": name, "namespace": namespace, **content.pop("metadata", {})}
+        made = {"kind": kind, "metadata": metadata, **content}
+        self.objects[_key(made)] = made
+        return made
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
+        found = self.find(api_version, kind, name, namespace)
+        if found is None:
+            raise ApiError(f"GET {kind}/{name}", 404, "NotFound", f"{kind} {name} not found")
+        return found
+
+    def find(self, _api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
+        self._alive(f"GET {kind}/{name}")
+        return copy.deepcopy(self.objects.get((kind, namespace or "default", name)))
+
+    def list(self, api_version: str, kind: str, namespace: str | None = None, **selectors: str) -> list[Object]:
+        self._alive(f"GET {kind}")
+        found = [each for (k, n, _), each in sorted(self.objects.items()) if k == kind and namespace in (None, n)]
+        return [{"apiVersion": api_version, **copy.deepcopy(each)} for each in found if _selected(each, selectors)]
+
+    def delete(self, target: Object, **_: Any) -> None:
+        self._alive(f"DELETE {target['kind']}")
+        key = _key(target)
+        if key in self.objects and not self.finalizers.get(key[2]):
+            del self.objects[key]
+            self.deleted.append(f"{key[0]}/{key[2]}")
+            self.react(self)
+
+    def logs(self, _namespace: str, pod: str, *, container: str | None = None, previous: bool = False) -> str:
+        self._alive(f"GET log of {pod}")
+        name = f"{pod}/{container}" + ("/previous" if previous else "")
+        if name not in self.texts:
+            raise ApiError(f"GET log of {pod}", 400, "BadRequest", f"container {container} has no log")
+        return self.texts[name]
+
+    def exec(
+        self, _namespace: str, pod: str, _command: Sequence[str], *, container: str | None = None, **_: Any
+    ) -> str:
+        self._alive(f"EXEC {pod}")
+        return self.said[f"{pod}/{container}"]
+
+    def watch(
+        self, _api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
+    ) -> Iterator[Object]:
+        """The objects as they are now; each call lets the world go on by one step."""
+        self._alive(f"WATCH {kind}")
+        assert seconds > 0
+        for each in self.list("", kind, namespace, **selectors):
+            yield {"type": "ADDED", "object": each}
+        self.react(self)
+
+    def _alive(self, request: str) -> None:
+        if self.down:
+            raise ApiError(request, 0, "", "no answer: connection refused")
+
+
+def _key(manifest: Object) -> Key:
+    return manifest["kind"], manifest["metadata"].get("namespace", "default"), manifest["metadata"]["name"]
+
+
+def _selected(each: Object, selectors: dict[str, str]) -> bool:
+    labels = each["metadata"].get("labels", {})
+    wanted = [pair.split("=", 1) for pair in selectors.get("labelSelector", "").split(",") if pair]
+    fields = [pair.split("=", 1) for pair in selectors.get("fieldSelector", "").split(",") if pair]
+    return all(labels.get(key) == value for key, value in wanted) and all(
+        fnmatch.fnmatch(str(_field(each, path)), value) for path, value in fields
+    )
+
+
+def _field(each: Object, path: str) -> Any:
+    value: Any = each
+    for part in path.split("."):
+        value = (value or {}).get(part)
+    return value

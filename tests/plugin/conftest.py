@@ -1,0 +1,86 @@
+"""pytest on pytest: each test gets a folder with a suite in it, and a testbed in memory in the place of a real one."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import bringup
+from testbed.conformance import report
+from testbed.conformance.events import read
+from testbed.conformance.running import plugin_options
+from testbed.models.report import DriverConformanceReport, RequirementReport
+from testbed.plugin import starting  # noqa: F401 - imported here once, and not again by each inner pytest
+from testbed.waiting import set_patience
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+_CONFTEST = """
+from testbed import bringup
+from tests.fakes import cluster
+made = cluster.make({fault!r})
+bringup.attach = lambda name: made
+"""
+_SUITE = """
+from testbed.conformance import requirement, MUST, SHOULD, E2E, WIRE, Capability
+import pytest
+
+def required(number, **facts):
+    return requirement(f"T-{{number:03}}", "It works.", **{{"level": MUST, "tier": E2E, "source": "here", **facts}})
+
+{tests}
+"""
+
+
+class Run:
+    """What came of a run."""
+
+    def __init__(self, result: pytest.RunResult, folder: Path) -> None:
+        self.result, self.folder = result, folder
+        self.output = result.stdout.str() + result.stderr.str()
+
+    @property
+    def report(self) -> DriverConformanceReport:
+        return report.build(read(self.folder))
+
+    @property
+    def verdicts(self) -> dict[str, str | None]:
+        return {row.id: row.verdict and row.verdict.value for row in self.report.requirements}
+
+    def row(self, wanted: str) -> RequirementReport:
+        return next(row for row in self.report.requirements if row.id == wanted)
+
+
+@pytest.fixture(autouse=True)
+def _findable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inner pytest starts in another folder and still has to find this checkout, with its fakes."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.fixture(autouse=True)
+def _untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What an inner pytest in this very process changes is put back."""
+    monkeypatch.setattr(bringup, "attach", bringup.attach)
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
+    set_patience(1.0)
+
+
+@pytest.fixture
+def judge(pytester: pytest.Pytester) -> Callable[..., Run]:
+    """Run these tests as a suite on a testbed with that fault; with `apart`, in a process of its own."""
+
+    def run(tests: str, *arguments: str, fault: str = "", apart: bool = False) -> Run:
+        pytester.makeconftest(_CONFTEST.format(fault=fault))
+        pytester.makepyfile(test_suite=_SUITE.format(tests=tests))
+        folder = pytester.path / "out"
+        start = pytester.runpytest_subprocess if apart else pytester.runpytest_inprocess
+        options = ["--testbed", "fake", "--report", str(folder), "--patience", "0.001"]
+        return Run(start(*plugin_options(), *options, *arguments), folder)
+
+    return run

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.conformance.running import plugin_options
+
+Judge = Callable[..., Any]
+ROOT = Path(__file__).parents[2]
+_REQUIRED = """
+from testbed.conformance import requirement, MUST, E2E
+
+@requirement("T-001", "It works.", level=MUST, tier=E2E, source="here")
+def test_it(scenario):
+    pass
+"""
+
+
+def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_subprocess(*plugin_options(), *arguments, timeout=60)
+
+
+def test_nothing_changes_in_a_project_that_does_not_use_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys, pytest
+
+        @pytest.fixture
+        def driver():
+            return "a browser"
+
+        def test_own_fixture(driver):
+            assert driver == "a browser"
+
+        def test_nothing_was_loaded():
+            ours = {name for name in sys.modules if name.split(".")[0] == "testbed"}
+            assert ours == {"testbed", "testbed.plugin"}
+
+        def test_no_fixture_of_ours(request):
+            with pytest.raises(pytest.FixtureLookupError):
+                request.getfixturevalue("scenario")
+        """
+    )
+    result = _run(pytester, "--strict-markers", "-W", "error")
+    result.assert_outcomes(passed=3)
+    assert "dra" not in _run(pytester, "--markers").stdout.str()
+
+
+def test_without_a_testbed_the_suites_say_what_is_missing(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(_REQUIRED)
+    result = _run(pytester)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*add --testbed NAME, or use `dra-testbed run`*"])
+
+
+def test_collecting_needs_no_testbed_and_knows_the_markers(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(_REQUIRED)
+    result = _run(pytester, "--collect-only", "-q", "-m", "e2e and must", "--strict-markers")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*::test_it"])
+
+
+def test_a_driver_without_a_testbed_is_wrong_usage(pytester: pytest.Pytester) -> None:
+    result = _run(pytester, "--driver", "my.yaml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*add --testbed NAME*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tier", "e3e"], "did you mean e2e?"),
+        (["--patience", "0"], "would never wait"),
+        (["--driver", "missing.yaml"], "missing.yaml"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_runs(judge: Judge, arguments: list[str], said: str) -> None:
+    run = judge("@required(1)\ndef test_it():\n    pass\n", *arguments)
+    assert run.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in run.output
+    assert not run.folder.exists()
+
+
+def test_a_testbed_that_is_not_there_is_refused(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(pytester.path / "state"))
+    result = _run(pytester, "--testbed", "nobody")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*there is no testbed nobody*"])
+
+
+def test_a_method_cannot_be_a_requirement(judge: Judge) -> None:
+    run = judge("class TestIt:\n    @required(1)\n    def test_it(self):\n        pass\n")
+    assert "not by a method" in run.output
+    assert run.result.ret != 0
+
+
+def test_a_requirement_that_is_there_twice_is_refused(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_a():\n    pass\n\n@required(1)\ndef test_b():\n    pass\n")
+    assert "T-001 is there twice" in run.output
+    assert run.result.ret != 0
+
+
+def test_long_tracebacks_are_there_for_who_asks(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_it():\n    secret = 1\n    assert secret == 2\n", "--tb=long")
+    assert "secret = 1" in run.output
+
+
+def test_the_plugin_module_imports_nothing_but_pytest() -> None:
+    from testbed import process  # noqa: PLC0415 - only here
+
+    code = "import sys, testbed.plugin; print([m for m in sys.modules if m.startswith('testbed.')])"
+    assert process.run([sys.executable, "-c", code], cwd=ROOT).stdout.strip() == "['testbed.plugin']"

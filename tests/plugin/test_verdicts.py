@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import yaml
+
+from testbed.conformance.events import read
+
+Judge = Callable[..., Any]
+
+_GOOD = """
+@required(1)
+def test_good(scenario):
+    scenario.apply("claims/two-cats.yaml")
+    scenario.pod("pod-with-cats").should_run()
+"""
+_BAD = """
+@required(2)
+def test_bad(scenario):
+    scenario.apply("claims/two-cats.yaml")
+    first, second = scenario.pod("pod-with-cats").should_run().containers("container0", "container1")
+    assert second.seen_devices == second.devices
+"""
+
+
+def test_a_suite_that_passes_is_conformant(judge: Judge) -> None:
+    run = judge(_GOOD)
+    assert run.verdicts == {"T-001": "pass"}
+    assert run.report.result == "conformant"
+    assert run.result.ret == 0
+    assert "gpu.dra-testbed.example is conformant: 1 pass" in run.output
+
+
+def test_a_driver_with_one_fault_fails_the_requirement_that_covers_it(judge: Judge) -> None:
+    run = judge(_GOOD + _BAD, fault="share-one-device")
+    assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
+    assert run.report.result == "non-conformant"
+    assert run.result.ret == 1
+
+
+def test_the_report_of_a_failure_is_short_and_says_the_cause_first(judge: Judge) -> None:
+    run = judge(_GOOD, fault="no-pods-start")
+    start = run.output.index("expected pod pod-with-cats to run")
+    shown = run.output[start : run.output.index("= verdict =")].splitlines()
+    assert shown[1].startswith("  likely cause: the kubelet does not know the driver")
+    assert "  requirement: T-001 (MUST) It works." in shown
+    assert any(line.startswith("  evidence: ") for line in shown)
+    assert len([line for line in shown if line.strip()]) < 14
+    assert "Traceback" not in run.output
+    assert "def scenario" not in run.output
+
+
+def test_the_evidence_is_taken_before_the_clean_up(judge: Judge) -> None:
+    run = judge(_GOOD, fault="no-pods-start")
+    kept = run.folder / run.row("T-001").evidence
+    pods = list(yaml.safe_load_all((kept / "pods.yaml").read_text()))
+    assert [pod["metadata"]["name"] for pod in pods] == ["pod-with-cats"]
+    assert "is not registered" in (kept / "events.txt").read_text()
+    assert (kept / "resourceslices.yaml").exists()
+
+
+def test_an_api_server_that_goes_away_is_an_error_of_ours(judge: Judge) -> None:
+    run = judge(_GOOD, fault="api-goes-away")
+    assert run.verdicts == {"T-001": "error"}
+    assert run.report.result == "incomplete"
+    assert "not the driver" in run.output
+
+
+def test_a_bug_in_a_suite_is_an_error_of_ours_and_shows_its_traceback(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_bug(scenario):\n    {}['nothing']\n")
+    assert run.verdicts == {"T-001": "error"}
+    assert "KeyError: 'nothing'" in run.output
+    assert "test_suite.py:" in run.output
+
+
+def test_a_test_that_hangs_is_a_timeout_and_the_clean_up_happens(judge: Judge) -> None:
+    run = judge(
+        "@pytest.mark.timeout(0.2, func_only=True)\n@required(1)\ndef test_hangs(scenario):\n    import threading\n"
+        "    scenario.apply('claims/two-cats.yaml')\n    threading.Event().wait(30)\n\n"
+        "def test_clean(world):\n    assert not [key for key in world.kube.objects if key[0] == 'Pod']\n"
+    )
+    assert run.verdicts == {"T-001": "timeout"}
+    run.result.assert_outcomes(failed=1, passed=1)
+
+
+def test_a_precondition_that_the_driver_breaks_blocks_the_test(judge: Judge) -> None:
+    run = judge("@pytest.fixture\ndef ready():\n    assert 0, 'no'\n\n@required(1)\ndef test_it(ready):\n    pass\n")
+    assert run.verdicts == {"T-001": "blocked"}
+
+
+def test_a_clean_up_that_the_driver_prevents_is_the_drivers_failure(judge: Judge) -> None:
+    run = judge(_GOOD, fault="pods-never-end")
+    assert run.verdicts == {"T-001": "fail"}
+    assert "pod pod-with-cats" in run.row("T-001").message
+
+
+def test_what_the_cluster_cannot_do_is_said_and_costs_nothing(judge: Judge) -> None:
+    run = judge(_GOOD + "@required(2, needs=(Capability.REBOOT_NODE,))\ndef test_reboot():\n    assert 0\n")
+    assert run.verdicts == {"T-001": "pass", "T-002": "cluster-unsupported"}
+    assert run.row("T-002").message == "the cluster cannot reboot-node"
+    assert run.report.result == "conformant"
+
+
+def test_a_test_that_skips_itself_is_not_green(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_it():\n    pytest.skip('not today')\n")
+    assert run.verdicts == {"T-001": "error"}
+    assert run.result.ret == 3
+
+
+def test_a_run_that_judged_nothing_is_not_green(judge: Judge) -> None:
+    run = judge("@required(1, kubernetes='1.99')\ndef test_it():\n    pass\n")
+    assert run.verdicts == {"T-001": "cluster-unsupported"}
+    assert run.result.ret == 4
+
+
+def test_what_was_not_selected_makes_the_run_partial(judge: Judge) -> None:
+    run = judge(_GOOD + "@required(2)\ndef test_other():\n    pass\n", "-k", "other")
+    assert run.verdicts == {"T-001": "excluded", "T-002": "pass"}
+    assert run.report.result == "partial"
+
+
+def test_tiers_and_levels_are_words_for_selection(judge: Judge) -> None:
+    tests = "@required(1, tier=WIRE)\ndef test_a():\n    pass\n\n@required(2, level=SHOULD)\ndef test_b():\n    pass\n"
+    assert judge(tests, "--tier", "wire").verdicts == {"T-001": "pass", "T-002": "excluded"}
+    assert judge(tests, "-m", "should").verdicts == {"T-001": "excluded", "T-002": "pass"}
+
+
+def test_stopping_at_the_first_failure_leaves_the_run_without_verdicts(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_a():\n    assert 0\n\n@required(2)\ndef test_b():\n    pass\n", "-x")
+    assert run.verdicts == {"T-001": "fail", "T-002": None}
+
+
+def test_all_cases_of_a_test_count(judge: Judge) -> None:
+    run = judge("@required(1)\n@pytest.mark.parametrize('n', [1, 2])\ndef test_it(n):\n    assert n == 1\n")
+    assert run.verdicts == {"T-001": "fail"}
+    assert run.row("T-001").tests == ("test_suite.py::test_it[1]", "test_suite.py::test_it[2]")
+
+
+def test_workers_of_xdist_judge_alike(judge: Judge) -> None:
+    run = judge(_GOOD + _BAD + "@required(3, needs=(Capability.REBOOT_NODE,))\ndef test_c():\n    pass\n", "-n", "2",
+                fault="share-one-device", apart=True)  # fmt: skip
+    assert run.verdicts == {"T-001": "pass", "T-002": "fail", "T-003": "cluster-unsupported"}
+    assert (run.folder / run.row("T-002").evidence / "pods.yaml").exists()
+    assert "assert" in run.row("T-002").message
+    assert run.report.finished
+
+
+def test_a_worker_that_crashes_is_an_error_of_ours(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_it():\n    import os; os._exit(9)\n", "-n", "1", apart=True)
+    assert run.verdicts == {"T-001": "error"}
+    assert "crashed" in run.row("T-001").message
+
+
+def test_the_report_folder_has_every_file(judge: Judge) -> None:
+    run = judge(_GOOD)
+    written = yaml.safe_load((run.folder / "report.yaml").read_text())
+    assert written["kind"] == "DriverConformanceReport"
+    assert written["environment"]["kubernetes"] == "v1.37.0"
+    assert ElementTree.parse(run.folder / "junit.xml").getroot().tag == "testsuites"
+    assert [each["event"] for each in read(run.folder)] == [
+        "run-started", "selected", "test-started", "test-finished", "run-finished",
+    ]  # fmt: skip
+
+
+def test_a_second_run_in_the_same_folder_starts_anew(judge: Judge) -> None:
+    first = judge(_GOOD, fault="no-pods-start")
+    assert (first.folder / "evidence").exists()
+    second = judge(_GOOD)
+    assert second.verdicts == {"T-001": "pass"}
+    assert not (second.folder / "evidence").exists()

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.errors import ApiError, UsageError, WaitTimeout
+from testbed.vocabulary.observing import NotObserved
+from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.world import World
+
+Make = Callable[..., World]
+
+
+def _kube(world: World) -> Any:
+    return world.kube
+
+
+def _one_that_passes(here: World) -> None:
+    with opened(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        scenario.pods("first", "second").should_run()
+
+
+def _one_that_fails(here: World) -> None:
+    with opened(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        raise AssertionError("wrong")
+
+
+def test_a_scenario_lives_in_a_labelled_namespace_of_its_own(world: Make) -> None:
+    here = world()
+    with opened(here, "CLAIM-001") as one, opened(here, "CLAIM-001") as other:
+        assert one.namespace != other.namespace
+        made = _kube(here).objects["Namespace", "default", one.namespace]
+        assert made["metadata"]["labels"]["dra-testbed/testbed"] == "fake"
+        assert one.namespace.startswith("dra-claim-001-")
+
+
+def test_its_pods_run_with_the_devices_of_their_claims(world: Make) -> None:
+    with opened(world(), "CLAIM-001") as scenario:
+        scenario.apply("claims/two-cats.yaml")
+        pod = scenario.pod("pod-with-cats").should_run()
+        first, second = pod.containers("container0", "container1")
+        assert len(pod.devices) == 2
+        assert first.devices != second.devices
+        assert first.seen_devices == first.devices
+        assert second.seen_devices == second.devices
+
+
+def test_a_container_that_sees_a_wrong_device_is_caught(world: Make) -> None:
+    with opened(world("share-one-device"), "CLAIM-001") as scenario:
+        scenario.apply("claims/two-cats.yaml")
+        first, second = scenario.pod("pod-with-cats").should_run().containers("container0", "container1")
+        assert first.seen_devices == second.seen_devices
+        assert second.seen_devices != second.devices
+
+
+def test_everything_is_deleted_in_an_order_that_lets_the_driver_finish(world: Make) -> None:
+    here = world()
+    with opened(here, "REG-001") as scenario:
+        scenario.apply("registration/one-pod-per-node.yaml")
+        scenario.daemonset("one-per-node").pods_on(["node-1", "node-2"]).should_run()
+    kinds = [each.split("/")[0] for each in _kube(here).deleted]
+    assert kinds == ["DaemonSet", "Pod", "Pod", "ResourceClaimTemplate", "ServiceAccount", "Namespace"]
+    assert not [key for key in _kube(here).objects if key[1] == scenario.namespace]
+
+
+def test_a_claim_that_was_made_by_hand_goes_after_its_pods(world: Make) -> None:
+    here = world()
+    with opened(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        scenario.pods("first", "second").should_run()
+    deleted = _kube(here).deleted
+    assert deleted.index("ResourceClaim/shared") > max(deleted.index("Pod/first"), deleted.index("Pod/second"))
+
+
+def test_it_is_deleted_after_a_failure_too(world: Make) -> None:
+    here = world()
+    with pytest.raises(AssertionError, match="wrong"):
+        _one_that_fails(here)
+    assert {key[0] for key in _kube(here).objects} == {"Node", "ResourceSlice"}
+
+
+def test_pods_that_never_end_blame_the_driver_and_the_namespace_is_deleted_all_the_same(world: Make) -> None:
+    here = world("pods-never-end")
+    with pytest.raises(NotObserved, match="pod first"):
+        _one_that_passes(here)
+    assert _kube(here).deleted[-1].startswith("Namespace/dra-share-001-")
+
+
+def test_a_pod_that_does_not_run_says_what_was_expected_the_cause_and_what_was_seen(world: Make) -> None:
+    with opened(world("no-pods-start"), "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        with pytest.raises(NotObserved) as raised:
+            scenario.pods("first", "second").should_run()
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "expected pod first to run"
+    assert lines[1].startswith("  likely cause: the kubelet does not know the driver on this node")
+    assert "Pending on node-1; container cat waiting: ContainerCreating" in lines[2]
+    assert "DRA driver gpu.dra-testbed.example is not registered" in lines[3]
+
+
+def test_a_missing_image_is_not_the_drivers_fault(world: Make) -> None:
+    with opened(world("image-missing"), "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        with pytest.raises(WaitTimeout, match="not the driver's fault"):
+            scenario.pod("first").should_run()
+
+
+def test_an_api_server_that_goes_away_is_never_the_drivers_fault(world: Make) -> None:
+    here = world("api-goes-away")
+    with pytest.raises(ApiError), opened(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+
+
+def test_a_manifest_that_is_not_there_is_an_error_with_a_near_match(world: Make) -> None:
+    with (
+        opened(world(), "CLAIM-001") as scenario,
+        pytest.raises(UsageError, match=r"did you mean claims/two-cats\.yaml"),
+    ):
+        scenario.apply("claims/two-cat.yaml")
+
+
+def test_a_variable_that_is_missing_is_an_error(world: Make, tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("kind: Pod\nmetadata: {name: '{{ whose }}'}\n")
+    with opened(world(manifests=tmp_path), "CLAIM-001") as scenario, pytest.raises(UsageError, match="whose"):
+        scenario.apply("pod.yaml")
+
+
+def test_a_manifest_that_names_another_namespace_is_refused(world: Make, tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("kind: Pod\nmetadata: {name: a, namespace: kube-system}\n")
+    with (
+        opened(world(manifests=tmp_path), "CLAIM-001") as scenario,
+        pytest.raises(UsageError, match="names a namespace"),
+    ):
+        scenario.apply("pod.yaml")
