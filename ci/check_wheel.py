@@ -1,34 +1,33 @@
-"""`python ci/check_wheel.py FOLDER`: build the wheel, install it alone in an empty environment, and see that it works like the checkout.
+"""Build the wheel, install it alone in an empty environment, and see that it works like the checkout. Called by `tox -e wheel`.
 
-Called by `tox -e wheel`. Everything happens below FOLDER, and the programs run there, where no checkout is near.
+Everything happens in a folder of its own among the temporary ones, where no checkout is near.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 from testbed.errors import TestbedError
-from testbed.folders import Data
 from testbed.process import run
 
 CHECKOUT = Path(__file__).parents[1]
 PACKAGES = {"testbed", "fake_driver"}
-FOUND = f"""
+FOUND = """
 import importlib.util
 from pathlib import Path
+from typing import get_args
 from testbed import folders
 
-for name in {get_args(Data)!r}:
+for name in get_args(folders.Data):
     found = folders.data(name)
     assert found.exists() and Path(folders.__file__).parent in found.parents, found
 for name in ("suites", "manifests", "tests", "ci"):
-    assert importlib.util.find_spec(name) is None, f"{{name}} is importable"
+    assert importlib.util.find_spec(name) is None, f"{name} is importable"
 """
 COMMANDS = (
     ["dra-testbed", "--version"],
@@ -44,8 +43,7 @@ COMMANDS = (
 
 def main(folder: Path) -> None:
     """Build, install, try."""
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "empty").mkdir(parents=True)
+    (folder / "empty").mkdir()
     wheel = _built(folder)
     _check_names(wheel)
     programs = _installed(wheel, folder)
@@ -82,4 +80,5 @@ def _try(programs: Path, argv: Sequence[str], folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    with tempfile.TemporaryDirectory(prefix="dra-testbed-wheel-") as folder:
+        main(Path(folder))

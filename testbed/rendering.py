@@ -9,9 +9,12 @@ import jinja2.meta
 
 from testbed.errors import UsageError
 
-# Without autoescape: what is rendered is YAML and shell, never a page.
 _environment = jinja2.Environment(
-    undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
+    autoescape=False,  # noqa: S701 - what is rendered is YAML and shell, never a page
+    undefined=jinja2.StrictUndefined,
+    keep_trailing_newline=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
 )
 
 

@@ -23,6 +23,7 @@ import filelock
 
 from testbed import folders
 from testbed.errors import UsageError, did_you_mean
+from testbed.models.names import check_name, is_name
 from testbed.process import ProcessId
 
 
@@ -58,8 +59,8 @@ class Record:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a testbed, there or not."""
-    return folders.state() / name
+    """The folder of a testbed, there or not. Only a plain name has one: what is in it will be removed some day."""
+    return folders.state() / check_name(name)
 
 
 def cluster_folder(name: str) -> Path:
@@ -69,7 +70,7 @@ def cluster_folder(name: str) -> Path:
 
 def failed_logs(name: str) -> Path:
     """Where the logs of a failed `up` are kept."""
-    return folders.state() / ".failed" / name
+    return folders.state() / ".failed" / check_name(name)
 
 
 def read(name: str) -> Record | None:
@@ -99,7 +100,7 @@ def write(record: Record) -> None:
 
 def names() -> list[str]:
     """Every testbed that has a folder."""
-    return sorted(path.name for path in folders.state().iterdir() if path.is_dir() and not path.name.startswith("."))
+    return sorted(path.name for path in folders.state().iterdir() if path.is_dir() and is_name(path.name))
 
 
 def known(name: str) -> Record:
@@ -124,7 +125,7 @@ def changing(name: str) -> Iterator[None]:
     """Be the only one who changes that testbed. The lock ends with its holder, however that one ends."""
     locks = folders.state() / ".locks"
     locks.mkdir(mode=0o700, exist_ok=True)
-    lock = filelock.FileLock(locks / name, timeout=0)
+    lock = filelock.FileLock(locks / check_name(name), timeout=0)
     try:
         lock.acquire()
     except filelock.Timeout as held:

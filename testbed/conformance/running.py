@@ -59,6 +59,6 @@ def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with the way to this very package, and without droppings beside the suites."""
+    """Ours, with the way to this very package."""
     found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(found)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(found)}

@@ -67,4 +67,6 @@ def _table(rows: tuple[RequirementReport, ...]) -> Table:
 
 
 def _words(row: RequirementReport) -> str:
-    return f"{row.sentence}\n→ {row.message.splitlines()[0]}" if row.message else row.sentence
+    said = row.message.splitlines()
+    because = [line.strip() for line in said if line.strip().startswith("likely cause:")]
+    return "\n→ ".join([row.sentence, *said[:1], *because])

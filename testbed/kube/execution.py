@@ -28,7 +28,7 @@ def execute(configuration: Any, path: str, command: Sequence[str], container: st
             said, complaint = client.read_stdout(), client.read_stderr()
             status = json.loads(client.read_channel(ws_client.ERROR_CHANNEL) or "{}")
         finally:
-            client.close()
+            client.sock.shutdown()  # its close() forgets the socket when the server has said goodbye first
     except (WebSocketException, OSError, ValueError) as lost:
         raise ApiError(f"EXEC {path}", getattr(lost, "status_code", 0), "", f"no answer: {lost}") from lost
     if status.get("status") != "Success":

@@ -24,8 +24,13 @@ def check_name(name: str) -> str:
         raise UsageError(f"--name {bad}", hint="lower-case letters, digits and dashes, like my-gpus-2") from bad
 
 
+def is_name(text: str) -> bool:
+    """Whether a testbed can have that name."""
+    return re.fullmatch(TESTBED_NAME, text) is not None
+
+
 def _testbed_name(name: str) -> str:
-    if re.fullmatch(TESTBED_NAME, name):
+    if is_name(name):
         return name
     raise ValueError(f"is {_shown(name)}, {_trouble(name)}")
 
@@ -37,7 +42,7 @@ def _trouble(name: str) -> str:
         return "which is a path; a testbed has a plain name"
     if len(name) > 32:
         return f"which has {len(name)} characters; 32 are the most"
-    if re.fullmatch(TESTBED_NAME, name.lower()):
+    if is_name(name.lower()):
         return f"but must be lower-case: {name.lower()}"
     return "but must be lower-case letters, digits and dashes, with a letter or digit first and last"
 

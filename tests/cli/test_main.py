@@ -80,6 +80,20 @@ def test_wrong_usage_says_what_to_try_and_ends_with_2(
     assert "Traceback" not in said.err
 
 
+@pytest.mark.parametrize("name", ["..", "../x", ".locks", "", "/", "~", "x/../.."])
+@pytest.mark.parametrize("words", [["down"], ["status"], ["logs"]])
+def test_a_name_never_leads_out_of_the_state_folder(
+    words: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "outer/state"))
+    (tmp_path / "outer/state").mkdir(parents=True)
+
+    code = run([*words, "--name", name])
+
+    assert code == 2 or (words == ["status"] and name == "")
+    assert (tmp_path / "outer/state").is_dir()
+
+
 def test_a_near_option_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
     run(["up", "--nodez", "3"])
 

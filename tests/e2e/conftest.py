@@ -15,6 +15,7 @@ from testbed.process import Completed, run
 from testbed.progress import Silent
 from testbed.waiting import Budget, NotYet, eventually
 
+WORKLOAD = "localhost/dra-testbed/workload:1"
 POD = Budget("pod state", 60, "scheduling, an image that is there, and a container start")
 
 
@@ -28,7 +29,7 @@ class Kubectl:
     def __call__(self, *argv: str, stdin: str | None = None, check: bool = True) -> Completed:
         return run([self.program, f"--kubeconfig={self.kubeconfig}", *argv], input=stdin, check=check, timeout=60)
 
-    def run_pod(self, name: str, script: str, node: str = "") -> str:
+    def run_pod(self, name: str, script: str, node: str = "", image: str = WORKLOAD) -> str:
         """Start a pod of the workload image; returns its address once it runs."""
         placed = f"nodeName: {node}" if node else ""
         manifest = f"""
@@ -40,7 +41,7 @@ spec:
   {placed}
   containers:
   - name: main
-    image: localhost/dra-testbed/workload:1
+    image: {image}
     command: [sh, -c, {script!r}]
 """
         self("apply", "-f", "-", stdin=manifest)

@@ -19,6 +19,11 @@ class Addresses:
     octet: int
 
     @property
+    def machines(self) -> str:
+        """The control plane's, the nodes' and the host's addresses."""
+        return f"10.{self.octet}.0.0/24"
+
+    @property
     def everything(self) -> str:
         """The testbed's whole range."""
         return f"10.{self.octet}.0.0/16"

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.providers.base import ClusterSpec
+from testbed.providers.local import egress
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.host import Host
 
@@ -96,6 +98,17 @@ def containerd() -> list[str]:
     return ["/usr/local/bin/containerd", "--config", "/etc/containerd/config.toml", "--log-level", "info"]
 
 
+def containerd_environment(facts: Facts) -> dict[str, str]:
+    """Images are pulled through the proxy on this host: the way out of the testbed."""
+    proxy = f"http://{facts.plan.host}:{egress.PORT}"
+    return {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": f"{facts.plan.everything},127.0.0.1,localhost"}
+
+
+def egress_proxy(facts: Facts) -> list[str]:
+    """The proxy itself, a file of this package that needs nothing but the standard library: small, and closed to the environment."""
+    return [sys.executable, "-I", "-S", egress.__file__, facts.plan.host, str(egress.PORT), facts.plan.machines]
+
+
 def kubelet(facts: Facts, node: str, index: int) -> list[str]:
     """Its identity is a certificate of its own, limited by Node authorisation and NodeRestriction."""
     return [
@@ -150,6 +163,8 @@ state = "/run/containerd"
   address = "{CONTAINERD_SOCKET}"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "{facts.spec.sandbox_image}"
+[plugins."io.containerd.cri.v1.images".registry]
+  config_path = "/etc/containerd/certs.d"
 [plugins."io.containerd.cri.v1.runtime"]
   enable_cdi = true
   cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]

@@ -37,6 +37,7 @@ def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> Lo
             facts = facts_of(name, spec, plan, layout)
             write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
             cluster = LocalCluster(name, layout, facts, node_names, own_root(layout))
+            cluster.start_egress()
             cluster.start_component("etcd", components.etcd(facts))
             cluster.start_component("kube-apiserver", components.api_server(facts))
         with progress.step(f"{spec.nodes} node{'s' * (spec.nodes > 1)}: namespaces, container runtime, images"):

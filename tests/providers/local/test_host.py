@@ -10,7 +10,8 @@ GOOD = Host(
     capabilities=2**41 - 1,
     cgroup_version=2,
     cgroup_writable=True,
-    overlay=True, kernel=(6, 1),
+    overlay=True,
+    kernel=(6, 1),
     missing_tools=(),
 )
 

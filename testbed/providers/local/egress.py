@@ -1,0 +1,125 @@
+"""The nodes' way to container registries: a small forward proxy on this host, for the container runtimes of one testbed alone.
+
+    python -I -S egress.py ADDRESS PORT NETWORK
+
+Started beside a testbed as a program of its own. A node has no route out of its testbed, and no rule of this host's firewall is changed for
+one; its containerd asks here instead. Only nodes are served, not pods, and nothing on this host itself can be reached through it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+PORT = 3128
+_PATIENCE = 30.0
+
+
+class Refused(Exception):
+    """Why a request is not served: a status line."""
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """Serves the machines of one network."""
+
+    network: ipaddress.IPv4Network
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection: read its request, connect, and pass bytes both ways until both sides are done."""
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            try:
+                self._known(writer.get_extra_info("peername")[0])
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
+                host, port, onward = request(head)
+                their_reader, their_writer = await asyncio.wait_for(self._connect(host, port), _PATIENCE)
+            except (Refused, TimeoutError, asyncio.LimitOverrunError) as why:
+                writer.write(f"HTTP/1.1 {why or '504 no answer'}\r\nConnection: close\r\n\r\n".encode())
+                await writer.drain()
+            else:
+                if onward:
+                    their_writer.write(onward)
+                else:
+                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                await asyncio.gather(_pass_on(reader, their_writer), _pass_on(their_reader, writer))
+                await _close(their_writer)
+        await _close(writer)
+
+    def _known(self, address: str) -> None:
+        if ipaddress.ip_address(address) not in self.network:
+            raise Refused("403 only the nodes of this testbed are served")
+
+    async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as unknown:
+            raise Refused(f"502 {host}: {unknown.strerror}") from unknown
+        address = str(found[0][4][0])
+        if not may_reach(address):
+            raise Refused(f"403 {host} is an address of this host or of its neighbourhood")
+        try:
+            return await asyncio.open_connection(address, port)
+        except OSError as lost:
+            raise Refused(f"502 {host}: {lost.strerror}") from lost
+
+
+def request(head: bytes) -> tuple[str, int, bytes]:
+    """Where a request goes, and what is to be sent there first: nothing for CONNECT, the request in origin form for plain HTTP."""
+    line, _, rest = head.partition(b"\r\n")
+    try:
+        method, target, version = line.decode("ascii").split(" ")
+        where = urlsplit(f"//{target}" if method == "CONNECT" else target)
+        port = where.port or 80
+    except ValueError as odd:
+        raise Refused("400 not a request of a proxy's client") from odd
+    if not where.hostname or (method != "CONNECT" and where.scheme != "http"):
+        raise Refused("400 not a request of a proxy's client")
+    if method == "CONNECT":
+        return where.hostname, port, b""
+    path = (where.path or "/") + (f"?{where.query}" if where.query else "")
+    kept = [each for each in rest.split(b"\r\n") if each and not each.lower().startswith((b"proxy-", b"connection:"))]
+    return (
+        where.hostname,
+        port,
+        b"\r\n".join([f"{method} {path} {version}".encode(), *kept, b"Connection: close", b"", b""]),
+    )
+
+
+def may_reach(address: str) -> bool:
+    """Whether an address is neither this host's loopback nor link-local, where clouds keep their credentials."""
+    where = ipaddress.ip_address(address)
+    return not (where.is_loopback or where.is_link_local or where.is_multicast or where.is_unspecified)
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while piece := await reader.read(1 << 16):
+            writer.write(piece)
+            await writer.drain()
+    with contextlib.suppress(OSError):
+        if writer.can_write_eof():
+            writer.write_eof()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        writer.close()
+        await writer.wait_closed()
+
+
+async def _main(address: str, port: int, network: str) -> None:
+    server = await asyncio.start_server(Proxy(ipaddress.IPv4Network(network)).serve, address, port)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, server.close)
+    with contextlib.suppress(asyncio.CancelledError):
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

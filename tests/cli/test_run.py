@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import bringup
+from testbed.cli.main import run
+from testbed.conformance import running
+from testbed.conformance.running import SuiteRun
+from testbed.errors import TestbedError
+from testbed.models.report import DriverConformanceReport
+from tests.fakes import cluster
+
+
+class Stage:
+    """Plays bringup and pytest, and writes down what is asked of them."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.asked: list[SuiteRun] = []
+        self.verdict = "pass"
+        self.failure: BaseException | None = None
+
+    def bring_up(self, config: Any, _progress: Any, *, ephemeral: bool) -> Any:
+        assert ephemeral
+        self.done.append("up")
+        return bringup.Testbed(config.name, Path("/state"), None, None, config, None)  # type: ignore[arg-type]
+
+    def tear_down(self, name: str, _progress: Any) -> bool:
+        self.done.append("down" if name.startswith("run-") else f"down {name}")
+        return True
+
+    def keep(self, _name: str) -> None:
+        self.done.append("keep")
+
+    def run_suites(self, wanted: SuiteRun) -> DriverConformanceReport:
+        self.asked.append(wanted)
+        if self.failure:
+            raise self.failure
+        return _report(self.verdict)
+
+
+def _report(verdict: str) -> DriverConformanceReport:
+    text = {
+        "generated": {"at": "now", "suite": "1", "catalogue": "x", "python": "3", "pytest": "9"},
+        "subject": {"driver": "gpu.example", "driverFile": "gpu", "digest": "x"},
+        "environment": {"testbed": "t", "provider": "local", "kubernetes": "v1.37.0", "nodes": 2, "runtime": "c"},
+        "result": "conformant", "finished": verdict != "none", "seconds": 1.0, "patience": 1.0, "statistics": {},
+        "requirements": [
+            {"id": "T-001", "sentence": "It works.", "level": "MUST", "tier": "e2e", "source": "here",
+             "verdict": None if verdict == "none" else verdict}
+        ],
+    }  # fmt: skip
+    return DriverConformanceReport.model_validate_json(json.dumps(text))
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    made = Stage()
+    for name in ("bring_up", "tear_down", "keep"):
+        monkeypatch.setattr(bringup, name, getattr(made, name))
+    monkeypatch.setattr(bringup, "attach", lambda _: cluster.make())
+    monkeypatch.setattr(running, "run_suites", made.run_suites)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [("pass", 0), ("fail", 1), ("error", 3), ("timeout", 4), ("blocked", 4), ("none", 4), ("flaky", 1)],
+)
+def test_the_exit_code_is_the_verdict_and_the_testbed_is_removed(stage: Stage, verdict: str, code: int) -> None:
+    stage.verdict = verdict
+    assert run(["run"]) == code
+    assert stage.done == ["up", "down"]
+
+
+@pytest.mark.parametrize("failure", [TestbedError("?"), KeyboardInterrupt(), SystemExit(143), ZeroDivisionError()])
+def test_the_testbed_is_removed_however_the_run_ends(stage: Stage, failure: BaseException) -> None:
+    stage.failure = failure
+    assert run(["run"]) in (3, 130, 143)
+    assert stage.done == ["up", "down"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "verdict", "done"),
+    [
+        ("never", "fail", ["up", "down"]),
+        ("on-failure", "fail", ["up", "keep"]),
+        ("on-failure", "pass", ["up", "down"]),
+        ("always", "pass", ["up", "keep"]),
+    ],
+)
+def test_a_testbed_stays_when_it_shall(stage: Stage, keep: str, verdict: str, done: list[str]) -> None:
+    stage.verdict = verdict
+    run(["run", "--keep", keep])
+    assert stage.done == done
+
+
+def test_a_testbed_that_is_up_is_used_and_left_alone(stage: Stage) -> None:
+    assert run(["run", "--testbed", "mine"]) == 0
+    assert stage.done == []
+    assert stage.asked[0].testbed == "fake"
+
+
+def test_options_reach_pytest(stage: Stage, tmp_path: Path) -> None:
+    run(
+        [
+            "run",
+            "--tier",
+            "e2e",
+            "--tier",
+            "wire",
+            "-k",
+            "cats",
+            "-n",
+            "2",
+            "--report",
+            str(tmp_path),
+            "--patience",
+            "3",
+        ]
+    )
+    argv = " ".join(stage.asked[0].argv())
+    for words in ("--tier e2e", "--tier wire", "-k cats", "-n 2", f"--report {tmp_path}", "--patience 3"):
+        assert words in argv
+
+
+def test_a_run_that_was_cut_off_shows_its_table_all_the_same(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.verdict = "none"
+    run(["run"])
+    assert "no verdict" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--testbed", "mine", "--nodes", "3"], "--nodes is for a new testbed"),
+        (["--testbed", "mine", "--feature-gate", "A=true"], "--feature-gate"),
+        (["--driver", "none"], "nothing to judge"),
+        (["-o", "json"], "--plan"),
+        (["--keep", "sometimes"], "sometimes"),
+        (["--patience", "0"], "patience"),
+        (["--nodes", "0"], "--nodes"),
+    ],
+)
+def test_wrong_usage_touches_nothing(
+    stage: Stage, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run(["run", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert stage.done == []
+
+
+def _json(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    def call(*arguments: str) -> Any:
+        assert run([*arguments, "-o", "json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_the_plan_needs_no_cluster(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = _json(capsys)("run", "--plan")
+    assert {row["plan"] for row in plan} == {"run"}
+    assert stage.done == []
+
+
+def test_the_plan_for_a_testbed_asks_it(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = _json(capsys)("run", "--plan", "--testbed", "fake", "--tier", "wire")
+    assert {row["plan"] for row in plan} == {"excluded"}
+
+
+def test_the_catalogue_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "SHARE-001" in {row["id"] for row in _json(capsys)("list")}
+    assert run(["list"]) == 0
+    assert "Pods that refer to the same ResourceClaim" in capsys.readouterr().out
+
+
+def test_a_requirement_is_explained_with_its_manifest_and_test(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "share-001"]) == 0
+    shown = capsys.readouterr().out
+    assert "Pods that refer to the same ResourceClaim use the same device." in shown
+    assert "resourceClaimName: shared" in shown
+    assert "def test_two_pods_share_one_claim(scenario):" in shown
+    assert list(_json(capsys)("explain", "SHARE-001")["manifests"]) == ["sharing/two-pods-one-claim.yaml"]
+
+
+def test_an_unknown_requirement_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "SHARE-01"]) == 2
+    assert "did you mean SHARE-001" in capsys.readouterr().err

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.conformance.catalogue import read
+from testbed.errors import TestbedError, UsageError
+
+_SUITE = """
+from testbed.conformance import requirement, MUST, E2E
+
+@requirement("{id}", "{sentence}", level=MUST, tier=E2E, source="here")
+def test_{name}(scenario):
+    scenario.apply("claims/two-cats.yaml", nodes=2)
+    scenario.apply("other.yaml")
+"""
+
+
+def _write(folder: Path, name: str, identity: str, sentence: str = "It works.") -> Path:
+    path = folder / f"test_{name}.py"
+    path.write_text(_SUITE.format(id=identity, name=name, sentence=sentence))
+    return path
+
+
+def test_all_suites_are_found_sorted_by_their_ids(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    _write(tmp_path, "b", "T-002")
+    _write(tmp_path / "deep", "a", "T-001")
+    (tmp_path / "not_a_test.py").write_text("raise SystemExit")
+    assert [(e.requirement.id, e.function) for e in read([tmp_path]).entries] == [
+        ("T-001", "test_a"),
+        ("T-002", "test_b"),
+    ]
+
+
+def test_an_entry_knows_its_manifests_and_its_test(tmp_path: Path) -> None:
+    path = _write(tmp_path, "a", "T-001")
+    entry = read([path]).get("t-001")
+    assert entry.manifests == ("claims/two-cats.yaml", "other.yaml")
+    assert entry.source.startswith("@requirement(")
+    assert read([path]).at(path.resolve(), "test_a") == entry
+
+
+def test_the_same_file_named_twice_is_read_once(tmp_path: Path) -> None:
+    path = _write(tmp_path, "a", "T-001")
+    assert len(read([path, tmp_path]).entries) == 1
+
+
+def test_one_id_for_two_tests_is_an_error_that_names_both(tmp_path: Path) -> None:
+    _write(tmp_path, "a", "T-001")
+    _write(tmp_path, "b", "T-001")
+    with pytest.raises(UsageError, match=r"test_a\.py::test_a and .*test_b\.py::test_b"):
+        read([tmp_path])
+
+
+def test_an_unknown_id_is_answered_with_near_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean T-001"):
+        read([_write(tmp_path, "a", "T-001")]).get("T-01")
+
+
+def test_the_digest_changes_with_the_words_alone(tmp_path: Path) -> None:
+    one, two, three = (tmp_path / name for name in "abc")
+    for folder in (one, two, three):
+        folder.mkdir()
+    first = read([_write(one, "a", "T-001")]).digest
+    assert read([_write(two, "renamed", "T-001")]).digest == first
+    assert read([_write(three, "a", "T-001", sentence="It works well.")]).digest != first
+
+
+def test_a_suite_that_does_not_import_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "test_broken.py").write_text("import nothing_like_this")
+    with pytest.raises(TestbedError, match=r"test_broken\.py cannot be imported"):
+        read([tmp_path])

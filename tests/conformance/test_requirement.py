@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance.requirement import requirement_of
+from testbed.errors import UsageError
+
+
+def _made(**facts: Any) -> Callable[[Callable[[], str]], Callable[[], str]]:
+    words: dict[str, Any] = {
+        "id": "T-001",
+        "sentence": "It works.",
+        "level": MUST,
+        "tier": E2E,
+        "source": "here",
+        **facts,
+    }
+    return requirement(**words)
+
+
+def test_the_function_stays_what_it_is_and_knows_its_requirement() -> None:
+    @_made(devices=2)
+    def test_it() -> str:
+        return "still called"
+
+    found = requirement_of(test_it)
+    assert test_it() == "still called"
+    assert found is not None
+    assert (found.id, found.devices, found.kubernetes) == ("T-001", 2, "1.34")
+
+
+def test_other_functions_have_none() -> None:
+    assert requirement_of(test_other_functions_have_none) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"id": "T-1"}, "PREFIX-001"),
+        ({"id": "t-001"}, "PREFIX-001"),
+        ({"id": "../../T-001"}, "PREFIX-001"),
+        ({"sentence": "works"}, "full stop"),
+        ({"kubernetes": "1.36.2"}, "1.36"),
+    ],
+)
+def test_a_badly_written_requirement_is_refused(facts: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        _made(**facts)

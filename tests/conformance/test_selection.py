@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from testbed.conformance import Capability, Requirement
+from testbed.conformance.selection import Facts, choose, plan
+from testbed.models.words import Level, Tier, Verdict
+
+FACTS = Facts("v1.36.2", nodes=2, devices=4, capabilities=frozenset({"load-image"}), features=frozenset({"taints"}))
+
+
+def _requirement(**facts: Any) -> Requirement:
+    return Requirement(
+        **{"id": "T-001", "sentence": "It works.", "level": Level.MUST, "tier": Tier.E2E, "source": "here", **facts}
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "reason"),
+    [
+        ({}, None, ""),
+        ({"devices": 4, "nodes": 2, "kubernetes": "1.36", "needs": (Capability.LOAD_IMAGE,)}, None, ""),
+        ({"features": ("taints",)}, None, ""),
+        ({"features": ("taints", "health")}, Verdict.NOT_APPLICABLE, "the driver file does not declare health"),
+        ({"kubernetes": "1.37"}, Verdict.CLUSTER_UNSUPPORTED, "needs Kubernetes 1.37, this is v1.36.2"),
+        ({"kubernetes": "1.4"}, None, ""),
+        ({"nodes": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 nodes with the driver, there are 2"),
+        ({"devices": 5}, Verdict.CLUSTER_UNSUPPORTED, "needs 5 devices, there are 4"),
+        ({"needs": (Capability.REBOOT_NODE,)}, Verdict.CLUSTER_UNSUPPORTED, "the cluster cannot reboot-node"),
+    ],
+)
+def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict: Verdict | None, reason: str) -> None:
+    choice = choose(_requirement(**facts), FACTS)
+    assert (choice.verdict, choice.reason) == (verdict, reason)
+
+
+def test_a_driver_that_publishes_nothing_is_not_spared() -> None:
+    assert choose(_requirement(devices=2), replace(FACTS, devices=0)).verdict is None
+
+
+def test_tiers_that_were_not_asked_for_are_excluded() -> None:
+    wire, e2e = _requirement(tier=Tier.WIRE), _requirement(id="T-002")
+    assert [each.verdict for each in plan([wire, e2e], FACTS, frozenset({"wire"}))] == [None, Verdict.EXCLUDED]
+    assert [each.verdict for each in plan([wire, e2e], FACTS)] == [None, None]

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from testbed.conformance.verdicts import Judged, blame, exit_code, overall, settle, worst
+from testbed.errors import ApiError, CommandFailed, DriverFailed, TestbedError, WaitTimeout
+from testbed.models.words import Level, Result, Verdict
+from testbed.vocabulary.observing import NotObserved
+
+MUST, SHOULD = Level.MUST, Level.SHOULD
+FREE = [Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED]
+
+
+def _must(*verdicts: Verdict | None) -> list[Judged]:
+    return [Judged(MUST, verdict) for verdict in verdicts]
+
+
+@pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
+def test_assertions_and_missing_observations_blame_the_driver(raised: Exception) -> None:
+    assert blame(raised) is Verdict.FAIL
+    assert blame(raised, before_the_test=True) is Verdict.BLOCKED
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        ApiError("GET /", 0, "", "refused"),
+        ApiError("GET /", 500, "", "broken"),
+        CommandFailed(["x"], "exit 1", ""),
+        WaitTimeout("image", "1 s", "nothing"),
+        TestbedError("?"),
+        KeyError("x"),
+        OSError("disk"),
+        MemoryError(),
+    ],
+)
+def test_everything_else_blames_us(raised: Exception) -> None:
+    assert blame(raised) is Verdict.ERROR
+    assert blame(raised, before_the_test=True) is Verdict.ERROR
+
+
+def test_a_test_that_was_cut_off_is_a_timeout() -> None:
+    assert blame(pytest.fail.Exception("Timeout (>300.0s) from pytest-timeout.")) is Verdict.TIMEOUT
+
+
+def test_failed_once_and_passed_at_last_is_flaky() -> None:
+    assert settle([Verdict.FAIL, Verdict.PASS]) is Verdict.FLAKY
+    assert settle([Verdict.ERROR, Verdict.PASS]) is Verdict.FLAKY
+    assert settle([Verdict.PASS, Verdict.FAIL]) is Verdict.FAIL
+    assert settle([Verdict.PASS]) is Verdict.PASS
+
+
+def test_a_failure_is_worse_than_anything_and_a_pass_than_nothing() -> None:
+    tried = [Verdict.PASS, Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY]
+    assert worst(tried) is Verdict.FAIL
+    for verdict in tried:
+        assert worst([verdict, Verdict.PASS]) is verdict
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "result", "code"),
+    [
+        ([Verdict.PASS, *FREE], Result.CONFORMANT, 0),
+        ([Verdict.PASS, Verdict.EXCLUDED], Result.PARTIAL, 0),
+        ([Verdict.PASS, Verdict.FAIL], Result.NON_CONFORMANT, 1),
+        ([Verdict.PASS, Verdict.FLAKY], Result.NON_CONFORMANT, 1),
+        ([Verdict.ERROR, Verdict.FAIL], Result.NON_CONFORMANT, 1),
+        ([Verdict.PASS, Verdict.ERROR], Result.INCOMPLETE, 3),
+        ([Verdict.PASS, Verdict.TIMEOUT], Result.INCOMPLETE, 4),
+        ([Verdict.PASS, Verdict.BLOCKED], Result.INCOMPLETE, 4),
+        ([Verdict.PASS, None], Result.INCOMPLETE, 4),
+        ([], Result.INCOMPLETE, 4),
+        (FREE, Result.INCOMPLETE, 4),
+        ([Verdict.EXCLUDED], Result.INCOMPLETE, 4),
+    ],
+)
+def test_many_verdicts_make_one_result(verdicts: list[Verdict | None], result: Result, code: int) -> None:
+    for order in itertools.permutations(verdicts):
+        assert overall(_must(*order)) is result
+        assert exit_code(_must(*order)) == code
+
+
+def test_a_failed_should_is_not_conformant_but_no_broken_contract() -> None:
+    assert overall([Judged(MUST, Verdict.PASS), Judged(SHOULD, Verdict.FAIL)]) is Result.PARTIAL
+
+
+def test_an_unfinished_run_is_never_green() -> None:
+    assert overall(_must(Verdict.PASS), finished=False) is Result.INCOMPLETE
+    assert exit_code(_must(Verdict.PASS), finished=False) == 4
+    assert overall(_must(Verdict.FAIL), finished=False) is Result.NON_CONFORMANT
+
+
+@pytest.mark.parametrize("verdict", [each for each in Verdict if each not in (Verdict.PASS, *FREE)])
+def test_only_the_last_two_verdicts_are_free(verdict: Verdict) -> None:
+    assert overall(_must(Verdict.PASS, verdict)) is not Result.CONFORMANT

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from testbed.drivers import expected_nodes, wait_ready
+from testbed.errors import ApiError, DriverFailed, WaitTimeout
+from testbed.models.driver_file import load_driver_file
+from testbed.waiting import set_patience
+from tests.fakes import cluster
+from tests.fakes.kube import FakeKube
+
+FILE = load_driver_file(cluster.driver_path())
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+@pytest.fixture(autouse=True)
+def _impatient() -> Iterator[None]:
+    set_patience(0.001)
+    yield
+    set_patience(1.0)
+
+
+def _kube(*ready: str, **statuses: Any) -> Any:
+    """A cluster whose nodes have these driver pods, and slices on every node."""
+    kube = cluster.make().kube
+    for node, status in {**dict.fromkeys(ready, READY), **statuses}.items():
+        _pod(kube, node.replace("_", "-"), status)
+    return kube
+
+
+def _pod(kube: FakeKube, node: str, status: Any, **metadata: Any) -> None:
+    labels = {"labels": {"app": "fake-gpu-driver"}, **metadata}
+    kube.put("Pod", f"driver-{node}", "dra-testbed-driver", spec={"nodeName": node}, status=status, metadata=labels)
+
+
+def _state(**state: Any) -> Any:
+    return {"phase": "Pending", "containerStatuses": [{"name": "driver", "state": state, "ready": False}]}
+
+
+def test_a_driver_that_serves_on_every_node_is_ready() -> None:
+    wait_ready(_kube("node-1", "node-2"), FILE)
+
+
+def test_nodes_that_keep_ordinary_pods_away_are_not_expected() -> None:
+    kube = _kube()
+    kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]})
+    assert expected_nodes(kube, FILE) == {"node-1", "node-2"}
+
+
+def test_only_the_nodes_of_the_selector_are_expected() -> None:
+    kube = _kube()
+    kube.put("Node", "node-3", spec={}, metadata={"labels": {"gpu": "yes"}})
+    wanted = FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": _selector(gpu="yes")})})
+    assert expected_nodes(kube, wanted) == {"node-3"}
+
+
+def _selector(**labels: str) -> Any:
+    return FILE.nodes.model_copy(update={"selector": labels})
+
+
+def test_a_node_without_a_pod_is_named() -> None:
+    with pytest.raises(WaitTimeout, match="node-2: no pod of the driver"):
+        wait_ready(_kube("node-1"), FILE)
+
+
+def test_a_pod_on_its_way_out_does_not_count() -> None:
+    kube = _kube("node-1")
+    _pod(kube, "node-2", READY, deletionTimestamp="now")
+    with pytest.raises(WaitTimeout, match="node-2: no pod of the driver"):
+        wait_ready(kube, FILE)
+
+
+def test_a_node_without_slices_is_named() -> None:
+    kube = _kube("node-1", "node-2")
+    del kube.objects["ResourceSlice", "default", "slice-node-2"]
+    with pytest.raises(WaitTimeout, match="no ResourceSlice for node-2"):
+        wait_ready(kube, FILE)
+
+
+def test_half_a_pool_is_not_ready() -> None:
+    kube = _kube("node-1", "node-2")
+    kube.put("ResourceSlice", "slice-node-2", spec=cluster.slice_spec("node-2", 1, resourceSliceCount=2))
+    with pytest.raises(WaitTimeout, match="pool node-2: 1 of 2 slices of generation 1"):
+        wait_ready(kube, FILE)
+
+
+def test_devices_of_the_network_serve_all_nodes() -> None:
+    kube = _kube("node-1", "node-2")
+    for node in cluster.NODES:
+        del kube.objects["ResourceSlice", "default", f"slice-{node}"]
+    spec = {key: value for key, value in cluster.slice_spec("net", 1).items() if key != "nodeName"}
+    kube.put("ResourceSlice", "net", spec={**spec, "allNodes": True})
+    wait_ready(kube, FILE)
+
+
+def test_a_missing_image_is_our_fault_and_the_cure_is_said() -> None:
+    status = _state(waiting={"reason": "ErrImageNeverPull", "message": "not present"})
+    with pytest.raises(WaitTimeout, match="container driver ErrImageNeverPull not present") as raised:
+        wait_ready(_kube("node-1", node_2=status), FILE)
+    assert "images list" in raised.value.hint
+
+
+def test_a_driver_that_crashes_is_blamed_with_its_last_words() -> None:
+    status = _state(waiting={"reason": "CrashLoopBackOff"})
+    status["containerStatuses"][0]["restartCount"] = 3
+    kube = _kube("node-1", node_2=status)
+    kube.texts["driver-node-2/driver/previous"] = "".join(f"line {n}\n" for n in range(40)) + "no such device\n"
+    with pytest.raises(DriverFailed, match="no such device") as raised:
+        wait_ready(kube, FILE)
+    assert "line 39" in str(raised.value)
+    assert "line 3\n" not in str(raised.value)
+
+
+def test_an_api_server_that_goes_away_is_never_the_drivers_fault() -> None:
+    kube = _kube("node-1", "node-2")
+    kube.down = True
+    with pytest.raises(ApiError):
+        wait_ready(kube, FILE)
+
+
+def test_a_selector_that_fits_no_node_is_said() -> None:
+    wanted = FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": _selector(no="where")})})
+    with pytest.raises(WaitTimeout, match="no node has the labels"):
+        wait_ready(_kube("node-1"), wanted)

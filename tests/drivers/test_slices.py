@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from testbed.drivers.slices import Device, identities, pools
+from testbed.kube.client import Object
+from tests.fakes.cluster import DRIVER, slice_spec
+
+
+def _slice(node: str, devices: int = 1, **pool: int) -> Object:
+    return {"metadata": {"name": node}, "spec": slice_spec(node, devices, **pool)}
+
+
+def test_a_pool_is_complete_when_all_its_slices_are_there() -> None:
+    half = _slice("a", resourceSliceCount=2)
+    assert [pool.complete for pool in pools([half], DRIVER)] == [False]
+    assert [pool.complete for pool in pools([half, half], DRIVER)] == [True]
+
+
+def test_slices_of_older_generations_do_not_count() -> None:
+    old, new = _slice("a", 5, generation=1), _slice("a", 2, generation=2)
+    (pool,) = pools([old, new], DRIVER)
+    assert (pool.generation, pool.devices, pool.complete) == (2, 2, True)
+
+
+def test_slices_of_other_drivers_do_not_count() -> None:
+    assert pools([_slice("a")], "other.example") == []
+
+
+def test_a_pool_of_the_network_has_no_node_and_may_have_no_devices() -> None:
+    spec = {key: value for key, value in slice_spec("net", 0).items() if key not in ("nodeName", "devices")}
+    (pool,) = pools([{"spec": {**spec, "allNodes": True}}], DRIVER)
+    assert (pool.nodes, pool.devices) == (frozenset(), 0)
+
+
+def test_devices_are_found_by_the_attribute_that_containers_show() -> None:
+    known = identities([_slice("a", 2)], DRIVER, "uuid")
+    assert known == {"a-uuid-0": Device(DRIVER, "a", "gpu-0"), "a-uuid-1": Device(DRIVER, "a", "gpu-1")}
+
+
+def test_the_attribute_may_be_written_with_its_domain_and_have_any_type() -> None:
+    device = {"name": "gpu-0", "attributes": {"index": {"int": 7}}}
+    spec = {**slice_spec("a", 0), "devices": [device]}
+    assert list(identities([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
+    assert str(Device(DRIVER, "a", "gpu-0")) == f"{DRIVER}/a/gpu-0"

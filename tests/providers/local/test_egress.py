@@ -1,0 +1,91 @@
+"""The nodes' proxy: whom it serves, where it goes, and that bytes arrive. Real sockets on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from testbed.providers.local import egress
+from testbed.providers.local.egress import Proxy, Refused, may_reach, request
+
+LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def test_connect_names_a_host_and_a_port() -> None:
+    assert request(b"CONNECT registry.example:443 HTTP/1.1\r\nHost: x\r\n\r\n") == ("registry.example", 443, b"")
+
+
+def test_plain_http_becomes_a_request_in_origin_form_without_the_proxys_own_headers() -> None:
+    head = b"GET http://registry.example:5000/v2/?n=1 HTTP/1.1\r\nHost: registry.example:5000\r\nProxy-Connection: x\r\n\r\n"
+
+    host, port, onward = request(head)
+
+    assert (host, port) == ("registry.example", 5000)
+    assert onward == b"GET /v2/?n=1 HTTP/1.1\r\nHost: registry.example:5000\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"CONNECT x:port HTTP/1.1\r\n\r\n", b"GET file:///etc HTTP/1.1\r\n\r\n"],
+)
+def test_what_is_no_request_for_a_proxy_is_refused(head: bytes) -> None:
+    with pytest.raises(Refused, match="400"):
+        request(head)
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [
+        ("192.0.2.7", True),
+        ("10.0.0.7", True),
+        ("127.0.0.1", False),
+        ("169.254.169.254", False),
+        ("::1", False),
+        ("0.0.0.0", False),
+    ],
+)
+def test_this_host_and_the_clouds_metadata_are_out_of_reach(address: str, allowed: bool) -> None:
+    assert may_reach(address) is allowed
+
+
+async def _through_proxy(network: ipaddress.IPv4Network, sent: bytes) -> bytes:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read(100))
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    proxy = await asyncio.start_server(Proxy(network).serve, "127.0.0.1", 0)
+    target = server.sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection(*proxy.sockets[0].getsockname())
+    writer.write(f"CONNECT 127.0.0.1:{target} HTTP/1.1\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    if head.startswith(b"HTTP/1.1 200"):
+        writer.write(sent)
+        head += await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    for each in (server, proxy):
+        each.close()
+        await each.wait_closed()
+    await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))  # the connections that are still closing
+    return head
+
+
+def test_bytes_pass_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egress, "may_reach", lambda _: True)
+
+    assert asyncio.run(_through_proxy(LOOPBACK, b"hello")).endswith(b"\r\n\r\nhello")
+
+
+def test_nothing_on_this_host_is_reached_through_it() -> None:
+    assert asyncio.run(_through_proxy(LOOPBACK, b"hello")).startswith(b"HTTP/1.1 403")
+
+
+def test_only_the_machines_of_the_testbed_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egress, "may_reach", lambda _: True)
+
+    assert asyncio.run(_through_proxy(ipaddress.IPv4Network("10.140.0.0/24"), b"x")).startswith(b"HTTP/1.1 403")

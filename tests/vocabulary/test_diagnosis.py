@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.kube.client import Object
+from testbed.vocabulary.diagnosis import diagnose, in_order, tell
+
+
+def _pod(node: str | None = "node-1", **status: Any) -> Object:
+    return {
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": node} if node else {},
+        "status": {"phase": "Pending", **status},
+    }
+
+
+def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Object:
+    return {"type": "Warning", "reason": reason, "message": message, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("message", "cause", "ours"),
+    [
+        ("Failed to prepare dynamic resources: DRA driver x is not registered", "the kubelet does not know", False),
+        ("NodePrepareResources failed for ResourceClaim c: no such device", "refused to prepare", False),
+        ("NodePrepareResources skipped 1 ResourceClaims", "left it out of its answer", False),
+        ("NodePrepareResources: rpc error: code = DeadlineExceeded desc = x", "did not answer", False),
+        ("NodePrepareResources: rpc error: code = Unavailable desc = connection error: x", "socket", False),
+        ("CDI device injection failed: unresolvable CDI devices a/b=c", "no CDI file", False),
+        ("0/2 nodes are available: 2 cannot allocate all claims.", "no free device", False),
+        ("0/2 nodes are available: 2 Insufficient memory.", "nodes are full", True),
+        ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "no node takes", True),
+        ("failed to pull image: ErrImageNeverPull", "image is not on the node", True),
+    ],
+)
+def test_an_event_leads_to_its_likely_cause(message: str, cause: str, ours: bool) -> None:
+    found = diagnose(_pod(), [_warning(message)])
+    assert cause in found.cause
+    assert found.ours is ours
+    assert found.warnings == (f"FailedPrepareDynamicResources: {message}",)
+
+
+def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
+    found = diagnose(_pod(), [_warning(f"attempt {n}") for n in range(9)])
+    assert [line[-1] for line in found.warnings] == ["6", "7", "8"]
+
+
+def test_a_pod_that_nobody_made_is_the_scenarios_fault() -> None:
+    assert diagnose(None, []).ours
+
+
+def test_a_pod_that_the_scheduler_parks_in_silence_misses_a_claim() -> None:
+    assert "claim of the pod is missing" in diagnose(_pod(node=None), []).cause
+
+
+def test_where_nothing_is_known_no_cause_is_made_up() -> None:
+    assert diagnose(_pod(), []).cause == ""
+
+
+def test_a_pod_is_told_in_a_few_words() -> None:
+    broken = {"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
+    told = tell(_pod(node=None, containerStatuses=[broken], conditions=[condition]))
+    assert told == "Pending, on no node; container c terminated with 3: Error; not scheduled: 0/2 nodes are available"
+
+
+def test_events_come_in_the_order_of_their_time_whichever_field_has_it() -> None:
+    made: list[Object] = [
+        {"metadata": {"creationTimestamp": "2026-01-03"}, "message": "c"},
+        {"metadata": {}, "eventTime": "2026-01-02", "message": "b"},
+        {"metadata": {}, "lastTimestamp": "2026-01-01", "message": "a"},
+    ]
+    assert [each["message"] for each in in_order(made)] == ["a", "b", "c"]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from testbed.errors import ApiError
+from testbed.kube.client import Object
+from testbed.vocabulary.observing import Diagnosis, NeverComes, NotObserved, Target, observe
+from testbed.waiting import Budget, NotYet
+
+TARGET = Target("v1", "Pod", "here", "p")
+BUDGET = Budget("pod runs", 30, "test")
+
+
+class Watching:
+    """A Kube whose watches are given: each is a list of phases, or an error."""
+
+    def __init__(self, *watches: list[str] | ApiError) -> None:
+        self.watches = list(watches)
+
+    def watch(self, *_: Any, seconds: float, fieldSelector: str) -> Iterator[Object]:  # noqa: N803 - the API's name
+        assert seconds > 0
+        assert fieldSelector == "metadata.name=p"
+        now = self.watches.pop(0) if self.watches else []
+        if isinstance(now, ApiError):
+            raise now
+        for phase in now:
+            kind = "DELETED" if phase == "gone" else "MODIFIED"
+            yield {"type": kind, "object": {"phase": phase}}
+
+
+def _look(*watches: list[str] | ApiError, ours: bool = False) -> str:
+    def check(state: Object) -> str:
+        if state["phase"] == "broken":
+            raise NeverComes("it is broken")
+        if state["phase"] != "good":
+            raise NotYet(f"it is {state['phase']}")
+        return "came"
+
+    kube: Any = Watching(*watches)
+    return observe(kube, TARGET, check, "p to be good", BUDGET, lambda: Diagnosis("a reason", ours, ("W: x",)))
+
+
+def test_it_returns_as_soon_as_the_state_comes() -> None:
+    assert _look(["bad", "good", "broken"]) == "came"
+
+
+def test_a_watch_that_ends_is_taken_up_again() -> None:
+    assert _look([], ["bad"], ["good"]) == "came"
+
+
+def test_a_watch_that_the_server_forgot_is_begun_anew() -> None:
+    assert _look(["bad"], ApiError("WATCH", 410, "Expired", "too old"), ["good"]) == "came"
+
+
+def test_an_api_server_that_goes_away_is_not_waited_for() -> None:
+    with pytest.raises(ApiError, match="refused"):
+        _look(["bad"], ApiError("WATCH", 0, "", "refused"))
+
+
+def test_a_state_that_cannot_come_any_more_is_given_up_at_once() -> None:
+    with pytest.raises(NotObserved, match="given up before the budget") as raised:
+        _look(["bad", "broken"])
+    assert str(raised.value).splitlines()[:4] == [
+        "expected p to be good",
+        "  likely cause: a reason",
+        "  last seen: it is broken",
+        "    W: x",
+    ]
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_what_was_seen_last_is_said_when_the_time_is_over() -> None:
+    with pytest.raises(NotObserved, match=r"last seen: it is bad\n    W: x\n  waited: pod runs: 0\.03 s"):
+        _look(["good"][:0], ["bad", "gone"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_an_object_that_never_was_is_said() -> None:
+    with pytest.raises(NotObserved, match="there is no pod p"):
+        _look()
