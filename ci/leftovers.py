@@ -18,8 +18,13 @@ import sys
 import time
 from pathlib import Path
 
-PROGRAMS = re.compile(r"(kube-apiserver|kube-controller-manager|kube-scheduler|kubelet|etcd|containerd|containerd-shim-runc-v2|runc|unshare|nsenter)")
-STATE = Path(os.environ.get("DRA_TESTBED_STATE") or Path(os.environ.get("XDG_STATE_HOME", Path.home() / ".local/state")) / "dra-testbed")
+PROGRAMS = re.compile(
+    r"(kube-apiserver|kube-controller-manager|kube-scheduler|kubelet|etcd|containerd|containerd-shim-runc-v2|runc|unshare|nsenter)"
+)
+STATE = Path(
+    os.environ.get("DRA_TESTBED_STATE")
+    or Path(os.environ.get("XDG_STATE_HOME", Path.home() / ".local/state")) / "dra-testbed"
+)
 
 
 def processes() -> set[str]:
@@ -31,7 +36,7 @@ def processes() -> set[str]:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            name = os.path.basename(words[0].decode(errors="replace"))
+            name = Path(words[0].decode(errors="replace")).name
             if PROGRAMS.fullmatch(name):
                 found.add(f"{entry.name} {b' '.join(words[:4]).decode(errors='replace')[:120]}")
     return found
@@ -43,7 +48,7 @@ def namespaces() -> set[str]:
     for entry in Path("/proc").iterdir():
         for kind in ("net", "mnt", "pid", "uts", "ipc"):
             try:
-                found.add(os.readlink(entry / "ns" / kind))
+                found.add(str((entry / "ns" / kind).readlink()))
             except OSError:
                 continue
     return found
@@ -52,7 +57,9 @@ def namespaces() -> set[str]:
 def links() -> set[str]:
     """Network links of this host, and named network namespaces."""
     named = Path("/run/netns")
-    return {p.name for p in Path("/sys/class/net").iterdir()} | ({f"netns {p.name}" for p in named.iterdir()} if named.is_dir() else set())
+    return {p.name for p in Path("/sys/class/net").iterdir()} | (
+        {f"netns {p.name}" for p in named.iterdir()} if named.is_dir() else set()
+    )
 
 
 def mounts() -> set[str]:
@@ -73,10 +80,22 @@ def files() -> set[str]:
 def netfilter() -> set[str]:
     """Tables of nftables, where the program is there to list them."""
     nft = shutil.which("nft")
-    return set(subprocess.run([nft, "list", "tables"], capture_output=True, text=True, check=False).stdout.splitlines()) if nft else set()
+    return (
+        set(subprocess.run([nft, "list", "tables"], capture_output=True, text=True, check=False).stdout.splitlines())
+        if nft
+        else set()
+    )
 
 
-LOOKS = {"process": processes, "namespace": namespaces, "link": links, "mount": mounts, "cgroup": cgroups, "file": files, "netfilter": netfilter}
+LOOKS = {
+    "process": processes,
+    "namespace": namespaces,
+    "link": links,
+    "mount": mounts,
+    "cgroup": cgroups,
+    "file": files,
+    "netfilter": netfilter,
+}
 
 
 def main(verb: str, file: str) -> int:

@@ -113,10 +113,13 @@ class Ended(TestbedError):
 def call(
     argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> int:
-    """Run a program with our own terminal and give its status back; Ctrl-C reaches it and we wait until it has cleaned up."""
+    """Run a program with our own terminal and give its status back; an interrupt is passed on, and we wait until it has cleaned up.
+
+    It is in a process group of its own, so that it hears of an interrupt once, from us, whether the terminal or somebody's `kill` sent it.
+    """
     words = [os.fspath(word) for word in argv]
     try:
-        child = subprocess.Popen(words, env=env, cwd=cwd)
+        child = subprocess.Popen(words, env=env, cwd=cwd, process_group=0)
     except OSError as refused:
         raise _not_started(words, refused) from refused
     with child:
@@ -124,7 +127,7 @@ def call(
             try:
                 return child.wait()
             except KeyboardInterrupt:
-                continue  # the terminal has sent it to the child as well
+                child.send_signal(signal.SIGINT)
             except BaseException:  # a SIGTERM that only we got: the child shall clean up as well
                 child.terminate()
                 raise

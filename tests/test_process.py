@@ -218,3 +218,20 @@ def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
     process.kill(running, grace=10)
 
     assert log.read_text() == "up\ncleaned\n"
+
+
+def test_a_called_program_hears_of_an_interrupt_that_only_we_got(tmp_path: Path) -> None:
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        "from testbed import process\n"
+        "print(process.call(['sh', '-c', 'trap \"echo heard; exit 7\" INT; echo up; while :; do sleep 0.02; done']), flush=True)\n"
+    )
+    log = tmp_path / "log"
+    running = process.start(
+        [sys.executable, parent], log=log, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert eventually_true(lambda: "up" in log.read_text(), SOON)
+
+    os.kill(running.pid, signal.SIGINT)
+
+    assert eventually_true(lambda: log.read_text() == "up\nheard\n7\n", SOON), log.read_text()

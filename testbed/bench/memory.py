@@ -9,7 +9,9 @@ from pathlib import Path
 def pss_mib(inits: Iterable[int]) -> float:
     """MiB of all processes that live in the PID namespaces of these first processes."""
     spaces = {str(Path(f"/proc/{init}/ns/pid").readlink()) for init in inits}
-    return sum(_pss(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _space(entry) in spaces) / 1024
+    return (
+        sum(_pss(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _space(entry) in spaces) / 1024
+    )
 
 
 def _space(entry: Path) -> str:

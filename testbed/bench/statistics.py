@@ -34,7 +34,13 @@ class Figure:
 
     def as_data(self) -> dict[str, object]:
         """For `-o json`."""
-        return {"name": self.name, "unit": self.unit, "median": self.median, "values": list(self.values), "bound": self.bound}
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "median": self.median,
+            "values": list(self.values),
+            "bound": self.bound,
+        }
 
 
 def figures(samples: Sequence[dict[str, float]], unit: str, bounds: dict[str, float]) -> list[Figure]:

@@ -28,10 +28,22 @@ def measure(config: TestbedConfig, rounds: int, progress: Progress) -> list[Figu
         with progress.step(f"round {number} of {rounds}"):
             times["bare"].append(_one(bare, lambda: None))
             times["driver"].append(_one(config, lambda: memory.append(_weigh(config))))
-    found = figures([_named(s, "without a driver") for s in times["bare"]], "s", {"up, without a driver": 5, "down, without a driver": 2})
-    found += figures([_named(s, "with the driver") for s in times["driver"]], "s", {"up, with the driver": 8, "down, with the driver": 2})
+    found = figures(
+        [_named(s, "without a driver") for s in times["bare"]],
+        "s",
+        {"up, without a driver": 5, "down, without a driver": 2},
+    )
+    found += figures(
+        [_named(s, "with the driver") for s in times["driver"]],
+        "s",
+        {"up, with the driver": 8, "down, with the driver": 2},
+    )
     peer = [{"up without a driver / API server alone": s["up"] / s["API server ready"]} for s in times["bare"]]
-    return found + figures(peer, "x", {}) + figures(memory, "MiB", {"memory, idle": 1100 if config.nodes == 2 else 1100 + 200 * (config.nodes - 2)})
+    return (
+        found
+        + figures(peer, "x", {})
+        + figures(memory, "MiB", {"memory, idle": 1100 if config.nodes == 2 else 1100 + 200 * (config.nodes - 2)})
+    )
 
 
 def _one(config: TestbedConfig, meanwhile: Callable[[], None]) -> dict[str, float]:

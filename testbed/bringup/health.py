@@ -1,4 +1,4 @@
-"""What a testbed looks like right now: processes, nodes, driver, devices. For `status`; asks, changes nothing, survives a dead API server."""
+"""What a testbed looks like right now: processes, nodes, driver, devices. For `status`; changes nothing, survives a dead API server."""
 
 from __future__ import annotations
 

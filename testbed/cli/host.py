@@ -20,7 +20,9 @@ def doctor(output: str) -> None:
     else:
         for finding in findings:
             click.echo(f"{'✗' if finding.fatal else '•'} {finding.what}\n    {finding.cure}")
-        click.echo("this host cannot run a testbed yet" if any(f.fatal for f in findings) else "✓ this host can run a testbed")
+        click.echo(
+            "this host cannot run a testbed yet" if any(f.fatal for f in findings) else "✓ this host can run a testbed"
+        )
     if any(finding.fatal for finding in findings):
         raise SystemExit(3)
 

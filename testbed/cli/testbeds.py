@@ -26,7 +26,10 @@ def up(verbose: bool, **flags: Any) -> None:
         progress.say(config.as_yaml())
     testbed = bring_up(config, progress)
     kubeconfig = testbed.folder / "kubeconfig"
-    click.echo(f"testbed {testbed.name} is up\n\n  export KUBECONFIG={kubeconfig}\n  kubectl get resourceslices\n\nremove it: dra-testbed down --name {testbed.name}")
+    click.echo(
+        f"testbed {testbed.name} is up\n\n  export KUBECONFIG={kubeconfig}\n  kubectl get resourceslices\n\n"
+        f"remove it: dra-testbed down --name {testbed.name}"
+    )
 
 
 @click.command()

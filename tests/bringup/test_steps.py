@@ -28,7 +28,8 @@ def testbeds_in(state: Path) -> list[str]:
 
 
 def test_without_root_the_cure_is_said_and_nothing_is_touched(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "detect", lambda found=host.detect(): dataclasses.replace(found, root=False))
+    nobody = dataclasses.replace(host.detect(), root=False)
+    monkeypatch.setattr(host, "detect", lambda: nobody)
 
     with pytest.raises(TestbedError, match="sudo"):
         bring_up(effective(None, {"driver": "none"}), Silent())

@@ -20,7 +20,7 @@ POD = Budget("pod state", 60, "scheduling, an image that is there, and a contain
 
 
 class Kubectl:
-    """kubectl as a user of the testbed has it."""
+    """The program kubectl as a user of the testbed has it."""
 
     def __init__(self, testbed: Testbed) -> None:
         programs = binaries.ensure(binaries.lock_for(testbed.config.kubernetes), ["kubectl"], progress=Silent())
@@ -70,5 +70,5 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
 
 @pytest.fixture(scope="module")
 def kubectl(testbed: Testbed) -> Kubectl:
-    """kubectl for that testbed."""
+    """The program kubectl for that testbed."""
     return Kubectl(testbed)

@@ -40,7 +40,8 @@ class Registry(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(body or b"")
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def log_message(self, *_: object) -> None:
         """Quiet."""

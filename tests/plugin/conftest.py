@@ -16,8 +16,6 @@ from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.plugin import starting  # noqa: F401 - imported here once, and not again by each inner pytest
 from testbed.waiting import set_patience
 
-pytest_plugins = ["pytester"]
-
 ROOT = Path(__file__).parents[2]
 _CONFTEST = """
 from testbed import bringup

@@ -62,8 +62,10 @@ class Addresses:
         return f"10.{self.octet}.{index}.0/24"
 
     def hardware(self, index: int) -> str:
-        """The hardware address of a machine, 0 being the control plane's bridge. Fixed, so that after a reboot no neighbour's memory
-        of the old one keeps packets away for half a minute, and so that a bridge does not take a new one from each new port.
+        """The hardware address of a machine, 0 being the control plane's bridge.
+
+        Fixed, so that after a reboot no neighbour's memory of the old one keeps packets away for half a minute, and so that a bridge
+        does not take a new one from each new port.
         """
         return f"02:00:0a:{self.octet:02x}:00:{index:02x}"
 

@@ -75,7 +75,8 @@ def controller_manager(facts: Facts) -> list[str]:
     pki = facts.pki
     return [
         str(facts.spec.programs["kube-controller-manager"]), f"--kubeconfig={pki}/controller-manager.kubeconfig",
-        f"--authentication-kubeconfig={pki}/controller-manager.kubeconfig", f"--authorization-kubeconfig={pki}/controller-manager.kubeconfig",
+        f"--authentication-kubeconfig={pki}/controller-manager.kubeconfig",
+        f"--authorization-kubeconfig={pki}/controller-manager.kubeconfig",
         "--leader-elect=false", "--use-service-account-credentials=true", "--bind-address=127.0.0.1",
         "--kube-api-qps=300", "--kube-api-burst=600",
         f"--service-account-private-key-file={pki}/service-account.key", f"--root-ca-file={pki}/ca.crt",

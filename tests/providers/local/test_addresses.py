@@ -9,13 +9,14 @@ from testbed.providers.local.addresses import MOST_NODES, Addresses, candidates
 
 def test_all_addresses_of_a_testbed_lie_in_its_own_range() -> None:
     plan = Addresses(140)
-    everything = ipaddress.ip_network(plan.everything)
+    everything = ipaddress.IPv4Network(plan.everything)
 
     single = [plan.host, plan.control_plane, plan.kubernetes_service, plan.node(1), plan.node(MOST_NODES)]
-    ranges = [plan.services, plan.pods, plan.pods_of(1), plan.pods_of(MOST_NODES)]
+    parts = [plan.services, plan.pods, plan.machines, plan.pods_of(1), plan.pods_of(MOST_NODES)]
+    ranges = [ipaddress.IPv4Network(part) for part in parts]
 
     assert all(ipaddress.ip_address(address) in everything for address in single)
-    assert all(ipaddress.ip_network(part).subnet_of(everything) for part in ranges)
+    assert all(part.subnet_of(everything) for part in ranges)
 
 
 def test_pods_machines_and_services_do_not_overlap() -> None:

@@ -73,7 +73,8 @@ def test_each_nodes_pods_have_a_range_of_their_own(facts: Facts) -> None:
 
 
 def test_every_program_that_a_node_runs_is_bound_into_it(facts: Facts) -> None:
-    lines = dict(reversed(line.split()) for line in components.node_programs(facts.spec.programs).splitlines())
+    said = components.node_programs(facts.spec.programs)
+    lines = {target: source for source, target in map(str.split, said.splitlines())}
 
     assert lines["/usr/local/bin/kubelet"] == "/programs/kubelet"
     assert lines["/opt/cni/bin/ptp"] == "/programs/cni-ptp"

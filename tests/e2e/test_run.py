@@ -1,0 +1,62 @@
+"""`dra-testbed run` from end to end: a right driver conforms, a wrong one fails by name, an interrupted run is not green."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from testbed import folders
+from testbed.waiting import Budget, eventually_true
+
+RUN = [sys.executable, "-m", "testbed.cli.main", "run"]
+MUTANT = folders.data("manifests") / "drivers/mutants/fake-gpu-shares-one-device.yaml"
+STARTED = Budget("suites started", 60, "a whole up comes before them")
+
+
+def verdicts(report: Path) -> dict[str, str]:
+    """What the report says of each requirement."""
+    content = yaml.safe_load((report / "report.yaml").read_text())
+    return {each["id"]: each["verdict"] for each in content["requirements"]}
+
+
+def dra_run(report: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run it as a user would."""
+    return subprocess.run(
+        [*RUN, "--report", str(report), *argv], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_the_fake_driver_conforms(tmp_path: Path) -> None:
+    done = dra_run(tmp_path / "report")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdicts(tmp_path / "report") == {"CLAIM-001": "pass", "REG-001": "pass", "SHARE-001": "pass"}
+    assert ElementTree.parse(tmp_path / "report/junit.xml").getroot() is not None
+
+
+def test_a_driver_that_gives_everybody_the_same_device_fails_the_requirement_about_it(tmp_path: Path) -> None:
+    done = dra_run(tmp_path / "report", "--driver", str(MUTANT))
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert verdicts(tmp_path / "report")["CLAIM-001"] == "fail"
+    assert list((tmp_path / "report/evidence/CLAIM-001").iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_removes_its_testbed_and_is_never_green(tmp_path: Path, number: signal.Signals) -> None:
+    report = tmp_path / "report"
+    running = subprocess.Popen(
+        [*RUN, "--report", str(report)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert eventually_true((report / "events.jsonl").exists, STARTED)
+    running.send_signal(number)
+    said = running.communicate(timeout=120)[0]
+
+    assert running.returncode not in (0, 1), said
+    assert [path for path in folders.state().iterdir() if path.name.startswith("run-")] == []
