@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from testbed import folders
+from testbed.bringup import bring_up, tear_down
+from testbed.models.config import effective
+from testbed.progress import Silent
+from testbed.providers.local import host
 from testbed.waiting import Budget, eventually_true
 
 CI = Path(__file__).parents[2] / "ci"
@@ -128,3 +132,14 @@ def test_a_step_that_fails_says_what_was_seen_and_keeps_the_logs(tmp_path: Path)
     assert "kube-apiserver" in up.stderr
     assert "made of cheese" in up.stderr
     assert "made of cheese" in logs.stdout
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_host_without_overlays_gets_nodes_with_a_reduced_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "on_overlay", lambda _: True)
+    made = bring_up(effective(None, {"name": "flat", "nodes": 1}), Silent(), ephemeral=True)
+    said = made.cluster.nodes()[0].run("sh", "-c", "touch /usr/x; touch /opt/y && stat -f -c %T /", check=False)
+    tear_down("flat", Silent())
+
+    assert said.stdout == "tmpfs\n"
+    assert "Read-only" in said.stderr

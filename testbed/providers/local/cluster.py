@@ -43,7 +43,6 @@ class LocalCluster:
     layout: Layout
     facts: Facts
     node_names: tuple[str, ...]
-    own_root: str
 
     @property
     def kubeconfig(self) -> Path:
@@ -154,7 +153,8 @@ class LocalCluster:
         """Start a node's first process; nothing runs on it yet."""
         folder = self.layout.node(name)
         script = Path(__file__).with_name("node.sh")
-        machine = boot(folder, ["sh", str(script), str(folder), name, self.own_root], own_root=True)
+        how = "overlay" if self.facts.layered else "copy"
+        machine = boot(folder, ["sh", str(script), str(folder), name, how], own_root=True)
         remember(folder, "init", machine.init)
         return machine
 

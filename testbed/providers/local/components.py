@@ -30,6 +30,7 @@ class Facts:
     host: Host
     pki: Path
     etcd_data: Path
+    layered: bool = True  # whether the testbed's folder can hold the upper layer of an overlay
 
 
 def gates(facts: Facts, *, without: frozenset[str] = frozenset()) -> list[str]:
@@ -162,6 +163,8 @@ root = "/var/lib/containerd"
 state = "/run/containerd"
 [grpc]
   address = "{CONTAINERD_SOCKET}"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "{"overlayfs" if facts.layered else "native"}"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "{facts.spec.sandbox_image}"
 [plugins."io.containerd.cri.v1.images".registry]

@@ -36,7 +36,7 @@ def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> Lo
             connect_control_plane(plan, control_plane, spec.nodes)
             facts = facts_of(name, spec, plan, layout)
             write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
-            cluster = LocalCluster(name, layout, facts, node_names, own_root(layout))
+            cluster = LocalCluster(name, layout, facts, node_names)
             cluster.start_egress()
             cluster.start_component("etcd", components.etcd(facts))
             cluster.start_component("kube-apiserver", components.api_server(facts))
@@ -59,12 +59,9 @@ def node_names_of(count: int) -> tuple[str, ...]:
 
 def facts_of(name: str, spec: ClusterSpec, plan: Addresses, layout: Layout) -> Facts:
     """What all command lines are made from."""
-    return Facts(name, spec, plan, host.detect(), layout.pki, layout.etcd)
-
-
-def own_root(layout: Layout) -> str:
-    """How nodes get a root file system of their own here: a layer over the host's, or a copy where that cannot be."""
-    return "overlay" if host.detect().overlay and not host.on_overlay(layout.folder) else "copy"
+    found = host.detect()
+    layered = found.overlay and not host.on_overlay(layout.folder)
+    return Facts(name, spec, plan, found, layout.pki, layout.etcd, layered)
 
 
 def _boot_control_plane(layout: Layout) -> Machine:

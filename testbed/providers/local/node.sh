@@ -32,15 +32,19 @@ if [ "$how" = overlay ]; then
     fi
   done
 else
-  # No overlay here: programs are bound read-only, /etc is copied, everything else starts empty.
+  # No overlay here: the host's programs are bound read-only, /etc is copied, everything else starts empty, /usr/local too.
   mount -t tmpfs -o mode=755 node "$root"
-  for part in /*; do
-    case $part in
-      /usr | /bin | /sbin | /lib*)
-        if [ -L "$part" ]; then cp -a "$part" "$root$part"; else mkdir "$root$part"; mount --rbind "$part" "$root$part"; mount -o remount,bind,ro "$root$part"; fi ;;
-      /etc) cp -a /etc "$root/etc" ;;
-    esac
+  for part in /usr /bin /sbin /lib*; do
+    if [ -L "$part" ]; then
+      cp -a "$part" "$root$part"
+    elif [ -d "$part" ]; then
+      mkdir "$root$part"
+      mount --bind "$part" "$root$part"
+      mount -o remount,bind,ro "$root$part"
+    fi
   done
+  mount -t tmpfs -o mode=755 local "$root/usr/local"
+  cp -a /etc "$root/etc"
   cp -a "$folder/upper/." "$root/"
 fi
 

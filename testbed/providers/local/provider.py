@@ -46,7 +46,7 @@ class LocalProvider:
         if ledger is None or spec is None:
             return None
         facts = creation.facts_of(name, spec, Addresses(ledger.octet), layout)
-        return LocalCluster(name, layout, facts, ledger.nodes, creation.own_root(layout))
+        return LocalCluster(name, layout, facts, ledger.nodes)
 
     def delete(self, name: str, state: Path) -> None:
         """End every process of the cluster, then remove its link, its cgroups and its files. What is gone already is fine."""
