@@ -85,8 +85,9 @@ def start(
     log: Path,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    stdin: int = subprocess.DEVNULL,
 ) -> ProcessId:
-    """Start a program that outlives us, in a session of its own, its output appended to `log`."""
+    """Start a program that outlives us, in a session of its own, its output appended to `log`. `stdin` is an open file's number."""
     words = [os.fspath(word) for word in argv]
     with log.open("ab") as sink:
         try:
@@ -94,7 +95,7 @@ def start(
                 words,
                 env=env,
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,

@@ -117,11 +117,12 @@ def test_a_kubelet_may_not_touch_another_node(testbed: Testbed, kubectl: Any) ->
 
 def test_nothing_listens_on_other_addresses_of_the_host(testbed: Testbed) -> None:
     """On this host itself only the nodes' proxy listens, on the testbed's own link; all else does in namespaces of its own."""
+    facts = testbed.cluster.facts  # type: ignore[attr-defined]
     ours = {str(component.process.pid) for component in testbed.cluster.components()}
     listening = process.run(["ss", "-Hltnp"]).stdout.splitlines()
     addresses = [line.split()[3] for line in listening if ours & set(re.findall(r"pid=(\d+)", line))]
 
-    assert addresses == [f"{testbed.cluster.facts.plan.host}:3128"]  # type: ignore[attr-defined]
+    assert addresses == [f"{facts.plan.host}:{facts.egress_port}"]
 
 
 def test_what_a_node_writes_stays_on_the_node(testbed: Testbed) -> None:

@@ -15,7 +15,7 @@ from testbed.providers.base import Capability, Component
 from testbed.providers.local import components
 from testbed.providers.local.components import Facts
 from testbed.providers.local.layout import Layout, recall, remember, remembered
-from testbed.providers.local.namespaces import MARK, Machine, boot
+from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import connect_node
 from testbed.providers.local.ready import api_server_ready, kubelet_serves, socket_answers
 
@@ -168,13 +168,6 @@ class LocalCluster:
         """Start a component of the control plane."""
         started = self.machine().start(argv, log=self.layout.log(name))
         remember(self.layout.control_plane, name, started)
-
-    def start_egress(self) -> None:
-        """Start the nodes' way to registries. It runs on this host, so it is a process of ours outside the machines."""
-        folder = self.layout.control_plane
-        environment = {MARK: str(folder)}
-        started = process.start(components.egress_proxy(self.facts), log=self.layout.log("egress"), env=environment)
-        remember(folder, "egress", started)
 
     def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
         """Start a long-lived program on a node, without an image; it ends with the node."""

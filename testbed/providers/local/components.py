@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.providers.base import ClusterSpec
-from testbed.providers.local import egress
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.host import Host
 
@@ -30,6 +28,7 @@ class Facts:
     host: Host
     pki: Path
     etcd_data: Path
+    egress_port: int = 0
     layered: bool = True  # whether the testbed's folder can hold the upper layer of an overlay
 
 
@@ -102,13 +101,8 @@ def containerd() -> list[str]:
 
 def containerd_environment(facts: Facts) -> dict[str, str]:
     """Images are pulled through the proxy on this host: the way out of the testbed."""
-    proxy = f"http://{facts.plan.host}:{egress.PORT}"
+    proxy = f"http://{facts.plan.host}:{facts.egress_port}"
     return {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": f"{facts.plan.everything},127.0.0.1,localhost"}
-
-
-def egress_proxy(facts: Facts) -> list[str]:
-    """The proxy itself, a file of this package that needs nothing but the standard library: small, and closed to the environment."""
-    return [sys.executable, "-I", "-S", egress.__file__, facts.plan.host, str(egress.PORT), facts.plan.machines]
 
 
 def kubelet(facts: Facts, node: str, index: int) -> list[str]:

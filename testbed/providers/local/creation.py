@@ -6,19 +6,22 @@ imported meanwhile, and kubelets start when the API server answers.
 
 from __future__ import annotations
 
+import socket
+import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from testbed import process
 from testbed.progress import Progress
 from testbed.providers.base import ClusterSpec
-from testbed.providers.local import cgroups, components, host
+from testbed.providers.local import cgroups, components, egress, host
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.cluster import LocalCluster, LocalNode
 from testbed.providers.local.components import Facts
 from testbed.providers.local.credentials import write_credentials
 from testbed.providers.local.layout import Layout, Ledger, remember, write_node
-from testbed.providers.local.namespaces import Machine, boot
+from testbed.providers.local.namespaces import MARK, Machine, boot
 from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
 from testbed.providers.local.ready import api_server_ready
 
@@ -32,12 +35,14 @@ def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> Lo
         with progress.step("control plane: namespaces, addresses, certificates"):
             control_plane = _boot_control_plane(layout)
             plan = claim_range(name, control_plane)
-            Ledger(folder / "cluster.json", plan.octet, node_names, spec.kubernetes).save()
+            ledger = Ledger(folder / "cluster.json", plan.octet, node_names, spec.kubernetes)
+            ledger.save()
             connect_control_plane(plan, control_plane, spec.nodes)
-            facts = facts_of(name, spec, plan, layout)
+            ledger.egress_port = _start_egress(layout, plan)
+            ledger.save()
+            facts = facts_of(name, spec, ledger, layout)
             write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
             cluster = LocalCluster(name, layout, facts, node_names)
-            cluster.start_egress()
             cluster.start_component("etcd", components.etcd(facts))
             cluster.start_component("kube-apiserver", components.api_server(facts))
         with progress.step(f"{spec.nodes} node{'s' * (spec.nodes > 1)}: namespaces, container runtime, images"):
@@ -57,11 +62,11 @@ def node_names_of(count: int) -> tuple[str, ...]:
     return tuple(f"node-{n:0{width}}" for n in range(1, count + 1))
 
 
-def facts_of(name: str, spec: ClusterSpec, plan: Addresses, layout: Layout) -> Facts:
+def facts_of(name: str, spec: ClusterSpec, ledger: Ledger, layout: Layout) -> Facts:
     """What all command lines are made from."""
     found = host.detect()
     layered = found.overlay and not host.on_overlay(layout.folder)
-    return Facts(name, spec, plan, found, layout.pki, layout.etcd, layered)
+    return Facts(name, spec, Addresses(ledger.octet), found, layout.pki, layout.etcd, ledger.egress_port, layered)
 
 
 def _boot_control_plane(layout: Layout) -> Machine:
@@ -69,6 +74,20 @@ def _boot_control_plane(layout: Layout) -> Machine:
     machine = boot(layout.control_plane, ["sh", str(script), str(layout.control_plane)], own_root=False)
     remember(layout.control_plane, "init", machine.init)
     return machine
+
+
+def _start_egress(layout: Layout, plan: Addresses) -> int:
+    """Start the nodes' way to registries; returns its port, which the kernel chose, so that it is never one that is taken.
+
+    It runs on this host, so it is a process of ours outside the machines; like all of them it carries the mark.
+    """
+    argv = [sys.executable, "-I", "-S", egress.__file__, plan.machines]
+    with socket.create_server((plan.host, 0)) as listening:
+        port = int(listening.getsockname()[1])
+        marked = {MARK: str(layout.control_plane)}
+        started = process.start(argv, log=layout.log("egress"), env=marked, stdin=listening.fileno())
+    remember(layout.control_plane, "egress", started)
+    return port
 
 
 def _start_node(cluster: LocalCluster, name: str, index: int) -> None:

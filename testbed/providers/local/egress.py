@@ -1,6 +1,6 @@
 """The nodes' way to container registries: a small forward proxy on this host, for the container runtimes of one testbed alone.
 
-    python -I -S egress.py ADDRESS PORT NETWORK
+    python -I -S egress.py NETWORK   # the listening socket is its standard input
 
 Started beside a testbed as a program of its own. A node has no route out of its testbed, and no rule of this host's firewall is changed for
 one; its containerd asks here instead. Only nodes are served, not pods, and nothing on this host itself can be reached through it.
@@ -17,7 +17,6 @@ import sys
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-PORT = 3128
 _PATIENCE = 30.0
 
 
@@ -113,8 +112,9 @@ async def _close(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def _main(address: str, port: int, network: str) -> None:
-    server = await asyncio.start_server(Proxy(ipaddress.IPv4Network(network)).serve, address, port)
+async def _main(network: str) -> None:
+    listening = socket.socket(fileno=sys.stdin.fileno())
+    server = await asyncio.start_server(Proxy(ipaddress.IPv4Network(network)).serve, sock=listening)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, server.close)
     with contextlib.suppress(asyncio.CancelledError):
@@ -122,4 +122,4 @@ async def _main(address: str, port: int, network: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    asyncio.run(_main(sys.argv[1]))

@@ -108,10 +108,12 @@ class Ledger:
     octet: int = 0
     nodes: tuple[str, ...] = ()
     kubernetes: str = ""
+    egress_port: int = 0
 
     def save(self) -> None:
         """Write it so that a reader sees the old or the new one, never half of it."""
-        content = {"octet": self.octet, "nodes": list(self.nodes), "kubernetes": self.kubernetes}
+        content = {**vars(self), "nodes": list(self.nodes)}
+        del content["path"]
         temporary = self.path.with_suffix(".tmp")
         temporary.write_text(json.dumps(content))
         temporary.replace(self.path)
@@ -123,7 +125,7 @@ class Ledger:
             content = json.loads(path.read_text())
         except FileNotFoundError:
             return None
-        return cls(path, content["octet"], tuple(content["nodes"]), content["kubernetes"])
+        return cls(path, **{**content, "nodes": tuple(content["nodes"])})
 
 
 def remember(folder: Path, component: str, process: ProcessId) -> None:

@@ -45,7 +45,7 @@ class LocalProvider:
         layout, ledger, spec = Layout(state), Ledger.load(state / "cluster.json"), _load_spec(state)
         if ledger is None or spec is None:
             return None
-        facts = creation.facts_of(name, spec, Addresses(ledger.octet), layout)
+        facts = creation.facts_of(name, spec, ledger, layout)
         return LocalCluster(name, layout, facts, ledger.nodes)
 
     def delete(self, name: str, state: Path) -> None:
