@@ -1,0 +1,50 @@
+"""Logs of a testbed that is there, and of an `up` that failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.bringup import logs, state
+from testbed.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty state folder."""
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
+    return tmp_path
+
+
+def _write(into: Path) -> None:
+    (into / "etcd.log").write_text("hello\n")
+    (into / "node-1/pods").mkdir(parents=True)
+    (into / "node-1/pods/0.log").write_text("pod\n")
+
+
+def test_the_logs_of_a_failed_up_are_found_after_it_was_undone() -> None:
+    state.keep_logs("dev", _write)
+
+    with logs.of("dev") as found:
+        assert logs.listed(found) == ["etcd.log", "node-1/pods/0.log"]
+        assert (logs.read(found, "etcd"), logs.read(found, "node-1/pods/0.log")) == ("hello\n", "pod\n")
+
+
+def test_a_log_that_is_not_there_is_answered_with_those_that_are() -> None:
+    state.keep_logs("dev", _write)
+
+    with logs.of("dev") as found, pytest.raises(UsageError, match=r"did you mean etcd\.log"):
+        logs.read(found, "etdc.log")
+
+
+def test_a_name_cannot_lead_out_of_the_folder() -> None:
+    state.keep_logs("dev", _write)
+
+    with logs.of("dev") as found, pytest.raises(UsageError, match="there is no log"):
+        logs.read(found, "../../testbed.json")
+
+
+def test_a_testbed_that_never_was_has_no_logs() -> None:
+    with pytest.raises(UsageError, match="there is no testbed dev"), logs.of("dev"):
+        pass
