@@ -24,7 +24,9 @@ def one_round(after: float, before: Path) -> str:
     """One `up`, one kill, one sweep; returns what happened: killed, too late, or left."""
     up = subprocess.Popen([*TESTBED, "up", "--name", NAME], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        up.wait(after)
+        if up.wait(after):
+            print(f"up itself failed with {up.returncode}")
+            return "left"
         subprocess.run([*TESTBED, "down", "--name", NAME], check=True, capture_output=True)
         return "too late"
     except subprocess.TimeoutExpired:

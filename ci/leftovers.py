@@ -4,7 +4,8 @@
     ci/leftovers.py snapshot FILE     remember what is there now
     ci/leftovers.py compare FILE      print what has come since, exit 1 if there is anything
 
-Looks at processes, mounts, namespaces, links, cgroups, netfilter tables and the files below the state folder.
+Looks at processes, mounts, namespaces, links, listeners, devices, kernel settings, cgroups, netfilter tables and the files below the state
+folder.
 """
 
 from __future__ import annotations
@@ -40,6 +41,37 @@ def processes() -> set[str]:
             if PROGRAMS.fullmatch(name):
                 found.add(f"{entry.name} {b' '.join(words[:4]).decode(errors='replace')[:120]}")
     return found
+
+
+def marked() -> set[str]:
+    """Processes of any kind that name the state folder or the testbed's proxy: in their environment, or in what they were called with."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                said = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if b"DRA_TESTBED_FOLDER=" in said or b"local/egress.py" in said:
+                found.add(f"{entry.name} {said.split(bytes(1))[0].decode(errors='replace')}")
+    return found
+
+
+def settings() -> set[str]:
+    """Settings of the whole machine that a kubelet would change."""
+    names = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward")
+    return {f"{name}={(Path('/proc/sys') / name).read_text().strip()}" for name in names}
+
+
+def devices() -> set[str]:
+    """What lies in /dev, terminals and shared memory apart."""
+    return {str(path) for path in Path("/dev").iterdir()}
+
+
+def sockets() -> set[str]:
+    """Addresses that somebody listens on, IPv4."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return {line.split()[1] for line in lines if line.split()[3] == "0A"}
 
 
 def namespaces() -> set[str]:
@@ -88,6 +120,10 @@ def netfilter() -> set[str]:
 
 
 LOOKS = {
+    "marked process": marked,
+    "setting": settings,
+    "device": devices,
+    "listener": sockets,
     "process": processes,
     "namespace": namespaces,
     "link": links,

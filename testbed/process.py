@@ -185,6 +185,11 @@ def kill(process: ProcessId, *, grace: float = 0.0) -> None:
         )
 
 
+def pid_space() -> str:
+    """The PID namespace that our process ids mean something in."""
+    return str(Path("/proc/self/ns/pid").readlink())
+
+
 def kill_all(processes: Iterable[ProcessId]) -> None:
     """End many processes at once: all are hit first, then all are waited for."""
     doomed = list(processes)

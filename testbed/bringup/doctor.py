@@ -12,10 +12,10 @@ from testbed.providers.base import ClusterSpec, Problem
 _NEEDED_GIB = 6  # sources and compiled packages of one Kubernetes minor, once
 
 
-def examine() -> list[Problem]:
-    """All findings, the fatal ones first."""
+def examine(provider_name: str) -> list[Problem]:
+    """All findings about what that provider needs, the fatal ones first."""
     spec = ClusterSpec(kubernetes=minors()[0])
-    found = [*provider("local").preflight(spec), *_tools(), *_space()]
+    found = [*provider(provider_name).preflight(spec), *_tools(), *_space()]
     return sorted(found, key=lambda problem: not problem.fatal)
 
 

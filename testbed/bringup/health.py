@@ -44,7 +44,8 @@ def status_of(name: str) -> TestbedStatus:
         nodes=tuple(nodes),
         driver=driver,
         components=tuple(
-            ComponentStatus(name=part.name, pid=part.process.pid, alive=part.alive) for part in components
+            ComponentStatus(name=part.name, pid=part.process.pid if part.process else None, alive=part.alive)
+            for part in components
         ),
         problems=tuple(problems),
     )
@@ -66,7 +67,7 @@ def _driver(kube: Kube, name: str) -> DriverStatus:
     slices = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={name}")
     return DriverStatus(
         name=name,
-        registered_nodes=tuple(sorted({str(s["spec"]["nodeName"]) for s in slices if s["spec"].get("nodeName")})),
+        nodes_with_slices=tuple(sorted({str(s["spec"]["nodeName"]) for s in slices if s["spec"].get("nodeName")})),
         slices=len(slices),
         devices=sum(len(s["spec"].get("devices", [])) for s in slices),
     )

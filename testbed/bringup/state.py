@@ -21,8 +21,8 @@ from typing import Any
 
 import filelock
 
-from testbed import folders
-from testbed.errors import UsageError, did_you_mean
+from testbed import folders, process
+from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.names import check_name, is_name
 from testbed.process import ProcessId
 
@@ -44,6 +44,7 @@ class Record:
     phase: Phase
     owner_pid: int
     owner_started: int
+    pid_space: str
     ephemeral: bool
     config: dict[str, Any]
 
@@ -55,7 +56,12 @@ class Record:
     @property
     def abandoned(self) -> bool:
         """Whether nobody will ever finish or remove it: its maker died in the middle, or it was made for a run that died."""
-        return not self.owner_alive and (self.ephemeral or self.phase is not Phase.READY)
+        ours_to_say = self.pid_space == process.pid_space()  # a container's processes cannot be judged from outside it
+        return ours_to_say and not self.owner_alive and (self.ephemeral or self.phase is not Phase.READY)
+
+
+class Busy(UsageError):
+    """Somebody else is changing that testbed right now."""
 
 
 def folder_of(name: str) -> Path:
@@ -74,33 +80,62 @@ def failed_logs(name: str) -> Path:
 
 
 def read(name: str) -> Record | None:
-    """The record of a testbed, or None. A folder without a readable record is what a kill in the first moment leaves: abandoned."""
+    """The record of a testbed, or None where there is none."""
     return read_at(folder_of(name))
 
 
 def read_at(folder: Path) -> Record | None:
-    """The record in that folder."""
-    if not folder.is_dir():
-        return None
+    """The record in that folder. A folder without one was not made by us; a damaged one is nobody's to guess about."""
+    file = folder / "testbed.json"
     try:
-        content = json.loads((folder / "testbed.json").read_text())
+        content = json.loads(file.read_text())
         return Record(**{**content, "phase": Phase(content["phase"])})
-    except (OSError, ValueError, TypeError, KeyError):
-        return Record(folder.name, "local", Phase.CREATING, 0, 0, ephemeral=True, config={})
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as damaged:
+        hint = (
+            "another version of dra-testbed may have written it; otherwise remove its processes and the folder by hand"
+        )
+        raise TestbedError(f"cannot read {file}: {damaged}", hint=hint) from damaged
 
 
 def write(record: Record) -> None:
-    """Write the record so that a reader sees the old or the new one, never half of it."""
+    """Write the record so that a reader sees the old or the new one, never half of it, and never a folder without one."""
     folder = folder_of(record.name)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if read_at(folder) is None:
+        _make(folder, record)
+        return
     temporary = folder / f".testbed.json.{os.getpid()}"
-    temporary.write_text(json.dumps(asdict(record), indent=1))
+    temporary.write_text(_as_text(record))
     temporary.replace(folder / "testbed.json")
 
 
+def discard(name: str) -> None:
+    """Remove the folder of a testbed. It first gets a name of its own, so that after a kill in the middle nobody takes it for one."""
+    dying = _private("old")
+    with contextlib.suppress(FileNotFoundError):
+        folder_of(name).rename(dying)
+    shutil.rmtree(dying, ignore_errors=True)
+
+
+def discard_remains() -> None:
+    """Remove what a kill in the middle of making or removing a folder left."""
+    for path in folders.state().glob(".*-*-*"):
+        kind, _, owner = path.name.partition("-")
+        pid, _, started = owner.partition("-")
+        if (
+            kind in (".new", ".old")
+            and pid.isdigit()
+            and started.isdigit()
+            and not ProcessId(int(pid), int(started)).alive
+        ):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def names() -> list[str]:
-    """Every testbed that has a folder."""
-    return sorted(path.name for path in folders.state().iterdir() if path.is_dir() and is_name(path.name))
+    """Every testbed that has a folder; folders of somebody else are not looked at."""
+    root = folders.state()
+    return sorted(path.name for path in root.iterdir() if is_name(path.name) and (path / "testbed.json").is_file())
 
 
 def known(name: str) -> Record:
@@ -129,7 +164,7 @@ def changing(name: str) -> Iterator[None]:
     try:
         lock.acquire()
     except filelock.Timeout as held:
-        raise UsageError(
+        raise Busy(
             f"another dra-testbed is changing testbed {name} right now",
             hint="wait for it, or choose another --name",
         ) from held
@@ -146,3 +181,24 @@ def keep_logs(name: str, collect: Callable[[Path], None]) -> Path:
     target.mkdir(mode=0o700, parents=True)
     collect(target)
     return target
+
+
+def _make(folder: Path, record: Record) -> None:
+    new = _private("new")
+    new.mkdir(mode=0o700)
+    (new / "testbed.json").write_text(_as_text(record))
+    try:
+        new.rename(folder)
+    except OSError as taken:
+        shutil.rmtree(new)
+        raise UsageError(
+            f"{folder} is there and is no testbed", hint="choose another --name, or another DRA_TESTBED_STATE"
+        ) from taken
+
+
+def _private(kind: str) -> Path:
+    return folders.state() / f".{kind}-{me().pid}-{me().started}"
+
+
+def _as_text(record: Record) -> str:
+    return json.dumps(asdict(record), indent=1)

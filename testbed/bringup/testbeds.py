@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from testbed import process
 from testbed.bringup import state, steps
 from testbed.bringup.state import Phase, Record
 from testbed.errors import TestbedError, UsageError
@@ -15,7 +16,7 @@ from testbed.kube.client import Kube
 from testbed.models.config import TestbedConfig, config_from_record, config_to_record
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
-from testbed.providers import PROVIDERS, provider
+from testbed.providers import provider
 from testbed.providers.base import Cluster
 
 
@@ -35,6 +36,9 @@ class Testbed:
 
 def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = False) -> Testbed:
     """Make a testbed, usable when this returns. On failure its logs are kept and everything else is undone."""
+    for left in state.names():
+        if remove_if_abandoned(left):
+            progress.say(f"removed what was left of testbed {left}, whose maker was killed")
     with state.changing(config.name):
         _refuse_or_clear(config.name, progress)
         context = steps.begin(config, state.cluster_folder(config.name), progress)
@@ -45,6 +49,7 @@ def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = Fal
             Phase.CREATING,
             owner.pid,
             owner.started,
+            process.pid_space(),
             ephemeral,
             config_to_record(config),
         )
@@ -95,12 +100,21 @@ def tear_down(name: str, progress: Progress) -> bool:
     return True
 
 
+def remove_if_abandoned(name: str) -> bool:
+    """Remove a testbed that nobody will finish or use; one that somebody is changing right now is left to them."""
+    with contextlib.suppress(state.Busy), state.changing(name):
+        record = state.read(name)
+        if record and record.abandoned:
+            _remove(record)
+            return True
+    return False
+
+
 def _remove(record: Record) -> None:
-    folder = state.folder_of(record.name)
-    if record.config:
+    with contextlib.suppress(OSError):  # a full disk must not keep anybody from making room
         state.write(replace(record, phase=Phase.DELETING))
     provider(record.provider).delete(record.name, state.cluster_folder(record.name))
-    shutil.rmtree(folder)
+    state.discard(record.name)
 
 
 def _refuse_or_clear(name: str, progress: Progress) -> None:
@@ -122,42 +136,27 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
     try:
         yield
     except BaseException as failure:
-        kept = _keep_logs(record)
-        _remove(record)
-        if isinstance(failure, TestbedError) and kept:
+        try:
+            kept = _keep_logs(record)
+        finally:
+            _remove(record)
+        if isinstance(failure, TestbedError):
             failure.add_note(f"  logs: {kept}")
-        elif kept:
-            progress.say(f"interrupted; everything was removed, the logs are in {kept}")
+        else:
+            progress.say(f"everything was removed; logs: {kept}")
         raise
 
 
-def _keep_logs(record: Record) -> Path | None:
-    cluster = provider(record.provider).attach(record.name, state.cluster_folder(record.name))
-    return state.keep_logs(record.name, cluster.collect_logs) if cluster else None
+def _keep_logs(record: Record) -> Path | str:
+    """Where the logs are kept, or why they are not; a second failure must not hide the first one."""
+    try:
+        cluster = provider(record.provider).attach(record.name, state.cluster_folder(record.name))
+        return state.keep_logs(record.name, cluster.collect_logs) if cluster else "none were written yet"
+    except (OSError, TestbedError) as lost:
+        return f"could not be kept: {lost}"
 
 
 def _link_kubeconfig(name: str, cluster: Cluster) -> None:
     link = state.folder_of(name) / "kubeconfig"
     link.unlink(missing_ok=True)
     link.symlink_to(cluster.kubeconfig)
-
-
-def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
-    """Remove every testbed that nobody will finish or use (or, with `everything`, all); returns what was removed."""
-    removed = []
-    for name in state.names():
-        record = state.read(name)
-        if record and (everything or record.abandoned) and tear_down(name, progress):
-            removed.append(f"testbed {name}")
-    for name in PROVIDERS:
-        removed += provider(name).sweep(_in_use)
-    return removed
-
-
-def _in_use(machine: Path) -> bool:
-    """Whether a machine's folder (STATE/NAME/cluster/…) belongs to a testbed that is up, or on its way with its maker alive."""
-    for parent in machine.parents:
-        if parent.name == "cluster":
-            record = state.read_at(parent.parent)
-            return record is not None and not record.abandoned
-    return False

@@ -9,12 +9,13 @@ from testbed.progress import Progress
 
 
 @click.command()
+@click.option("--provider", default="local", show_default=True, help="The provider that the host is to serve.")
 @options.output_format
-def doctor(output: str) -> None:
+def doctor(provider: str, output: str) -> None:
     """What this host lacks for a testbed, with the cure. Changes nothing; exit code 3 when something is missing."""
     from testbed.bringup.doctor import examine  # noqa: PLC0415 - so that --help stays quick
 
-    findings = examine()
+    findings = examine(provider)
     if output == "json":
         options.print_json([{"what": f.what, "cure": f.cure, "fatal": f.fatal} for f in findings])
     else:
@@ -31,7 +32,7 @@ def doctor(output: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Remove every testbed of this user, also those in use.")
 def sweep(everything: bool) -> None:
     """Remove what killed runs left behind: processes, namespaces, links, cgroups, files. Touches nothing else."""
-    from testbed.bringup.testbeds import sweep as remove  # noqa: PLC0415
+    from testbed.bringup.sweeping import sweep as remove  # noqa: PLC0415
 
     removed = remove(Progress(), everything=everything)
     for each in removed:

@@ -41,7 +41,7 @@ class DriverStatus(Published):
     """What is seen of the driver."""
 
     name: str
-    registered_nodes: tuple[str, ...] = Field((), description="the nodes whose kubelet knows the driver")
+    nodes_with_slices: tuple[str, ...] = Field((), description="the nodes on which it has published devices")
     slices: int = Field(0, ge=0)
     devices: int = Field(0, ge=0)
 
@@ -50,7 +50,7 @@ class ComponentStatus(Published):
     """One process of the cluster."""
 
     name: str
-    pid: int
+    pid: int | None = None
     alive: bool
 
 
@@ -82,7 +82,7 @@ class TestbedStatus(Published):
             for node in self.nodes
         ]
         if self.driver:
-            seen = f"on {len(self.driver.registered_nodes)} nodes, {self.driver.slices} slices, {self.driver.devices} devices"
+            seen = f"on {len(self.driver.nodes_with_slices)} nodes, {self.driver.slices} slices, {self.driver.devices} devices"
             lines.append(f"  driver      {self.driver.name}  {seen}")
         lines += [
             f"  component   {part.name}  {f'pid {part.pid}' if part.alive else 'dead'}" for part in self.components

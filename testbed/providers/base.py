@@ -25,7 +25,6 @@ class Capability(enum.StrEnum):
     REBOOT_NODE = "reboot-node"
     RESTART_API_SERVER = "restart-api-server"
     PROCESS_ON_NODE = "process-on-node"
-    NODE_FILES = "node-files"
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Component:
     """A process that the cluster is made of and that should run."""
 
     name: str
-    process: ProcessId
+    process: ProcessId | None  # None where it is nobody's on this host
     alive: bool
 
 

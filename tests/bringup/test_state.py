@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from testbed import process
 from testbed.bringup import state
 from testbed.bringup.state import Phase, Record
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 
 MINE = state.me()
-READY = Record("dev", "local", Phase.READY, MINE.pid, MINE.started, ephemeral=False, config={"a": 1})
+READY = Record(
+    "dev", "local", Phase.READY, MINE.pid, MINE.started, process.pid_space(), ephemeral=False, config={"a": 1}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,14 +63,47 @@ def test_what_nobody_will_finish_or_use_is_abandoned(
     assert record.abandoned is abandoned
 
 
-def test_a_folder_without_a_readable_record_is_abandoned(folder: Path) -> None:
-    (folder / "dev").mkdir()
+def test_a_testbed_of_another_pid_namespace_is_nobody_elses_to_judge() -> None:
+    record = dataclasses.replace(READY, phase=Phase.CREATING, owner_started=0, pid_space="pid:[1]")
+
+    assert not record.abandoned
+
+
+def test_a_folder_of_somebody_else_is_no_testbed_and_is_never_taken(folder: Path) -> None:
+    (folder / "photos").mkdir()
+    (folder / "photos/summer.jpg").touch()
+
+    assert (state.read("photos"), state.names()) == (None, [])
+    with pytest.raises(UsageError, match="is no testbed"):
+        state.write(dataclasses.replace(READY, name="photos"))
+    assert (folder / "photos/summer.jpg").exists()
+
+
+def test_a_damaged_record_is_said_and_not_guessed_about(folder: Path) -> None:
+    state.write(READY)
     (folder / "dev/testbed.json").write_text('{"name": "de')
 
-    record = state.read("dev")
+    with pytest.raises(TestbedError, match=r"testbed\.json"):
+        state.read("dev")
 
-    assert record is not None
-    assert record.abandoned
+
+def test_what_a_kill_in_the_middle_left_is_removed_and_what_is_in_work_is_not(folder: Path) -> None:
+    dead, mine = folder / ".old-1-1", folder / f".new-{MINE.pid}-{MINE.started}"
+    for each in (dead, mine):
+        each.mkdir()
+
+    state.discard_remains()
+
+    assert (dead.exists(), mine.exists()) == (False, True)
+
+
+def test_a_discarded_testbed_is_gone_and_twice_is_fine() -> None:
+    state.write(READY)
+
+    state.discard("dev")
+    state.discard("dev")
+
+    assert state.names() == []
 
 
 def test_only_one_changes_a_testbed_at_a_time() -> None:

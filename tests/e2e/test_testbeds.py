@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,6 @@ from testbed import folders
 from testbed.bringup import bring_up, tear_down
 from testbed.models.config import effective
 from testbed.progress import Silent
-from testbed.providers.local import host
 from testbed.waiting import Budget, eventually_true
 
 CI = Path(__file__).parents[2] / "ci"
@@ -53,7 +53,7 @@ def test_up_status_down_with_the_fake_driver() -> None:
 
     assert up.returncode == 0, up.stderr
     assert status["phase"] == "ready"
-    assert status["driver"]["registeredNodes"] == ["node-1", "node-2"]
+    assert status["driver"]["nodesWithSlices"] == ["node-1", "node-2"]
     assert (again.returncode, "already" in again.stderr) == (2, True)
     assert (down.returncode, twice.returncode) == (0, 0)
 
@@ -135,11 +135,24 @@ def test_a_step_that_fails_says_what_was_seen_and_keeps_the_logs(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_a_host_without_overlays_gets_nodes_with_a_reduced_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "on_overlay", lambda _: True)
-    made = bring_up(effective(None, {"name": "flat", "nodes": 1}), Silent(), ephemeral=True)
-    said = made.cluster.nodes()[0].run("sh", "-c", "touch /usr/x; touch /opt/y && stat -f -c %T /", check=False)
-    tear_down("flat", Silent())
+def test_a_state_folder_on_an_overlay_gets_nodes_with_a_reduced_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container of Docker's, where no second overlay can lie on the first. What a node writes survives its reboot there as well."""
+    for part in ("lower", "upper", "work", "state"):
+        (tmp_path / part).mkdir()
+    layers = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    subprocess.run(["mount", "-t", "overlay", "test", "-o", layers, tmp_path / "state"], check=True)
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "state"))
+    try:
+        made: Any = bring_up(effective(None, {"name": "flat", "nodes": 1}), Silent(), ephemeral=True).cluster
+        said = made.node("node-1").run("sh", "-c", "touch /usr/x; touch /opt/kept && stat -f -c %T /", check=False)
+        made.reboot("node-1")
+        kept = made.node("node-1").run("ls", "/opt/kept", check=False)
+        tear_down("flat", Silent())
+    finally:
+        subprocess.run(["umount", tmp_path / "state"], check=True)
 
     assert said.stdout == "tmpfs\n"
     assert "Read-only" in said.stderr
+    assert kept.ok

@@ -15,7 +15,7 @@ STATUS = TestbedStatus(
     owner=Owner(pid=7, alive=True),
     kubeconfig=Path("/state/mine/kubeconfig"),
     nodes=(NodeStatus(name="node-1", ready=True, address="10.0.0.2"), NodeStatus(name="node-2", ready=False)),
-    driver=DriverStatus(name="gpu.example.com", registered_nodes=("node-1",), slices=1, devices=4),
+    driver=DriverStatus(name="gpu.example.com", nodes_with_slices=("node-1",), slices=1, devices=4),
     components=(ComponentStatus(name="etcd", pid=8, alive=False),),
     problems=("etcd does not run",),
 )
@@ -27,7 +27,7 @@ def test_programs_get_camel_case_and_plain_values() -> None:
     assert data["kind"] == "TestbedStatus"
     assert data["phase"] == "broken"
     assert data["kubeconfig"] == "/state/mine/kubeconfig"
-    assert data["driver"]["registeredNodes"] == ["node-1"]
+    assert data["driver"]["nodesWithSlices"] == ["node-1"]
 
 
 def test_people_get_one_line_for_each_part_and_what_is_wrong_last() -> None:

@@ -6,9 +6,12 @@ One /16 per testbed lets several stand side by side. Inside it: 10.N.0.0/24 for 
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-FIRST_OCTET, LAST_OCTET = 128, 223
+_OCTETS = range(128, 224)
+_FALLBACK = range(64, 128)  # of 100.64.0.0/10, for hosts whose VPN takes all of 10.0.0.0/8
 MOST_NODES = 64
 
 
@@ -19,47 +22,52 @@ class Addresses:
     octet: int
 
     @property
+    def first(self) -> int:
+        """The first octet follows from the second one."""
+        return 10 if self.octet in _OCTETS else 100
+
+    @property
     def machines(self) -> str:
         """The control plane's, the nodes' and the host's addresses."""
-        return f"10.{self.octet}.0.0/24"
+        return f"{self.first}.{self.octet}.0.0/24"
 
     @property
     def everything(self) -> str:
         """The testbed's whole range."""
-        return f"10.{self.octet}.0.0/16"
+        return f"{self.first}.{self.octet}.0.0/16"
 
     @property
     def host(self) -> str:
         """This host, as the testbed sees it."""
-        return f"10.{self.octet}.0.1"
+        return f"{self.first}.{self.octet}.0.1"
 
     @property
     def control_plane(self) -> str:
         """The machine with the API server."""
-        return f"10.{self.octet}.0.2"
+        return f"{self.first}.{self.octet}.0.2"
 
     @property
     def services(self) -> str:
         """The Services' range."""
-        return f"10.{self.octet}.128.0/24"
+        return f"{self.first}.{self.octet}.128.0/24"
 
     @property
     def kubernetes_service(self) -> str:
         """The `kubernetes` Service, by definition the first address of the range."""
-        return f"10.{self.octet}.128.1"
+        return f"{self.first}.{self.octet}.128.1"
 
     @property
     def pods(self) -> str:
         """A range that holds the pods of all nodes."""
-        return f"10.{self.octet}.0.0/17"
+        return f"{self.first}.{self.octet}.0.0/17"
 
     def node(self, index: int) -> str:
         """The node with that number, 1 being the first."""
-        return f"10.{self.octet}.0.{10 + index}"
+        return f"{self.first}.{self.octet}.0.{10 + index}"
 
     def pods_of(self, index: int) -> str:
         """The pods of that node."""
-        return f"10.{self.octet}.{index}.0/24"
+        return f"{self.first}.{self.octet}.{index}.0/24"
 
     def hardware(self, index: int) -> str:
         """The hardware address of a machine, 0 being the control plane's bridge.
@@ -75,9 +83,10 @@ class Addresses:
         return f"dratb{self.octet}"
 
 
-def candidates(name: str, taken: set[int]) -> list[Addresses]:
-    """The ranges to try for a testbed, the same ones first for the same name, without those that this host uses already."""
-    count = LAST_OCTET - FIRST_OCTET + 1
-    start = sum(name.encode()) % count
-    octets = (FIRST_OCTET + (start + step) % count for step in range(count))
-    return [Addresses(octet) for octet in octets if octet not in taken]
+def candidates(name: str, taken: Sequence[ipaddress.IPv4Network]) -> list[Addresses]:
+    """The ranges to try for a testbed, the same ones first for the same name, without those that overlap what this host can reach."""
+    turn = sum(name.encode()) % len(_OCTETS)
+    plans = [Addresses(octet) for octet in (*_OCTETS[turn:], *_OCTETS[:turn], *_FALLBACK)]
+    return [
+        plan for plan in plans if not any(ipaddress.IPv4Network(plan.everything).overlaps(other) for other in taken)
+    ]

@@ -1,4 +1,4 @@
-"""The cgroups of a testbed's nodes: /dra-testbed/TESTBED.N/NODE in every controller, on cgroup v1 and v2."""
+"""The cgroups of a testbed's nodes: /dra-testbed/TESTBED.N.SPACE/NODE in every controller, on cgroup v1 and v2."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
+from testbed import process
 from testbed.errors import TestbedError
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -17,8 +18,16 @@ _EMPTY = Budget("empty cgroups", 10, "the kernel lets go of a killed process onl
 
 
 def cgroup_of(testbed: str, octet: int, node: str = "") -> str:
-    """The cgroup path of a testbed or of one of its nodes, as a kubelet wants it. The address range makes it unique on this host."""
-    return f"/{OURS}/{testbed}.{octet}" + (f"/{node}" if node else "")
+    """The cgroup path of a testbed or of one of its nodes, as a kubelet wants it.
+
+    The address range makes it unique; the PID namespace keeps a host and its containers from taking each other's for abandoned.
+    """
+    return f"/{OURS}/{testbed}.{octet}.{_space()}" + (f"/{node}" if node else "")
+
+
+def testbed_of(path: str) -> str:
+    """The testbed's name in a cgroup path."""
+    return path.rsplit("/", 1)[1].split(".", maxsplit=1)[0]
 
 
 def make(path: str) -> None:
@@ -51,13 +60,13 @@ def remove(path: str) -> None:
 
 
 def all_of_ours() -> set[str]:
-    """The cgroup paths of all testbeds of this host."""
-    return {
-        f"/{OURS}/{child.name}"
-        for hierarchy in _hierarchies()
-        for child in (hierarchy / OURS).glob("*")
-        if child.is_dir()
-    }
+    """The cgroup paths of all testbeds that were made from here."""
+    found = (child for hierarchy in _hierarchies() for child in (hierarchy / OURS).glob(f"*.{_space()}"))
+    return {f"/{OURS}/{child.name}" for child in found if child.is_dir()}
+
+
+def _space() -> str:
+    return "".join(filter(str.isdigit, process.pid_space()))
 
 
 def _hierarchies() -> Iterator[Path]:

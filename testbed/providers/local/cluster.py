@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,11 +74,11 @@ class LocalCluster:
                 f"{name} of testbed {self.name} was never booted",
                 hint=f"dra-testbed down --name {self.name}, then up",
             )
-        return Machine(folder, init, own_root=name != "control-plane")
+        return Machine(self.layout.folder, folder, init, own_root=name != "control-plane")
 
     def collect_logs(self, into: Path) -> None:
         """Copy the logs of all components, and of all pods, into a folder."""
-        shutil.copytree(self.layout.logs, into, dirs_exist_ok=True)
+        _copy_logs(self.layout.logs, into)
         for boot_log in (
             self.layout.control_plane / "boot.log",
             *(self.layout.node(n) / "boot.log" for n in self.node_names),
@@ -87,7 +88,7 @@ class LocalCluster:
         for name in self.node_names:
             pods = self.layout.node(name) / "disk/var/log/pods"
             if pods.is_dir():
-                shutil.copytree(pods, into / name / "pods", dirs_exist_ok=True, ignore_dangling_symlinks=True)
+                _copy_logs(pods, into / name / "pods")
 
     def load_image(self, archive: Path) -> None:
         """Import an OCI archive into every node, all at once."""
@@ -98,7 +99,9 @@ class LocalCluster:
         inside = node.machine.folder / "disk/var/lib/containerd" / archive.name
         _link_or_copy(archive, inside)
         try:
-            node.run(*_CTR, "images", "import", "--local", f"/var/lib/containerd/{archive.name}", timeout=120)
+            path = f"/var/lib/containerd/{archive.name}"
+            kind = components.snapshotter(self.facts)
+            node.run(*_CTR, "images", "import", "--local", "--snapshotter", kind, path, timeout=120)
         finally:
             inside.unlink(missing_ok=True)
 
@@ -114,6 +117,7 @@ class LocalCluster:
 
     def launch_kubelet(self, node: str) -> None:
         """Start the kubelet and wait for nothing."""
+        self._refuse_second(node, "kubelet")
         target = self.node(node)
         argv = components.kubelet(self.facts, node, target.index)
         remember(target.machine.folder, "kubelet", target.machine.start(argv, log=self.layout.log(f"{node}-kubelet")))
@@ -124,6 +128,7 @@ class LocalCluster:
 
     def start_runtime(self, node: str) -> None:
         """Start containerd again; returns when it answers."""
+        self._refuse_second(node, "containerd")
         target = self.node(node)
         log = self.layout.log(f"{node}-containerd")
         started = target.machine.start(
@@ -138,6 +143,7 @@ class LocalCluster:
 
     def start_node(self, node: str) -> None:
         """Boot a node that was stopped: same disks, empty /run, everything started again."""
+        self._refuse_second(node, "init")
         target = self.node(node)
         self.boot_node(node)
         connect_node(self.facts.plan, self.machine(), self.machine(node), target.index, len(self.node_names))
@@ -154,7 +160,7 @@ class LocalCluster:
         folder = self.layout.node(name)
         script = Path(__file__).with_name("node.sh")
         how = "overlay" if self.facts.layered else "copy"
-        machine = boot(folder, ["sh", str(script), str(folder), name, how], own_root=True)
+        machine = boot(self.layout.folder, folder, ["sh", str(script), str(folder), name, how], own_root=True)
         remember(folder, "init", machine.init)
         return machine
 
@@ -190,6 +196,11 @@ class LocalCluster:
             for part, pid in remembered(folder).items()
         ]
 
+    def _refuse_second(self, machine: str, component: str) -> None:
+        running = self.process_of(machine, component)
+        if running and process.alive(running):
+            raise UsageError(f"{component} of {machine} runs already", hint="stop it first")
+
     def _stop(self, machine: str, component: str, *, grace: float) -> None:
         running = self.process_of(machine, component)
         if running:
@@ -207,3 +218,9 @@ def _link_or_copy(source: Path, target: Path) -> None:
         target.hardlink_to(source)
     except OSError:
         shutil.copyfile(source, target)
+
+
+def _copy_logs(source: Path, into: Path) -> None:
+    """Copy what is there; a pod's log that goes while we copy must not cost the others."""
+    with contextlib.suppress(shutil.Error):
+        shutil.copytree(source, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)

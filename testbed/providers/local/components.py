@@ -148,6 +148,11 @@ def kubelet_configuration(facts: Facts, cgroup: str) -> str:
     )
 
 
+def snapshotter(facts: Facts) -> str:
+    """How containerd keeps images: in layers, or as copies where an overlay cannot lie."""
+    return "overlayfs" if facts.layered else "native"
+
+
 def containerd_configuration(facts: Facts) -> str:
     """For containerd 2 (configuration version 3): CDI and NRI on, cgroupfs, our sandbox image."""
     restrict = str(not facts.host.may_lower_oom_score).lower()
@@ -158,7 +163,7 @@ state = "/run/containerd"
 [grpc]
   address = "{CONTAINERD_SOCKET}"
 [plugins."io.containerd.cri.v1.images"]
-  snapshotter = "{"overlayfs" if facts.layered else "native"}"
+  snapshotter = "{snapshotter(facts)}"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "{facts.spec.sandbox_image}"
 [plugins."io.containerd.cri.v1.images".registry]

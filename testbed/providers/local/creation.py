@@ -21,7 +21,7 @@ from testbed.providers.local.cluster import LocalCluster, LocalNode
 from testbed.providers.local.components import Facts
 from testbed.providers.local.credentials import write_credentials
 from testbed.providers.local.layout import Layout, Ledger, remember, write_node
-from testbed.providers.local.namespaces import MARK, Machine, boot
+from testbed.providers.local.namespaces import MARK, Machine, boot, mark_of
 from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
 from testbed.providers.local.ready import api_server_ready
 
@@ -38,7 +38,7 @@ def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> Lo
             ledger = Ledger(folder / "cluster.json", plan.octet, node_names, spec.kubernetes)
             ledger.save()
             connect_control_plane(plan, control_plane, spec.nodes)
-            ledger.egress_port = _start_egress(layout, plan)
+            ledger.egress_port = _start_egress(layout, plan, [plan.node(n) for n in range(1, spec.nodes + 1)])
             ledger.save()
             facts = facts_of(name, spec, ledger, layout)
             write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
@@ -71,20 +71,20 @@ def facts_of(name: str, spec: ClusterSpec, ledger: Ledger, layout: Layout) -> Fa
 
 def _boot_control_plane(layout: Layout) -> Machine:
     script = Path(__file__).with_name("machine.sh")
-    machine = boot(layout.control_plane, ["sh", str(script), str(layout.control_plane)], own_root=False)
+    machine = boot(layout.folder, layout.control_plane, ["sh", str(script), str(layout.control_plane)], own_root=False)
     remember(layout.control_plane, "init", machine.init)
     return machine
 
 
-def _start_egress(layout: Layout, plan: Addresses) -> int:
+def _start_egress(layout: Layout, plan: Addresses, clients: Sequence[str]) -> int:
     """Start the nodes' way to registries; returns its port, which the kernel chose, so that it is never one that is taken.
 
     It runs on this host, so it is a process of ours outside the machines; like all of them it carries the mark.
     """
-    argv = [sys.executable, "-I", "-S", egress.__file__, plan.machines]
+    argv = [sys.executable, "-I", "-S", egress.__file__, *clients]
     with socket.create_server((plan.host, 0)) as listening:
         port = int(listening.getsockname()[1])
-        marked = {MARK: str(layout.control_plane)}
+        marked = {MARK: mark_of(layout.folder)}
         started = process.start(argv, log=layout.log("egress"), env=marked, stdin=listening.fileno())
     remember(layout.control_plane, "egress", started)
     return port
@@ -101,5 +101,11 @@ def _start_node(cluster: LocalCluster, name: str, index: int) -> None:
 
 
 def _all(futures: Sequence[Future[None]]) -> None:
-    for future in futures:
-        future.result()
+    """Wait for all; when one fails, or somebody interrupts, those that have not begun never do."""
+    try:
+        for future in futures:
+            future.result()
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise

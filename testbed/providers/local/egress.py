@@ -1,9 +1,10 @@
 """The nodes' way to container registries: a small forward proxy on this host, for the container runtimes of one testbed alone.
 
-    python -I -S egress.py NETWORK   # the listening socket is its standard input
+    python -I -S egress.py ADDRESS...   # of the nodes; the listening socket is its standard input
 
 Started beside a testbed as a program of its own. A node has no route out of its testbed, and no rule of this host's firewall is changed for
-one; its containerd asks here instead. Only nodes are served, not pods, and nothing on this host itself can be reached through it.
+one; its containerd asks here instead. Only nodes are served, not pods, and what listens on this host's loopback alone, or lies in the
+link-local range where clouds keep credentials, is out of reach. A proxy that this host itself needs is not asked.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Proxy:
-    """Serves the machines of one network."""
+    """Serves these addresses and nobody else."""
 
-    network: ipaddress.IPv4Network
+    clients: frozenset[str]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection: read its request, connect, and pass bytes both ways until both sides are done."""
@@ -39,7 +40,7 @@ class Proxy:
                 host, port, onward = request(head)
                 their_reader, their_writer = await asyncio.wait_for(self._connect(host, port), _PATIENCE)
             except (Refused, TimeoutError, asyncio.LimitOverrunError) as why:
-                writer.write(f"HTTP/1.1 {why or '504 no answer'}\r\nConnection: close\r\n\r\n".encode())
+                writer.write(f"HTTP/1.1 {str(why) or '504 no answer'}\r\nConnection: close\r\n\r\n".encode())
                 await writer.drain()
             else:
                 if onward:
@@ -51,7 +52,7 @@ class Proxy:
         await _close(writer)
 
     def _known(self, address: str) -> None:
-        if ipaddress.ip_address(address) not in self.network:
+        if address not in self.clients:
             raise Refused("403 only the nodes of this testbed are served")
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -93,6 +94,7 @@ def request(head: bytes) -> tuple[str, int, bytes]:
 def may_reach(address: str) -> bool:
     """Whether an address is neither this host's loopback nor link-local, where clouds keep their credentials."""
     where = ipaddress.ip_address(address)
+    where = getattr(where, "ipv4_mapped", None) or where
     return not (where.is_loopback or where.is_link_local or where.is_multicast or where.is_unspecified)
 
 
@@ -112,9 +114,9 @@ async def _close(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def _main(network: str) -> None:
+async def _main(clients: frozenset[str]) -> None:
     listening = socket.socket(fileno=sys.stdin.fileno())
-    server = await asyncio.start_server(Proxy(ipaddress.IPv4Network(network)).serve, sock=listening)
+    server = await asyncio.start_server(Proxy(clients).serve, sock=listening)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, server.close)
     with contextlib.suppress(asyncio.CancelledError):
@@ -122,4 +124,4 @@ async def _main(network: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(sys.argv[1]))
+    asyncio.run(_main(frozenset(sys.argv[1:])))

@@ -4,7 +4,7 @@ cluster.json     the address range, the nodes, and the identity of every process
 pki/             certificates and kubeconfigs
 etcd/  logs/
 control-plane/   the control plane's machine: boot.log
-nodes/NAME/      a node's machine: upper/ (its own layer of files), disk/ (real file system), boot.log
+nodes/NAME/      a node's machine: files/ (what it starts with), upper/ (its layer), disk/ (real file system), boot.log
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Layout:
 def write_node(layout: Layout, facts: Facts, name: str, index: int) -> Path:
     """Write all files that a node starts with; returns its folder."""
     folder, pki = layout.node(name), layout.pki
-    own = folder / "upper" / NODE_FILES.strip("/")
+    own = folder / "files" / NODE_FILES.strip("/")
     own.mkdir(parents=True, exist_ok=True)
     for source, target in (
         (pki / "ca.crt", own / "ca.crt"),
@@ -89,12 +89,12 @@ def write_node(layout: Layout, facts: Facts, name: str, index: int) -> Path:
     ):
         shutil.copy(source, target)
     _write(
-        folder / "upper/etc/dra-testbed/kubelet.json",
+        folder / "files/etc/dra-testbed/kubelet.json",
         components.kubelet_configuration(facts, cgroup_of(facts.name, facts.plan.octet, name)),
     )
-    _write(folder / "upper/etc/containerd/config.toml", components.containerd_configuration(facts))
-    _write(folder / "upper/etc/cni/net.d/10-testbed.conflist", components.pod_network(facts, index))
-    _write(folder / "upper/etc/resolv.conf", _resolv_conf())
+    _write(folder / "files/etc/containerd/config.toml", components.containerd_configuration(facts))
+    _write(folder / "files/etc/cni/net.d/10-testbed.conflist", components.pod_network(facts, index))
+    _write(folder / "files/etc/resolv.conf", _resolv_conf())
     _write(folder / "programs", components.node_programs(facts.spec.programs))
     _write(folder / "disk.paths", "\n".join(DISK_PATHS) + "\n")
     return folder

@@ -11,19 +11,20 @@ from pathlib import Path
 
 from testbed import process
 from testbed.process import ProcessId
-from testbed.providers.local import cgroups
-from testbed.providers.local.namespaces import MARK
+from testbed.providers.local import cgroups, network
+from testbed.providers.local.namespaces import marked_processes
 
 
 @dataclass(frozen=True)
 class Leftovers:
-    """Processes without a testbed, and cgroups without processes."""
+    """Processes and links without a testbed, and cgroups without processes."""
 
     processes: dict[ProcessId, str]
+    links: dict[str, Path]
     cgroups: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.processes or self.cgroups)
+        return bool(self.processes or self.links or self.cgroups)
 
     def describe(self) -> list[str]:
         """One line for each kind of thing."""
@@ -31,26 +32,25 @@ class Leftovers:
             f"process {pid.pid} of {folder}"
             for pid, folder in sorted(self.processes.items(), key=lambda item: item[0].pid)
         ]
+        lines += [f"link {name} of {folder}" for name, folder in sorted(self.links.items())]
         return lines + [f"cgroup {path}" for path in self.cgroups]
 
 
 def find(in_use: Callable[[Path], bool]) -> Leftovers:
-    """Look at this host. `in_use` says whether a machine's folder belongs to a testbed that is to stay."""
-    marked = process.processes_with(MARK)
-    orphans = {pid: folder for pid, folder in marked.items() if not in_use(Path(folder))}
-    living = {folder for pid, folder in marked.items() if pid not in orphans}
-    idle = tuple(sorted(path for path in cgroups.all_of_ours() if not any(_owns(folder, path) for folder in living)))
-    return Leftovers(orphans, idle)
+    """Look at this host. `in_use` says whether a cluster's folder belongs to a testbed that is to stay."""
+    marked = marked_processes()
+    links = network.links_of_testbeds()
+    stay = {folder: in_use(folder) for folder in {*marked.values(), *links.values()}}
+    orphans = {pid: str(folder) for pid, folder in marked.items() if not stay[folder]}
+    kept = {folder.parent.name for folder, stays in stay.items() if stays}
+    idle = tuple(sorted(path for path in cgroups.all_of_ours() if cgroups.testbed_of(path) not in kept))
+    return Leftovers(orphans, {name: folder for name, folder in links.items() if not stay[folder]}, idle)
 
 
 def remove(found: Leftovers) -> None:
-    """End the processes, then remove the cgroups; namespaces, mounts and links end with the processes."""
+    """End the processes, then remove links and cgroups; namespaces and mounts end with the processes."""
     process.kill_all(found.processes)
+    for folder in found.links.values():
+        network.remove_links_of(folder)
     for path in found.cgroups:
         cgroups.remove(path)
-
-
-def _owns(machine_folder: str, cgroup: str) -> bool:
-    """Whether the testbed of that machine may own the cgroup: the testbed's name is a part of the machine's path."""
-    testbed = cgroup.rsplit("/", 1)[1].rsplit(".", 1)[0]
-    return testbed in Path(machine_folder).parts

@@ -24,8 +24,9 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Machine:
-    """A running machine: its folder, its first process, and whether it has a file system of its own."""
+    """A running machine: its cluster's folder, its own, its first process, and whether it has a file system of its own."""
 
+    cluster: Path
     folder: Path
     init: ProcessId
     own_root: bool
@@ -39,11 +40,11 @@ class Machine:
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
         """Run a program inside, to its end."""
-        return process.run([*self.enter(), *argv], check=check, timeout=timeout, env=_environment(self.folder))
+        return process.run([*self.enter(), *argv], check=check, timeout=timeout, env=_environment(self.cluster))
 
     def start(self, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> ProcessId:
         """Start a program inside that stays; the answer is the program itself, not the nsenter in front of it."""
-        entering = process.start([*self.enter(), *argv], log=log, env={**_environment(self.folder), **(env or {})})
+        entering = process.start([*self.enter(), *argv], log=log, env={**_environment(self.cluster), **(env or {})})
         name = Path(argv[0]).name
         return eventually(lambda: _only_child(entering, name, log), f"{name} to start", _BOOT, longest_pause=0.02)
 
@@ -53,7 +54,7 @@ class Machine:
         return process.alive(self.init)
 
 
-def boot(folder: Path, script: Sequence[str], *, own_root: bool) -> Machine:
+def boot(cluster: Path, folder: Path, script: Sequence[str], *, own_root: bool) -> Machine:
     """Start a machine: `script` runs as its first process, and says with the file `booted` that it is done setting up."""
     (folder / "booted").unlink(missing_ok=True)
     own = ["--mount", "--ipc"] if own_root else []
@@ -61,7 +62,7 @@ def boot(folder: Path, script: Sequence[str], *, own_root: bool) -> Machine:
     unshare = process.start(
         ["unshare", "--net", "--pid", "--uts", *own, "--fork", "--kill-child=KILL", "--", *script],
         log=log,
-        env=_environment(folder),
+        env=_environment(cluster),
     )
 
     def ready() -> ProcessId:
@@ -71,26 +72,40 @@ def boot(folder: Path, script: Sequence[str], *, own_root: bool) -> Machine:
         return init
 
     return Machine(
+        cluster,
         folder,
         eventually(ready, f"machine {folder.name} to boot", _BOOT, hint=f"see {log}", longest_pause=0.02),
         own_root,
     )
 
 
-def halt(init: ProcessId) -> None:
-    """End a machine at once, as a power cut would."""
-    process.kill(init)
+def mark_of(cluster: Path) -> str:
+    """What our processes carry: the cluster's folder, and the PID namespace of whoever made it.
+
+    A host sees the processes of its containers too; testbeds in there are none of its business.
+    """
+    return f"{process.pid_space()} {cluster}"
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    return {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": "/root", MARK: str(folder)}
+def marked_processes() -> dict[ProcessId, Path]:
+    """Every process of a testbed that was made from here, with its cluster's folder."""
+    here = f"{process.pid_space()} "
+    marked = process.processes_with(MARK)
+    return {pid: Path(mark.removeprefix(here)) for pid, mark in marked.items() if mark.startswith(here)}
+
+
+def _environment(cluster: Path) -> dict[str, str]:
+    return {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": "/root", MARK: mark_of(cluster)}
 
 
 def _only_child(parent: ProcessId, name: str, log: Path) -> ProcessId:
     """The program behind the nsenter or unshare that we started."""
     if not process.alive(parent):
         raise process.Ended(f"{name} ended at once\n  its log ends: {last_words(log)}", hint=f"see {log}")
-    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    try:
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    except OSError as gone:
+        raise NotYet("it is just ending") from gone
     child = ProcessId.of(int(children[0])) if children else None
     if child is None or _program(child) in ("", "nsenter", "unshare"):
         raise NotYet(f"still entering; the log ends: {last_words(log)}")

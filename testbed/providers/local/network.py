@@ -1,7 +1,7 @@
 """Links, addresses and routes of a local testbed, made with `ip -batch`. Called by the cluster while it comes up.
 
 The bridge and one end of every link live in the control plane's network namespace. So when its processes end, all links end with
-them, the one on the host included: there is nothing to undo.
+them, the one on the host included; that one carries its cluster's folder as its alias, so that it can be removed without waiting.
 
 There is no kube-proxy and no netfilter rule. The `kubernetes` Service works because its address is one of the control plane's own
 and the API server listens on its port; nodes have a route to it. Other Services have no virtual address in a local testbed.
@@ -9,21 +9,22 @@ and the API server listens on its port; nodes have a route to it. Other Services
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.errors import CommandFailed, TestbedError
-from testbed.process import Completed, run
+from testbed.process import Completed, pid_space, run
 from testbed.providers.local.addresses import Addresses, candidates
-from testbed.providers.local.namespaces import Machine
+from testbed.providers.local.namespaces import Machine, mark_of
 
 BRIDGE = "testbed0"
 
 
 def claim_range(name: str, control_plane: Machine) -> Addresses:
     """Find a free /16 and claim it by making the link between this host and the control plane; the kernel settles every race."""
-    for plan in candidates(name, _octets_in_use()):
+    for plan in candidates(name, _routes()):
         made = run(
             [
                 "ip",
@@ -41,12 +42,13 @@ def claim_range(name: str, control_plane: Machine) -> Addresses:
             check=False,
         )
         if made.ok:
+            run(["ip", "link", "set", plan.host_link, "alias", mark_of(control_plane.cluster)])
             return plan
         if "File exists" not in made.stderr:
             raise CommandFailed(made.argv, f"exit {made.code}", made.stderr, hint="dra-testbed doctor")
     raise TestbedError(
-        "no free range in 10.128.0.0 to 10.223.255.255 on this host",
-        hint="dra-testbed sweep, or stop a testbed",
+        "no free range for a testbed on this host: all of 10.128.0.0/9 and 100.64.0.0/10 is routed somewhere",
+        hint="dra-testbed sweep, stop a testbed, or leave a VPN that takes both",
     )
 
 
@@ -78,6 +80,9 @@ def connect_control_plane(plan: Addresses, control_plane: Machine, nodes: int) -
 def connect_node(plan: Addresses, control_plane: Machine, node: Machine, index: int, nodes: int) -> None:
     """A node's link, address and its ways to the Services and to the other nodes' pods."""
     link = f"node{index}"
+    _batch(
+        control_plane, [f"link del {link}"], check=False
+    )  # of a node that was just cut off, its old end may still be there
     run(["ip", "link", "add", link, "netns", str(control_plane.init.pid), "type", "veth",
          "peer", "name", "eth0", "netns", str(node.init.pid)])  # fmt: skip
     _batch(control_plane, [f"link set {link} master {BRIDGE} up"])
@@ -97,23 +102,35 @@ def connect_node(plan: Addresses, control_plane: Machine, node: Machine, index: 
     node.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
 
 
-def links_of_testbeds() -> list[str]:
-    """The links on this host that only a testbed makes."""
-    return sorted(path.name for path in Path("/sys/class/net").iterdir() if re.fullmatch(r"dratb\d{3}", path.name))
+def links_of_testbeds() -> dict[str, Path]:
+    """The links on this host that testbeds made from here hold, with their clusters' folders. The link itself says whose it is."""
+    here = f"{pid_space()} "
+    found = {path.name: _alias(path) for path in Path("/sys/class/net").glob("dratb*")}
+    return {name: Path(alias.removeprefix(here)) for name, alias in found.items() if alias.startswith(here)}
 
 
-def remove_link(name: str) -> None:
-    """Remove a link of ours that is left over; gone already is fine."""
-    run(["ip", "link", "delete", name], check=False)
+def remove_links_of(cluster: Path) -> None:
+    """Remove a cluster's link at once. By itself it goes with its namespace, and the kernel may keep that for a minute."""
+    for name, owner in links_of_testbeds().items():
+        if owner == cluster:
+            run(["ip", "link", "delete", name], check=False)
 
 
-def _octets_in_use() -> set[int]:
-    """The second octets of every 10.x route of this host: somebody else's network must never be shadowed."""
+def _alias(link: Path) -> str:
+    try:
+        return (link / "ifalias").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _routes() -> list[ipaddress.IPv4Network]:
+    """Every network that this host has a way to, its default routes apart: none of them may be shadowed."""
     said = run(["ip", "-4", "route", "show", "table", "all"], check=False).stdout
-    return {int(octet) for octet in re.findall(r"\b10\.(\d+)\.\d+\.\d+", said)}
+    found = re.findall(r"^(?:\w+ )?(\d+\.\d+\.\d+\.\d+(?:/\d+)?) ", said, flags=re.MULTILINE)
+    return [ipaddress.IPv4Network(each, strict=False) for each in found]
 
 
-def _batch(machine: Machine | None, commands: Sequence[str]) -> Completed:
-    argv = ["ip", "-batch", "-"]
+def _batch(machine: Machine | None, commands: Sequence[str], *, check: bool = True) -> Completed:
     where = machine.enter(network_only=True) if machine else []
-    return run([*where, *argv], input="\n".join(commands) + "\n", hint="dra-testbed doctor")
+    text = "\n".join(commands) + "\n"
+    return run([*where, "ip", "-batch", "-"], input=text, check=check, hint="dra-testbed doctor")

@@ -3,10 +3,11 @@
 #
 #   node.sh FOLDER NAME overlay|copy
 #
-# FOLDER/upper     what this node has on top of the host's files (with `overlay`: its writable layer)
+# FOLDER/files       what this node starts with, on top of the host's files
 # FOLDER/disk.paths  what must lie on a real file system (/var/lib/kubelet ...): FOLDER/disk/PATH, bound to the same path
-# FOLDER/programs  lines "source target": upstream programs, bound read-only
-# FOLDER/booted    is not empty any more once the node is complete
+# FOLDER/programs    lines "source target": upstream programs, bound read-only
+# FOLDER/prepared    is there from the first boot on
+# FOLDER/booted      is not empty any more once the node is complete
 set -eu
 folder=$1 name=$2 how=$3
 root=$folder/root
@@ -32,7 +33,7 @@ if [ "$how" = overlay ]; then
     fi
   done
 else
-  # No overlay here: the host's programs are bound read-only, /etc is copied, everything else starts empty, /usr/local too.
+  # No overlay here: the host's programs are bound read-only, /etc is copied once, everything else starts empty, /usr/local too.
   mount -t tmpfs -o mode=755 node "$root"
   for part in /usr /bin /sbin /lib*; do
     if [ -L "$part" ]; then
@@ -43,16 +44,50 @@ else
       mount -o remount,bind,ro "$root$part"
     fi
   done
-  mount -t tmpfs -o mode=755 local "$root/usr/local"
-  cp -a /etc "$root/etc"
-  cp -a "$folder/upper/." "$root/"
+  [ -e "$folder/prepared" ] || { mkdir -p "$folder/disk" && cp -a /etc "$folder/disk/etc"; }
+  for part in etc opt var usr/local; do
+    mkdir -p "$folder/disk/$part" "$root/$part"
+    mount --bind "$folder/disk/$part" "$root/$part"
+  done
 fi
 
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/var" "$root/root"
+if [ ! -e "$folder/prepared" ]; then
+  # A host may be a Kubernetes node itself: its pod networks, CDI files and runtime plugins are not this node's.
+  rm -rf "$root/etc/cni" "$root/opt/cni" "$root/etc/cdi" "$root/etc/nri" "$root/opt/nri"
+  cp -a --remove-destination "$folder/files/." "$root/"
+  : >"$folder/prepared"
+fi
+
 mount -t proc proc "$root/proc"
+# A kubelet sets these for the whole machine, which is not the node's but the host's. It finds its values here and writes nothing.
+mkdir -p "$folder/sysctl"
+for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
+  kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+  file=$root/proc/sys/${setting%=*} shown=$folder/sysctl/$(echo "${setting%=*}" | tr / .)
+  if [ -e "$file" ]; then
+    echo "${setting#*=}" >"$shown"
+    mount --bind "$shown" "$file"
+  fi
+done
+
 mount -t sysfs sysfs "$root/sys"
 mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
-mount --rbind /dev "$root/dev"
+
+# The host's devices as they are now, in a /dev of the node's own: what a driver makes there stays there.
+mount -t tmpfs -o mode=755 dev "$root/dev"
+for device in /dev/*; do
+  case $device in
+    /dev/pts | /dev/shm | /dev/mqueue | /dev/hugepages | /dev/ptmx | /dev/log | /dev/console) ;;
+    *) cp -a "$device" "$root/dev/" 2>/dev/null || true ;;
+  esac
+done
+mkdir "$root/dev/pts" "$root/dev/shm" "$root/dev/mqueue"
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
+mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
+mount -t mqueue mqueue "$root/dev/mqueue" 2>/dev/null || true # not every kernel has them
+
 mount -t tmpfs -o mode=755 run "$root/run"
 mount -t tmpfs -o mode=1777 tmp "$root/tmp"
 [ -e "$root/var/run" ] || ln -s ../run "$root/var/run"

@@ -11,10 +11,9 @@ from testbed import process
 from testbed.progress import Progress
 from testbed.providers.base import ClusterSpec, Problem
 from testbed.providers.local import cgroups, creation, host, leftovers, network
-from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.cluster import LocalCluster
 from testbed.providers.local.layout import Layout, Ledger
-from testbed.providers.local.namespaces import MARK
+from testbed.providers.local.namespaces import marked_processes
 
 _NEEDS = (
     "etcd", "kube-apiserver", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni-ptp", "cni-loopback", "cni-host-local",
@@ -50,10 +49,10 @@ class LocalProvider:
 
     def delete(self, name: str, state: Path) -> None:
         """End every process of the cluster, then remove its link, its cgroups and its files. What is gone already is fine."""
-        end_processes(state)
+        process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
+        network.remove_links_of(state)
         ledger = Ledger.load(state / "cluster.json")
         if ledger:
-            network.remove_link(Addresses(ledger.octet).host_link)
             cgroups.remove(cgroups.cgroup_of(name, ledger.octet))
         if state.exists():
             shutil.rmtree(state)
@@ -65,12 +64,6 @@ class LocalProvider:
             leftovers.remove(found)
             removed += found.describe()
         return removed
-
-
-def end_processes(state: Path) -> None:
-    """End every process that carries the mark of a cluster in this folder; its machines take everything inside with them."""
-    inside = f"{state}/"
-    process.kill_all(pid for pid, folder in process.processes_with(MARK).items() if f"{folder}/".startswith(inside))
 
 
 def _save_spec(state: Path, spec: ClusterSpec) -> None:
@@ -85,7 +78,9 @@ def _save_spec(state: Path, spec: ClusterSpec) -> None:
         "sandbox_image": spec.sandbox_image,
     }
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (state / "spec.json").write_text(json.dumps(content, indent=1))
+    temporary = state / "spec.tmp"
+    temporary.write_text(json.dumps(content, indent=1))
+    temporary.replace(state / "spec.json")
 
 
 def _load_spec(state: Path) -> ClusterSpec | None:

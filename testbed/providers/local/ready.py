@@ -34,7 +34,7 @@ def api_server_ready(layout: Layout, plan: Addresses, server: ProcessId | None) 
             connection.request("GET", "/readyz")
             answer = connection.getresponse()
             body = answer.read().decode(errors="replace")
-        except OSError as nothing:
+        except (OSError, http.client.HTTPException) as nothing:
             raise NotYet(f"{type(nothing).__name__}: {nothing}; the log ends: {last_words(log)}") from nothing
         finally:
             connection.close()

@@ -35,13 +35,21 @@ def test_the_kubernetes_service_has_the_first_address_of_the_services() -> None:
 
 
 def test_a_range_that_the_host_uses_is_not_a_candidate() -> None:
-    first = candidates("dev", set())[0].octet
+    first = candidates("dev", [])[0]
+    route = ipaddress.IPv4Network(first.everything)
 
-    assert first not in [plan.octet for plan in candidates("dev", {first})]
+    assert first.octet not in [plan.octet for plan in candidates("dev", [route])]
+
+
+def test_where_all_of_10_is_somebody_elses_another_private_range_serves() -> None:
+    plans = candidates("dev", [ipaddress.IPv4Network("10.0.0.0/8")])
+
+    assert plans
+    assert all(ipaddress.IPv4Network("100.64.0.0/10").supernet_of(ipaddress.IPv4Network(p.everything)) for p in plans)
 
 
 def test_the_same_name_tries_the_same_ranges_first() -> None:
-    assert candidates("dev", set()) == candidates("dev", set())
+    assert candidates("dev", []) == candidates("dev", [])
 
 
 @pytest.mark.parametrize("octet", [128, 223])

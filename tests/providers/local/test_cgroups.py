@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from testbed import process
 from testbed.errors import TestbedError
 from testbed.providers.local import cgroups
+
+
+@pytest.fixture(autouse=True)
+def space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PID namespace that the tests pretend to be in."""
+    monkeypatch.setattr(process, "pid_space", lambda: "pid:[7]")
 
 
 @pytest.fixture
@@ -28,20 +35,20 @@ def version_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_on_version_1_the_group_is_made_in_every_controller(version_1: Path) -> None:
     cgroups.make(cgroups.cgroup_of("dev", 140, "node-1"))
 
-    assert (version_1 / "memory/dra-testbed/dev.140/node-1").is_dir()
-    assert (version_1 / "cpuset/dra-testbed/dev.140/node-1").is_dir()
+    assert (version_1 / "memory/dra-testbed/dev.140.7/node-1").is_dir()
+    assert (version_1 / "cpuset/dra-testbed/dev.140.7/node-1").is_dir()
 
 
 def test_on_version_2_every_controller_of_the_host_is_handed_down(version_2: Path) -> None:
     cgroups.make(cgroups.cgroup_of("dev", 140, "node-1"))
 
-    assert (version_2 / "dra-testbed/dev.140/node-1").is_dir()
+    assert (version_2 / "dra-testbed/dev.140.7/node-1").is_dir()
     assert (version_2 / "cgroup.subtree_control").read_text() == "+hugetlb +memory"
 
 
 def test_removing_takes_children_and_the_common_parent_and_twice_is_fine(version_1: Path) -> None:
     cgroups.make(cgroups.cgroup_of("dev", 140, "node-1"))
-    (version_1 / "memory/dra-testbed/dev.140/node-1/kubepods/pod1").mkdir(parents=True)
+    (version_1 / "memory/dra-testbed/dev.140.7/node-1/kubepods/pod1").mkdir(parents=True)
 
     cgroups.remove(cgroups.cgroup_of("dev", 140))
     cgroups.remove(cgroups.cgroup_of("dev", 140))
@@ -55,8 +62,8 @@ def test_removing_one_testbed_leaves_the_others(version_1: Path) -> None:
 
     cgroups.remove(cgroups.cgroup_of("dev", 140))
 
-    assert cgroups.all_of_ours() == {"/dra-testbed/dev.141"}
-    assert (version_1 / "memory/dra-testbed/dev.141").is_dir()
+    assert cgroups.all_of_ours() == {"/dra-testbed/dev.141.7"}
+    assert (version_1 / "memory/dra-testbed/dev.141.7").is_dir()
 
 
 def test_a_refusal_says_what_to_try(version_1: Path) -> None:
@@ -64,3 +71,9 @@ def test_a_refusal_says_what_to_try(version_1: Path) -> None:
 
     with pytest.raises(TestbedError, match="--privileged"):
         cgroups.make(cgroups.cgroup_of("dev", 140))
+
+
+def test_the_groups_of_a_container_on_this_host_are_not_ours(version_1: Path) -> None:
+    (version_1 / "memory/dra-testbed/other.140.8").mkdir(parents=True)
+
+    assert cgroups.all_of_ours() == set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from testbed.providers.local import egress
 from testbed.providers.local.egress import Proxy, Refused, may_reach, request
 
-LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
+LOOPBACK = frozenset({"127.0.0.1"})
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -45,6 +44,8 @@ def test_what_is_no_request_for_a_proxy_is_refused(head: bytes) -> None:
         ("127.0.0.1", False),
         ("169.254.169.254", False),
         ("::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("::ffff:169.254.169.254", False),
         ("0.0.0.0", False),
     ],
 )
@@ -52,13 +53,13 @@ def test_this_host_and_the_clouds_metadata_are_out_of_reach(address: str, allowe
     assert may_reach(address) is allowed
 
 
-async def _through_proxy(network: ipaddress.IPv4Network, sent: bytes) -> bytes:
+async def _through_proxy(clients: frozenset[str], sent: bytes) -> bytes:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(await reader.read(100))
         writer.close()
 
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    proxy = await asyncio.start_server(Proxy(network).serve, "127.0.0.1", 0)
+    proxy = await asyncio.start_server(Proxy(clients).serve, "127.0.0.1", 0)
     target = server.sockets[0].getsockname()[1]
     reader, writer = await asyncio.open_connection(*proxy.sockets[0].getsockname())
     writer.write(f"CONNECT 127.0.0.1:{target} HTTP/1.1\r\n\r\n".encode())
@@ -88,4 +89,4 @@ def test_nothing_on_this_host_is_reached_through_it() -> None:
 def test_only_the_machines_of_the_testbed_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(egress, "may_reach", lambda _: True)
 
-    assert asyncio.run(_through_proxy(ipaddress.IPv4Network("10.140.0.0/24"), b"x")).startswith(b"HTTP/1.1 403")
+    assert asyncio.run(_through_proxy(frozenset({"10.140.0.11"}), b"x")).startswith(b"HTTP/1.1 403")

@@ -28,7 +28,7 @@ def test_a_node_starts_with_all_files_and_no_secret_is_readable_by_others(tmp_pa
 
     folder = write_node(layout, facts, "node-1", 1)
 
-    own = folder / "upper/etc/dra-testbed"
+    own = folder / "files/etc/dra-testbed"
     assert {path.name for path in own.iterdir()} == {
         "ca.crt",
         "kubelet.crt",

@@ -6,29 +6,37 @@ import pytest
 
 from testbed import process
 from testbed.process import ProcessId
-from testbed.providers.local import cgroups, leftovers
+from testbed.providers.local import cgroups, leftovers, network
 
-DEAD, ALIVE = ProcessId(1, 1), ProcessId(2, 2)
-
-
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    marked = {DEAD: "/state/dead/cluster/control-plane", ALIVE: "/state/alive/cluster/nodes/node-1"}
-    monkeypatch.setattr(process, "processes_with", lambda _: marked)
-    monkeypatch.setattr(cgroups, "all_of_ours", lambda: {"/dra-testbed/dead.140", "/dra-testbed/alive.141"})
+DEAD, ALIVE, ELSEWHERE = ProcessId(1, 1), ProcessId(2, 2), ProcessId(3, 3)
+HERE = process.pid_space()
 
 
-@pytest.mark.usefixtures("host")
+@pytest.fixture(autouse=True)
+def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead testbed, one in use, and one in a container of this host."""
+    marks = {
+        DEAD: f"{HERE} /state/dead/cluster",
+        ALIVE: f"{HERE} /state/alive/cluster",
+        ELSEWHERE: "pid:[1] /state/other/cluster",
+    }
+    monkeypatch.setattr(process, "processes_with", lambda _: marks)
+    links = {"dratb140": Path("/state/dead/cluster"), "dratb141": Path("/state/alive/cluster")}
+    monkeypatch.setattr(network, "links_of_testbeds", lambda: links)
+    monkeypatch.setattr(cgroups, "all_of_ours", lambda: {"/dra-testbed/dead.140.7", "/dra-testbed/alive.141.7"})
+
+
 def test_only_what_has_no_testbed_any_more_is_found() -> None:
     found = leftovers.find(lambda folder: "alive" in folder.parts)
 
-    assert found.processes == {DEAD: "/state/dead/cluster/control-plane"}
-    assert found.cgroups == ("/dra-testbed/dead.140",)
+    assert found.processes == {DEAD: "/state/dead/cluster"}
+    assert list(found.links) == ["dratb140"]
+    assert found.cgroups == ("/dra-testbed/dead.140.7",)
 
 
-@pytest.mark.usefixtures("host")
+def test_testbeds_of_a_container_are_never_touched_from_outside() -> None:
+    assert ELSEWHERE not in leftovers.find(lambda _: False).processes
+
+
 def test_nothing_is_left_when_all_is_in_use() -> None:
-    found = leftovers.find(lambda folder: isinstance(folder, Path))
-
-    assert not found.processes
-    assert found.cgroups == ("/dra-testbed/dead.140",) or not found.cgroups
+    assert not leftovers.find(lambda _: True)

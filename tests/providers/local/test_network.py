@@ -6,8 +6,11 @@ from testbed.process import Completed
 from testbed.providers.local import network
 
 
-def test_every_10_range_with_a_route_counts_as_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "default via 10.1.0.1 dev eth0\n10.150.0.0/16 via 10.150.0.2 dev dratb150\nlocal 127.0.0.1 dev lo\n192.168.10.0/24 dev x\n"
+def test_every_network_that_the_host_has_a_way_to_counts_as_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = (
+        "default via 10.1.0.1 dev eth0\n10.150.0.0/16 via 10.150.0.2 dev dratb150\n10.0.0.0/8 dev tun0 scope link\n"
+        "local 127.0.0.1 dev lo table local\n192.0.2.7 dev x\n"
+    )
     monkeypatch.setattr(network, "run", lambda *_, **__: Completed((), 0, said, ""))
 
-    assert network._octets_in_use() == {1, 150}
+    assert [str(each) for each in network._routes()] == ["10.150.0.0/16", "10.0.0.0/8", "127.0.0.1/32", "192.0.2.7/32"]
