@@ -52,7 +52,7 @@ def marked() -> set[str]:
                 said = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if b"DRA_TESTBED_FOLDER=" in said or b"local/egress.py" in said:
+            if b"DRA_TESTBED_MARK=" in said or b"local/egress.py" in said:
                 found.add(f"{entry.name} {said.split(bytes(1))[0].decode(errors='replace')}")
     return found
 

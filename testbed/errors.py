@@ -45,6 +45,8 @@ class CommandFailed(TestbedError):
 
     def __init__(self, argv: Sequence[str], status: str, output: str, *, hint: str = "") -> None:
         self.argv, self.status, self.output = tuple(argv), status, output
+        if not hint and "No space left on device" in output:
+            hint = "the disk is full: make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
         shown = "\n".join(f"    {line}" for line in output.strip().splitlines()[-20:]) or "    (no output)"
         super().__init__(f"command failed ({status}): {shlex.join(argv)}\n{shown}", hint=hint)
 

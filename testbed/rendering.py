@@ -35,6 +35,14 @@ def render(template: str, variables: dict[str, object], *, name: str = "template
         raise UsageError(f"{name}, line {broken.lineno}: {broken.message}") from broken
 
 
+def variables_of(path: Path) -> set[str]:
+    """The variables that a template uses."""
+    try:
+        return jinja2.meta.find_undeclared_variables(_environment.parse(path.read_text()))
+    except jinja2.TemplateSyntaxError as broken:
+        raise UsageError(f"{path}, line {broken.lineno}: {broken.message}") from broken
+
+
 def render_file(path: Path, variables: dict[str, object], *, allow_unused: bool = False) -> str:
     """The file rendered; errors name it."""
     return render(path.read_text(), variables, name=str(path), allow_unused=allow_unused)

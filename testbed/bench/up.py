@@ -5,45 +5,55 @@ The peer is etcd and one API server alone, started the same way in the same run:
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from testbed.bench.memory import pss_mib
 from testbed.bench.statistics import Figure, figures
+from testbed.binaries import ensure, lock_for
 from testbed.bringup import bring_up, state, tear_down
 from testbed.models.config import TestbedConfig
 from testbed.progress import Progress, Silent
+from testbed.providers.base import ClusterSpec
+from testbed.providers.local import LocalProvider, creation
 from testbed.waiting import Budget, NotYet, eventually
 
 _IDLE = Budget("idle", 5, "what start-up still does in the background settles within it")
 
 
 def measure(config: TestbedConfig, rounds: int, progress: Progress) -> list[Figure]:
-    """Bring testbeds up and down, alternating with the peer and without a driver; all figures, with the issue's bounds."""
+    """Bring testbeds up and down, in turn with the peer and without a driver; all figures, with the issue's bounds."""
     bare = replace(config, driver=None)
-    times: dict[str, list[dict[str, float]]] = {"bare": [], "driver": []}
-    memory: list[dict[str, float]] = []
+    plain, driven, memory = [], [], []
     for number in range(1, rounds + 1):
         with progress.step(f"round {number} of {rounds}"):
-            times["bare"].append(_one(bare, lambda: None))
-            times["driver"].append(_one(config, lambda: memory.append(_weigh(config))))
-    found = figures(
-        [_named(s, "without a driver") for s in times["bare"]],
-        "s",
-        {"up, without a driver": 5, "down, without a driver": 2},
-    )
-    found += figures(
-        [_named(s, "with the driver") for s in times["driver"]],
-        "s",
-        {"up, with the driver": 8, "down, with the driver": 2},
-    )
-    peer = [{"up without a driver / API server alone": s["up"] / s["API server ready"]} for s in times["bare"]]
-    return (
-        found
-        + figures(peer, "x", {})
-        + figures(memory, "MiB", {"memory, idle": 1100 if config.nodes == 2 else 1100 + 200 * (config.nodes - 2)})
-    )
+            peer = _api_server_alone(config)
+            sample = _one(bare, lambda: None)
+            ratio = {"peer: etcd and API server alone": peer, "up without a driver / peer": sample["up"] / peer}
+            plain.append(_named(sample, "without a driver") | ratio)
+            driven.append(_named(_one(config, lambda: memory.append(_weigh(config))), "with the driver"))
+    found = figures(plain, "s", {"up, without a driver": 5, "down, without a driver": 2})
+    found += figures(driven, "s", {"up, with the driver": 8, "down, with the driver": 2})
+    return found + figures(memory, "MiB", {"memory, idle": 1100 + 200 * max(0, config.nodes - 2)})
+
+
+def _api_server_alone(config: TestbedConfig) -> float:
+    """Seconds until an API server of the same kind is ready that nobody competes with."""
+    provider = LocalProvider()
+    lock = lock_for(config.kubernetes)
+    programs = ensure(lock, provider.programs(), progress=Silent())
+    spec = ClusterSpec(lock.kubernetes, nodes=1, programs=programs)
+    with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
+        cluster = Path(folder) / "cluster"
+        began = time.monotonic()
+        try:
+            creation.wait_for_api_server(creation.start_control_plane(config.name, spec, cluster))
+            return time.monotonic() - began
+        finally:
+            provider.delete(config.name, cluster)
 
 
 def _one(config: TestbedConfig, meanwhile: Callable[[], None]) -> dict[str, float]:

@@ -26,6 +26,8 @@ from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.names import check_name, is_name
 from testbed.process import ProcessId
 
+_KEPT_FAILURES = 5  # runs have names of their own, so failed ones would pile up
+
 
 class Phase(enum.StrEnum):
     """How far a testbed came."""
@@ -179,18 +181,23 @@ def keep_logs(name: str, collect: Callable[[Path], None]) -> Path:
     target = failed_logs(name)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(mode=0o700, parents=True)
+    older = sorted(target.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for each in older[_KEPT_FAILURES:]:
+        shutil.rmtree(each, ignore_errors=True)
     collect(target)
     return target
 
 
 def _make(folder: Path, record: Record) -> None:
     new = _private("new")
-    new.mkdir(mode=0o700)
-    (new / "testbed.json").write_text(_as_text(record))
     try:
+        new.mkdir(mode=0o700)
+        (new / "testbed.json").write_text(_as_text(record))
         new.rename(folder)
     except OSError as taken:
-        shutil.rmtree(new)
+        shutil.rmtree(new, ignore_errors=True)
+        if not folder.exists():
+            raise
         raise UsageError(
             f"{folder} is there and is no testbed", hint="choose another --name, or another DRA_TESTBED_STATE"
         ) from taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,13 @@ from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Kube, Object
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.models.gates import check_gates
+from testbed.models.gates import check_gates, check_runtime_config
 from testbed.progress import Progress
 from testbed.providers import provider
-from testbed.providers.base import Cluster, ClusterSpec, Provider
+from testbed.providers.base import Cluster, ClusterSpec, Problem, Provider
 from testbed.waiting import Budget, NotYet, eventually
 
+_LEAST_MIB = 300
 _NODES = Budget("nodes ready", 60, "1 s after the API server on a quiet machine; a minute on an emulated one")
 _ACCOUNT = Budget("default service account", 30, "the controller manager starts 40 controllers before it")
 
@@ -57,16 +59,24 @@ class Context:
 
 def begin(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
     """Check the whole request before anything is touched: versions, gates, the driver file, the host."""
-    lock = binaries.lock_for(config.kubernetes)
-    check_gates(config.feature_gates, lock.gates)
-    context = Context(config, folder, progress, provider(config.provider), lock)
-    context.driver_file = load_driver_file(config.driver) if config.driver else None
-    fatal = [problem for problem in context.provider.preflight(_spec(context)) if problem.fatal]
+    context = request(config, folder, progress)
+    found = [*context.provider.preflight(_spec(context)), *_space(folder)]
+    fatal = [problem for problem in found if problem.fatal]
     if fatal:
         cures = "; ".join(dict.fromkeys(problem.cure for problem in fatal))
         raise TestbedError(
             "this host cannot run a testbed: " + "; ".join(problem.what for problem in fatal), hint=cures
         )
+    return context
+
+
+def request(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
+    """Check what can be checked without looking at this host: `run --plan` does no more."""
+    lock = binaries.lock_for(config.kubernetes)
+    check_gates(config.feature_gates, lock.gates)
+    check_runtime_config(config.runtime_config, lock.resource_versions)
+    context = Context(config, folder, progress, provider(config.provider), lock)
+    context.driver_file = load_driver_file(config.driver) if config.driver else None
     return context
 
 
@@ -125,6 +135,20 @@ def install_driver(context: Context) -> None:
         hardware = context.config.hardware
         install(context.the_kube, context.driver_file, image=context.driver_image, hardware=hardware)
         wait_ready(context.the_kube, context.driver_file)
+
+
+def _space(folder: Path) -> list[Problem]:
+    """What a testbed writes at least: images, twice per node, and logs."""
+    place = next(parent for parent in folder.parents if parent.exists())
+    free = shutil.disk_usage(place).free >> 20
+    if free >= _LEAST_MIB:
+        return []
+    return [
+        Problem(
+            f"disk full: {free} MiB free at {place}, a testbed needs {_LEAST_MIB}",
+            "make room, or move DRA_TESTBED_STATE",
+        )
+    ]
 
 
 STEPS: tuple[Callable[[Context], None], ...] = (

@@ -141,6 +141,7 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
         finally:
             _remove(record)
         if isinstance(failure, TestbedError):
+            failure.hint = failure.hint.replace(str(state.cluster_folder(record.name) / "logs"), str(kept))
             failure.add_note(f"  logs: {kept}")
         else:
             progress.say(f"everything was removed; logs: {kept}")

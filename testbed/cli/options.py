@@ -41,7 +41,7 @@ driver = click.option(
 )
 _config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed; flags win over it.")
 _name = click.option("--name", help="The testbed's name. [default: default]")
-_provider = click.option("--provider", metavar="local|kind|existing", help="Who makes the cluster. [default: local]")
+_provider = click.option("--provider", metavar="local", help="Who makes the cluster. [default: local]")
 _kubernetes = click.option(
     "--kubernetes", metavar="VERSION", help="Minor (1.37) or patch (1.37.1). [default: the newest]"
 )

@@ -57,7 +57,10 @@ def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -
         return
     if output == "json":
         raise UsageError("-o json is for --plan", hint="the report of a run is report.yaml in its report folder")
-    with _a_testbed(wanted) as name:
+    from testbed.conformance import events  # noqa: PLC0415 - so that --help stays quick
+
+    ours["report"] = ours["report"].absolute()
+    with events.reserved(ours["report"]), _a_testbed(wanted) as name:
         wanted.code = _judge(name, wanted, ours)
     raise SystemExit(wanted.code)
 
@@ -111,7 +114,6 @@ def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
     from testbed.conformance.running import SuiteRun, run_suites  # noqa: PLC0415
 
     driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else None
-    ours["report"] = ours["report"].absolute()
     made = run_suites(SuiteRun(name, driver=driver, **ours))
     if not made.finished:  # a run that came to its end has shown its table itself
         table.show(made, Console(highlight=False))

@@ -51,10 +51,10 @@ def status(name: str | None, output: str) -> None:
     """What runs, where, and what is wrong with it."""
     from testbed.bringup import health, state  # noqa: PLC0415
 
-    found = [health.status_of(each) for each in ([name] if name else state.names())]
+    found = [health.status_of(each) for each in ([name] if name is not None else state.names())]
     if output == "json":
         data = [each.model_dump(mode="json", by_alias=True) for each in found]
-        options.print_json(data[0] if name else data)
+        options.print_json(data if name is None else data[0])
         return
     if not found:
         click.echo("no testbeds; dra-testbed up makes one")

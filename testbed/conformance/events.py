@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from testbed.errors import UsageError
 
 FILE = "events.jsonl"
+RESERVED_BY = "DRA_TESTBED_REPORT_RESERVED_BY"  # tells pytest which process has reserved the report folder for it
 _MADE_FROM_EVENTS = ("report.yaml", "junit.xml", FILE)
+_EVIDENCE = "evidence"
+_OURS = '{"event": "run-started"'  # how the first line of every log begins, also when a kill cut it short
+_RUN_LOCK, _LOG_LOCK = ".run.lock", ".events.lock"
 Event = dict[str, Any]
 
 
@@ -26,7 +35,6 @@ class EventLog:
         """Start a new run in the folder."""
         discard(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / FILE).write_text("")
 
     def write(self, event: str, **facts: object) -> None:
         """Append one event."""
@@ -35,10 +43,30 @@ class EventLog:
             file.write(line + "\n")
 
 
+@contextlib.contextmanager
+def reserved(folder: Path) -> Iterator[None]:
+    """Be the only run that reports into the folder. UsageError when another one does, or when it holds what is not ours."""
+    _refuse_foreign(folder)
+    with _locked(folder, _RUN_LOCK):
+        with _locked(folder, _LOG_LOCK):
+            pass  # else a pytest still writes whose `dra-testbed run` was killed
+        yield
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Be the only one who writes the log, in a folder that was reserved by us or, for us, by the process that started us."""
+    with contextlib.ExitStack() as held:
+        if os.environ.get(RESERVED_BY) != str(os.getppid()):
+            held.enter_context(reserved(folder))
+        held.enter_context(_locked(folder, _LOG_LOCK))
+        yield
+
+
 def discard(folder: Path) -> None:
     """Remove what an earlier run left in a report folder. A folder that is not one is left alone."""
-    if (folder / FILE).is_file():
-        shutil.rmtree(folder / "evidence", ignore_errors=True)
+    if _is_ours(folder):
+        shutil.rmtree(folder / _EVIDENCE, ignore_errors=True)
         for name in _MADE_FROM_EVENTS:
             (folder / name).unlink(missing_ok=True)
 
@@ -56,3 +84,39 @@ def read(folder: Path) -> list[Event]:
         except ValueError as broken:
             raise UsageError(f"{folder / FILE}:{number} is damaged: {broken}") from broken
     return events
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, name: str) -> Iterator[None]:
+    """Hold one of the folder's locks; it ends with its holder, however that one ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / name, timeout=0)
+        lock.acquire()
+    except filelock.Timeout as held:
+        raise UsageError(
+            f"another run is writing its report to {folder}", hint="wait for it, or choose another folder: --report DIR"
+        ) from held
+    except OSError as refused:
+        raise UsageError(f"cannot write a report to {folder}: {refused.strerror}", hint="--report DIR") from refused
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    found = [name for name in (*_MADE_FROM_EVENTS, _EVIDENCE) if (folder / name).exists()]
+    if found and not _is_ours(folder):
+        raise UsageError(
+            f"{folder} holds {', '.join(found)}, but no report of dra-testbed",
+            hint="choose another folder: --report DIR; nothing in this one was changed",
+        )
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        with (folder / FILE).open("rb") as file:
+            return file.read(len(_OURS)) == _OURS.encode()
+    except OSError:
+        return False

@@ -48,7 +48,10 @@ def plugin_options() -> list[str]:
 
 
 def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
-    """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened."""
+    """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened.
+
+    The caller has reserved the report folder (`events.reserved`).
+    """
     events.discard(wanted.report)
     status = process.call(wanted.argv(), env=_environment())
     if (wanted.report / events.FILE).exists():
@@ -59,6 +62,6 @@ def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with the way to this very package."""
+    """Ours, with the way to this very package, and the word that the report folder is reserved."""
     found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(found)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(found), events.RESERVED_BY: str(os.getpid())}

@@ -9,35 +9,48 @@ import yaml
 from testbed import folders
 from testbed.errors import TestbedError, UsageError
 from testbed.kube.client import Kube, Object
+from testbed.models import document
 from testbed.models.driver_file import DriverFile
-from testbed.rendering import render_file
+from testbed.models.strict import API_VERSION
+from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
+LABEL, OURS = "dra-testbed.example/managed-by", "dra-testbed"
 _GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
 
 
 def install(kube: Kube, driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> None:
     """Apply all manifests. A driver file without `install` means that somebody has done it already."""
-    for manifest in _manifests(driver_file, image, hardware):
-        kube.apply(manifest)
+    manifests = _manifests(driver_file, image, hardware)
+    foreign = [each for each in manifests if _is_foreign(_existing(kube, each))]
+    for each in foreign:
+        _refuse_unless_shared(each)
+    for each in manifests:
+        if each in foreign:
+            kube.apply(each, force=False)
+        else:
+            kube.apply(_labelled(each))
 
 
 def uninstall(kube: Kube, driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> None:
-    """Delete what `install` applied, last first, and wait until the driver's pods are gone. Twice is fine."""
+    """Delete what `install` made, last first, and wait until the driver's pods are gone. Twice is fine."""
     for manifest in reversed(_manifests(driver_file, image, hardware)):
-        kube.delete(manifest)
+        found = _existing(kube, manifest)
+        if found and not _is_foreign(found):
+            kube.delete(manifest)
     if driver_file.install:
         eventually(lambda: _no_pods(kube, driver_file), f"the end of driver {driver_file.driver}", _GONE)
 
 
 def _manifests(driver_file: DriverFile, image: str, hardware: Path | None) -> list[Object]:
+    _refuse_idle_hardware(driver_file, hardware)
     if driver_file.install is None:
         return []
     shipped = folders.data("manifests") / "hardware" / "gpus.yaml"
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,
         "namespace": driver_file.pods.namespace,
-        "hardware": (hardware or shipped).read_text(),
+        "hardware": _description(hardware or shipped),
         **({"image": image} if image else {}),
         **driver_file.install.variables,
     }
@@ -49,11 +62,67 @@ def _rendered(path: Path, variables: dict[str, object]) -> list[Object]:
         documents = list(yaml.safe_load_all(render_file(path, variables, allow_unused=True)))
     except yaml.YAMLError as broken:
         raise UsageError(f"{path} is not YAML once its variables are filled in: {broken}") from broken
-    found = [document for document in documents if document]
-    for document in found:
-        if not isinstance(document, dict) or not document.get("kind") or not document.get("metadata", {}).get("name"):
-            raise TestbedError(f"{path} holds something that is not a Kubernetes object: {document!r:.80}")
+    found = [content for content in documents if content]
+    for content in found:
+        if not _is_object(content):
+            raise TestbedError(f"{path} holds something that is not a Kubernetes object: {content!r:.80}")
     return found
+
+
+def _is_object(content: object) -> bool:
+    if not isinstance(content, dict) or not isinstance(content.get("metadata"), dict):
+        return False
+    return bool(content.get("apiVersion") and content.get("kind") and content["metadata"].get("name"))
+
+
+def _refuse_idle_hardware(driver_file: DriverFile, hardware: Path | None) -> None:
+    """Hardware that no template asks for would change nothing, and nobody would notice."""
+    templates = driver_file.install.manifests if driver_file.install else ()
+    if hardware and not any("hardware" in variables_of(path) for path in templates):
+        raise UsageError(
+            f"--hardware {hardware} means nothing to driver {driver_file.name}: none of its manifests uses the variable hardware",
+            hint="leave out --hardware, or use {{ hardware }} in a manifest of the driver file",
+        )
+
+
+def _description(path: Path) -> str:
+    """The text of a hardware file. Only its kind is checked here: what is in it is for the driver to judge."""
+    content = document.read(path).content
+    if not isinstance(content, dict) or (content.get("apiVersion"), content.get("kind")) != (API_VERSION, "Hardware"):
+        raise UsageError(
+            f"{path} does not describe hardware", hint=f"such a file has apiVersion: {API_VERSION} and kind: Hardware"
+        )
+    return path.read_text(encoding="utf-8")
+
+
+def _existing(kube: Kube, manifest: Object) -> Object | None:
+    metadata = manifest["metadata"]
+    try:
+        return kube.find(
+            manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", "default")
+        )
+    except UsageError:  # a kind that the server does not know: a manifest before this one brings it
+        return None
+
+
+def _is_foreign(found: Object | None) -> bool:
+    """Whether somebody else made it."""
+    return found is not None and (found["metadata"].get("labels") or {}).get(LABEL) != OURS
+
+
+def _refuse_unless_shared(manifest: Object) -> None:
+    """Namespaces, and the account that Kubernetes makes in each, are there for everybody: we add to them and leave them."""
+    kind, name, home = manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace")
+    if kind != "Namespace" and (kind, name) != ("ServiceAccount", "default"):
+        raise UsageError(
+            f"{kind} {name}{f' in namespace {home}' if home else ''} is there already, and dra-testbed did not make it",
+            hint="a driver that somebody else has installed is judged with a driver file without spec.install",
+        )
+
+
+def _labelled(manifest: Object) -> Object:
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), LABEL: OURS}}}
 
 
 def _no_pods(kube: Kube, driver_file: DriverFile) -> None:

@@ -74,7 +74,7 @@ def _unready(pod: Object) -> str:
         return ""
     waiting = [
         f"container {each['name']} {state.get('reason', kind)} {state.get('message', '')}".strip()
-        for each in status.get("containerStatuses", ())
+        for each in _containers(pod)
         for kind, state in each.get("state", {}).items()
         if kind != "running" or not each.get("ready")
     ]
@@ -85,17 +85,40 @@ def _unready(pod: Object) -> str:
 
 def _explained(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> DriverFailed | WaitTimeout:
     """The same time-out with the driver's last words. Its own crash is its own fault; a pod that never started is ours."""
-    spoken = [lines for pod in driver_pods(kube, driver_file) if (lines := _last_words(kube, driver_file, pod))]
+    pods = driver_pods(kube, driver_file)
+    spoken = [lines for pod in pods if (lines := _last_words(kube, driver_file, pod))]
+    crashes = [crash for pod in pods if _unready(pod) for crash in _crashes(pod)]
     cause = _cause(late.last_seen)
-    text = f"{late.last_seen}\n" + "\n".join(spoken) if spoken else late.last_seen
-    if spoken and cause.startswith("the driver"):
+    text = "\n".join([late.last_seen, *(f"  {crash}" for crash in crashes), *spoken])
+    if crashes or (spoken and cause.startswith("the driver")):
         return DriverFailed(f"{late.waited_for} did not come up ({late.budget})\n  last seen: {text}", hint=cause)
     return WaitTimeout(late.waited_for, late.budget, text, hint=cause)
 
 
+def _crashes(pod: Object) -> list[str]:
+    """Which of its containers ended badly, now or the last time. That is the driver's doing, whether it printed something or not."""
+    return [
+        f"container {each['name']} of {pod['metadata']['name']} {end}"
+        for each in _containers(pod)
+        if (end := _bad_end(each.get("state", {})) or _bad_end(each.get("lastState", {})))
+    ]
+
+
+def _bad_end(state: Object) -> str:
+    code = state.get("terminated", {}).get("exitCode", 0)
+    if code:
+        return f"ended with {code}"
+    return "ends again and again" if state.get("waiting", {}).get("reason") == "CrashLoopBackOff" else ""
+
+
+def _containers(pod: Object) -> list[Object]:
+    status = pod.get("status", {})
+    return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+
+
 def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
-    name, statuses = pod["metadata"]["name"], pod.get("status", {}).get("containerStatuses", ())
-    restarted = any(each.get("restartCount") and "running" not in each.get("state", {}) for each in statuses)
+    name = pod["metadata"]["name"]
+    restarted = any(each.get("restartCount") and "running" not in each.get("state", {}) for each in _containers(pod))
     try:
         text = kube.logs(driver_file.pods.namespace, name, container=driver_file.pods.container, previous=restarted)
     except ApiError:
@@ -107,8 +130,8 @@ def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
 _CAUSES = {
     "ErrImage": "the image is not on the node: build or load it (`dra-testbed images list`)",
     "ImagePull": "the image is not on the node: build or load it (`dra-testbed images list`)",
-    "CrashLoopBackOff": "the driver ends by itself: its log above says why",
-    "Error": "the driver ends by itself: its log above says why",
+    "CrashLoopBackOff": "the driver ends by itself: look at its exit code and its log above",
+    "Error": "the driver ends by itself: look at its exit code and its log above",
     "OOMKilled": "the driver needs more memory than its limit allows",
     "no pod of the driver": "look at the DaemonSet's events, and at spec.pods.selector and spec.nodes.selector of the driver file",
     "no ResourceSlice": "the driver is Ready but published nothing: its log above, its RBAC, and what hardware it found",

@@ -118,6 +118,11 @@ class DriverFile(Strict):
         return self.spec.install
 
     @property
+    def hardware(self) -> Literal["synthetic", "unknown"]:
+        """What its devices are: the driver that dra-testbed builds only pretends to have them; of others nothing is known."""
+        return "synthetic" if self.spec.install and self.spec.install.built_in_image else "unknown"
+
+    @property
     def pods(self) -> Pods:
         """Where its pods are."""
         return self.spec.pods

@@ -9,6 +9,7 @@ from testbed.errors import UsageError, did_you_mean
 
 _WORDS = {"true": True, "false": False}
 _GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
+_API_WORDS = ("all", "ga", "beta", "alpha", "legacy", "v1")
 
 
 class GateInfo(Protocol):
@@ -53,6 +54,22 @@ def check_gates(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) ->
     problems += _unmet(requested, known)
     if problems:
         raise UsageError("\n".join(problems))
+
+
+def check_runtime_config(requested: Mapping[str, str], resource_versions: Mapping[str, bool]) -> None:
+    """Refuse what no API server would start with: odd values, words that are no API, versions of resource.k8s.io that there are not."""
+    troubles = []
+    for key, value in sorted(requested.items()):
+        group, _, version = key.partition("/")
+        if value not in ("true", "false"):
+            troubles.append(f"runtime config {key} is {value!r}, but must be true or false")
+        elif not version or (group == "api" and version not in _API_WORDS):
+            troubles.append(f"runtime config {key} is no API; write GROUP/VERSION, or api/{'|api/'.join(_API_WORDS)}")
+        elif group == "resource.k8s.io" and version.partition("/")[0] not in resource_versions:
+            hint = did_you_mean(version, resource_versions)
+            troubles.append(f"this Kubernetes has no resource.k8s.io/{version}; {hint}")
+    if troubles:
+        raise UsageError("\n".join(troubles))
 
 
 def _trouble(name: str, value: bool, known: Mapping[str, GateInfo]) -> str:

@@ -40,7 +40,9 @@ class Environment(Strict):
     nodes: int
     runtime: str
     feature_gates: dict[str, bool] = Field(default={})
-    hardware: Literal["synthetic", "physical"] = "synthetic"
+    hardware: Literal["synthetic", "unknown"] = Field(
+        "unknown", description="synthetic where the driver is known to pretend; of all other drivers nothing is known"
+    )
 
 
 class RequirementReport(Strict):

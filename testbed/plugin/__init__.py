@@ -17,7 +17,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--testbed", dest="dra_testbed", metavar="NAME", help="the testbed to judge on (dra-testbed up makes one)"
     )
     group.addoption(
-        "--driver", dest="dra_driver", metavar="FILE", help="the driver file; default: the testbed's own driver"
+        "--driver",
+        dest="dra_driver",
+        metavar="NAME|FILE",
+        help="a driver that comes with dra-testbed, or a driver file; default: the testbed's own driver",
     )
     group.addoption(
         "--report", dest="dra_report", metavar="DIR", default="dra-testbed-report", help="the report folder"

@@ -146,7 +146,6 @@ def _fact(phase: pytest.TestReport) -> dict[str, str]:
 
 def _beginning(context: RunContext) -> dict[str, object]:
     driver_file = load_driver_file(context.driver_file)
-    built_in = bool(driver_file.install and driver_file.install.built_in_image)
     digest = hashlib.sha256(context.driver_file.read_bytes()).hexdigest()
     return {
         "generated": {
@@ -164,7 +163,7 @@ def _beginning(context: RunContext) -> dict[str, object]:
             "nodes": context.facts.nodes,
             "runtime": context.runtime,
             "feature_gates": dict(context.feature_gates),
-            "hardware": "physical" if context.provider == "existing" and not built_in else "synthetic",
+            "hardware": driver_file.hardware,
         },
         "patience": context.patience,
     }

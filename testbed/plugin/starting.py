@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from testbed import bringup
-from testbed.conformance import facts
+from testbed.conformance import events, facts
 from testbed.conformance.context import RunContext
 from testbed.errors import TestbedError, UsageError, did_you_mean
+from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
 from testbed.models.words import Tier
 from testbed.plugin import fixtures
@@ -38,11 +40,20 @@ def start(config: pytest.Config) -> None:
 
 def _decided(config: pytest.Config) -> RunContext:
     try:
-        return _decide(config)
+        context = _decide(config)
+        _reserve(config, context.report)
     except UsageError as wrong:
         raise pytest.UsageError(str(wrong)) from wrong
     except TestbedError as broken:
         pytest.exit(str(broken), returncode=broken.exit_code)
+    return context
+
+
+def _reserve(config: pytest.Config, folder: Path) -> None:
+    """The report folder is this session's until pytest has ended."""
+    with contextlib.ExitStack() as held:
+        held.enter_context(events.writing(folder))
+        config.add_cleanup(held.pop_all().close)
 
 
 def _decide(config: pytest.Config) -> RunContext:
@@ -55,7 +66,7 @@ def _decide(config: pytest.Config) -> RunContext:
             f"--patience {option.dra_patience:g} would never wait", hint="1 is normal, 3 for slow machines"
         )
     testbed = bringup.attach(option.dra_testbed)
-    path = Path(option.dra_driver).absolute() if option.dra_driver else testbed.config.driver
+    path = effective(None, {"driver": option.dra_driver}).driver if option.dra_driver else testbed.config.driver
     if path is None:
         raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
     return RunContext(

@@ -11,6 +11,18 @@ _SHOWN = 3
 
 # (what an event or a status says, the likely cause, whether it is the environment's fault); the first that fits is taken.
 _CAUSES: Sequence[tuple[str, str, bool]] = (
+    ("pod Evicted", "the node ran short of something and evicted the pod", True),
+    ("pod Preempting", "the node made room for a more important pod", True),
+    ("pod NodeLost", "the node is away", True),
+    ("pod NodeShutdown", "the node was shut down", True),
+    ("pod Terminated", "the node was shut down", True),
+    ("node.kubernetes.io/unreachable", "a node is away", True),
+    ("node.kubernetes.io/not-ready", "a node is not ready", True),
+    (
+        "no relationship found between node",
+        "the kubelet asked for the claim before the API server's authorizer knew of its pod, and asks again only at its next sync",
+        True,
+    ),
     (
         "is not registered",
         "the kubelet does not know the driver on this node: it never registered, or lost its socket",
@@ -47,11 +59,14 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
 )
 
 
-def diagnose(pod: Object | None, events: Sequence[Object]) -> Diagnosis:
-    """What probably keeps a pod from running."""
+def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None = None) -> Diagnosis:
+    """What probably keeps a pod from running. `node` is the one that the pod is on, if it is on one."""
     if pod is None:
         return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
     warnings = tuple(_line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
+    away = unready([node] if node else [])
+    if away:  # whatever else is said, nobody is there who could run the pod
+        return Diagnosis(away, True, warnings)
     said = [*_statuses(pod), *reversed(warnings)]
     for text, cause, ours in _CAUSES:
         if any(text in line for line in said):
@@ -61,6 +76,17 @@ def diagnose(pod: Object | None, events: Sequence[Object]) -> Diagnosis:
             "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
         )
     return Diagnosis("", warnings=warnings)
+
+
+def unready(nodes: Iterable[Object]) -> str:
+    """Which of the nodes are not Ready, and why; '' when all are."""
+    found = [
+        f"node {node['metadata']['name']} is not Ready: {each.get('message') or each.get('reason', '')}".rstrip(" .:")
+        for node in nodes
+        for each in node.get("status", {}).get("conditions", ())
+        if each["type"] == "Ready" and each["status"] != "True"
+    ]
+    return "; ".join(found)
 
 
 def tell(pod: Object) -> str:
@@ -83,9 +109,9 @@ def _line(event: Object) -> str:
 
 
 def _statuses(pod: Object) -> list[str]:
-    """What its containers and its scheduling say, without what is well."""
+    """What the pod itself, its containers and its scheduling say, without what is well."""
     status = pod.get("status", {})
-    lines = []
+    lines = [f"pod {status['reason']}: {status.get('message', '')}".rstrip(" :")] if status.get("reason") else []
     for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
         for kind, state in each.get("state", {}).items():
             if kind != "running":

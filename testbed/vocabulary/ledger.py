@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.vocabulary import budgets
-from testbed.vocabulary.diagnosis import tell
+from testbed.vocabulary.diagnosis import tell, unready
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
@@ -56,7 +56,13 @@ class Ledger:
         try:
             eventually(gone, f"all of kind {kind} to be gone", budget, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(late.waited_for, late.last_seen, late.budget, Diagnosis(_STUCK)) from late
+            raise failure(late.waited_for, late.last_seen, late.budget, self._why_stuck()) from late
+
+    def _why_stuck(self) -> Diagnosis:
+        """A kubelet that is away ends no pod, whatever the driver does."""
+        mine = {pod["spec"].get("nodeName") for pod in self.kube.list("v1", "Pod", self.namespace)}
+        away = unready(node for node in self.kube.list("v1", "Node") if node["metadata"]["name"] in mine)
+        return Diagnosis(away, ours=True) if away else Diagnosis(_STUCK)
 
 
 def _left(each: Object) -> str:

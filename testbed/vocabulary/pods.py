@@ -59,6 +59,12 @@ class Pod:
         """The devices of all its claims."""
         return frozenset(device for claim in self.claims.values() for device in claim.devices)
 
+    @property
+    def seen_devices(self) -> frozenset[Device]:
+        """The devices that its containers see. Asks the containers themselves, not Kubernetes."""
+        names = [each["name"] for each in self.object["spec"]["containers"]]
+        return frozenset(device for each in self.containers(*names) for device in each.seen_devices)
+
     def container(self, name: str) -> Container:
         """One of its containers."""
         return Container(self, name)
@@ -133,9 +139,14 @@ class Pods(tuple[Pod, ...]):
         return Pods(pod.should_succeed() for pod in self)
 
     @property
-    def nodes(self) -> frozenset[str]:
-        """The nodes that they are on."""
-        return frozenset(pod.node for pod in self)
+    def devices(self) -> dict[str, frozenset[Device]]:
+        """The devices of the claims of each, by the pods' names."""
+        return {pod.name: pod.devices for pod in self}
+
+    @property
+    def seen_devices(self) -> dict[str, frozenset[Device]]:
+        """The devices that the containers of each see, by the pods' names."""
+        return {pod.name: pod.seen_devices for pod in self}
 
 
 @dataclass
@@ -151,7 +162,9 @@ class _Told:
         self.verdict(state)
 
     def diagnosis(self) -> Diagnosis:
-        return diagnose(self.last, self.pod.events)
+        name = self.last["spec"].get("nodeName") if self.last else None
+        node = self.pod.world.kube.find("v1", "Node", name) if name else None
+        return diagnose(self.last, self.pod.events, node)
 
 
 def _running(pod: Object) -> None:

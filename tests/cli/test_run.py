@@ -9,7 +9,7 @@ import pytest
 
 from testbed import bringup
 from testbed.cli.main import run
-from testbed.conformance import running
+from testbed.conformance import events, running
 from testbed.conformance.running import SuiteRun
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
@@ -59,8 +59,9 @@ def _report(verdict: str) -> DriverConformanceReport:
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
     made = Stage()
+    monkeypatch.chdir(tmp_path)  # where the report goes
     for name in ("bring_up", "tear_down", "keep"):
         monkeypatch.setattr(bringup, name, getattr(made, name))
     monkeypatch.setattr(bringup, "attach", lambda _: cluster.make())
@@ -153,6 +154,17 @@ def test_wrong_usage_touches_nothing(
     assert run(["run", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert stage.done == []
+
+
+def test_a_report_folder_that_is_taken_is_refused_before_a_testbed_is_made(
+    stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with events.reserved(tmp_path / "dra-testbed-report"):
+        assert run(["run"]) == 2
+    assert "another run is writing its report" in capsys.readouterr().err
+    assert stage.done == []
+    assert run(["run"]) == 0
+    assert run(["run"]) == 0
 
 
 def _json(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:

@@ -137,7 +137,7 @@ def test_only_a_report_folder_is_emptied(tmp_path: Path) -> None:
     (tmp_path / "evidence").mkdir()
     events.discard(tmp_path)
     assert (tmp_path / "evidence").exists()
-    (tmp_path / events.FILE).write_text("")
+    (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
     events.discard(tmp_path)
     assert not (tmp_path / "evidence").exists()
 

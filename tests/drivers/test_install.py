@@ -34,10 +34,12 @@ def _file(folder: Path, template: str) -> DriverFile:
 
 
 _TEMPLATE = """
+apiVersion: v1
 kind: Namespace
 metadata: {name: {{ namespace }}}
 ---
 ---
+apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings, namespace: {{ namespace }}}
 data: {driver: {{ driver_name }}, level: "{{ level }}"}
@@ -92,17 +94,95 @@ def test_a_mutant_differs_in_its_fault_alone() -> None:
 @pytest.mark.parametrize(
     ("template", "said"),
     [
-        ("kind: Pod\nmetadata: {name: {{ nobody_said }}}", "nobody_said"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: {{ nobody_said }}}", "nobody_said"),
         ("kind: [", "is not YAML once its variables are filled in"),
     ],
 )
 def test_a_bad_manifest_is_the_users_error_and_nothing_is_applied(tmp_path: Path, template: str, said: str) -> None:
     kube: Any = FakeKube()
     with pytest.raises(UsageError, match=said):
-        install(kube, _file(tmp_path, "kind: A\nmetadata: {name: a}\n---\n" + template))
+        install(kube, _file(tmp_path, "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n" + template))
     assert kube.objects == {}
 
 
-def test_what_is_no_object_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["metadata: {name: a}", "kind: A\nmetadata: {name: a}", "apiVersion: v1\nkind: A", "[1]"]
+)
+def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(TestbedError, match="not a Kubernetes object"):
-        install(FakeKube(), _file(tmp_path, "metadata: {name: a}"))  # type: ignore[arg-type]  # the fake
+        install(FakeKube(), _file(tmp_path, text))  # type: ignore[arg-type]  # the fake
+
+
+def test_hardware_that_no_manifest_uses_is_refused_before_anything_is_applied(tmp_path: Path) -> None:
+    kube: Any = FakeKube()
+    hardware = cluster.driver_path().parents[1] / "hardware/gpus.yaml"
+    driver_file = _file(tmp_path, _TEMPLATE)
+    installed = driver_file.model_copy(update={"spec": driver_file.spec.model_copy(update={"install": None})})
+    for each in (driver_file, installed):
+        with pytest.raises(UsageError, match="means nothing to driver mine"):
+            install(kube, each, hardware=hardware)
+    assert kube.objects == {}
+
+
+@pytest.mark.parametrize("text", ["", "kind: Hardware\n", "apiVersion: v1\nkind: Hardware\n", "- 1\n", "a: [", "\xff"])
+def test_a_file_that_is_no_hardware_is_refused_before_anything_is_applied(tmp_path: Path, text: str) -> None:
+    kube: Any = FakeKube()
+    (tmp_path / "hardware.yaml").write_text(text, encoding="latin-1")
+    with pytest.raises(UsageError, match=r"hardware\.yaml"):
+        install(kube, load_driver_file(cluster.driver_path()), image="i", hardware=tmp_path / "hardware.yaml")
+    assert kube.objects == {}
+
+
+def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
+    kube: Any = FakeKube()
+    kube.put("ConfigMap", "settings", "mine", data={"theirs": "yes"})
+    driver_file = _file(tmp_path, _TEMPLATE)
+    with pytest.raises(UsageError, match="ConfigMap settings in namespace mine is there already") as raised:
+        install(kube, driver_file)
+    assert raised.value.exit_code == 2
+    assert [key[0] for key in kube.objects] == ["ConfigMap"]
+    uninstall(kube, driver_file)
+    assert kube.objects["ConfigMap", "mine", "settings"]["data"] == {"theirs": "yes"}
+
+
+_SHARED = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: {{ namespace }}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: default, namespace: {{ namespace }}}
+"""
+
+
+def test_a_namespace_of_somebody_else_is_used_and_left(tmp_path: Path) -> None:
+    kube: Any = FakeKube()
+    kube.put("Namespace", "mine")
+    kube.put("ServiceAccount", "default", "mine")
+    driver_file = _file(tmp_path, _SHARED)
+    install(kube, driver_file)
+    install(kube, driver_file)
+    uninstall(kube, driver_file)
+    assert kube.deleted == []
+
+
+def test_what_we_installed_can_be_installed_again(tmp_path: Path) -> None:
+    kube: Any = FakeKube()
+    driver_file = _file(tmp_path, _TEMPLATE)
+    install(kube, driver_file)
+    install(kube, driver_file)
+    labels = [each["metadata"]["labels"] for each in kube.objects.values()]
+    assert labels == [{"dra-testbed.example/managed-by": "dra-testbed"}] * 2
+    uninstall(kube, driver_file)
+    assert kube.objects == {}
+
+
+def test_an_object_of_a_kind_that_an_earlier_manifest_brings_is_no_obstacle(tmp_path: Path) -> None:
+    class Unknowing(FakeKube):
+        def find(self, *_: Any) -> Any:
+            raise UsageError("the API server has no Widget in v1")
+
+    kube: Any = Unknowing()
+    install(kube, _file(tmp_path, "apiVersion: v1\nkind: Widget\nmetadata: {name: w}\n"))
+    assert [key[0] for key in kube.objects] == ["Widget"]

@@ -114,6 +114,34 @@ def test_a_driver_that_crashes_is_blamed_with_its_last_words() -> None:
     assert "line 3\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+        {"state": {"terminated": {"exitCode": 2, "reason": "Error"}}},
+        {"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}},
+    ],
+)
+@pytest.mark.parametrize("part", ["containerStatuses", "initContainerStatuses"])
+def test_a_driver_that_crashes_without_a_word_is_blamed_too(container: Any, part: str) -> None:
+    status = {"phase": "Pending", part: [{"name": "driver", "ready": False, "restartCount": 1, **container}]}
+    with pytest.raises(DriverFailed, match="container driver of driver-node-2 end"):
+        wait_ready(_kube("node-1", node_2=status), FILE)
+
+
+def test_a_crash_that_is_over_blames_nobody() -> None:
+    over = {"name": "driver", "ready": True, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}
+    with pytest.raises(WaitTimeout, match="node-2: no pod of the driver"):
+        wait_ready(_kube(node_1={**READY, "containerStatuses": [over]}), FILE)
+
+
+def test_an_init_container_that_ended_well_blames_nobody() -> None:
+    done = {"name": "init", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "ready": True}
+    status = {"phase": "Pending", "initContainerStatuses": [done]}
+    with pytest.raises(WaitTimeout):
+        wait_ready(_kube("node-1", node_2=status), FILE)
+
+
 def test_an_api_server_that_goes_away_is_never_the_drivers_fault() -> None:
     kube = _kube("node-1", "node-2")
     kube.down = True

@@ -42,7 +42,7 @@ def driver_path() -> Path:
 
 
 def make(fault: str = "", devices: int = DEVICES_PER_NODE) -> FakeTestbed:
-    """Faults: share-one-device, no-pods-start, image-missing, api-goes-away, pods-never-end."""
+    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, node-away, api-goes-away, pods-never-end."""
     kube = FakeKube(lambda it: World(it, fault).step())
     for node in NODES:
         status = {"nodeInfo": {"containerRuntimeVersion": "containerd://2.1"}}
@@ -75,7 +75,8 @@ class World:
         pods = self._all("Pod")
         if self.fault == "api-goes-away" and pods:
             self.kube.down = True
-        for pod in (each for each in pods if each.get("status", {}).get("phase") != "Running"):
+        stays = ("Running", "Pending") if self.fault == "node-away" else ("Running",)
+        for pod in (each for each in pods if each.get("status", {}).get("phase") not in stays):
             self._make_claims(pod)
             self._schedule(pod)
             self._start(pod)
@@ -111,6 +112,11 @@ class World:
     def _start(self, pod: Object) -> None:
         if self.fault == "image-missing":
             state: Object = {"waiting": {"reason": "ErrImageNeverPull", "message": "image is not present"}}
+        elif self.fault == "node-away":
+            state = {"waiting": {"reason": "ContainerCreating"}}
+            gone = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+            self.kube.objects["Node", "default", pod["spec"]["nodeName"]]["status"]["conditions"] = [gone]
+            self.kube.finalizers[pod["metadata"]["name"]] = 1
         elif self.fault == "no-pods-start":
             state = {"waiting": {"reason": "ContainerCreating"}}
             self._warn(pod, "Failed to prepare dynamic resources: DRA driver gpu.dra-testbed.example is not registered")
@@ -127,8 +133,12 @@ class World:
 
     def _shown(self, pod: Object, container: Object) -> list[str]:
         node, claims = pod["spec"]["nodeName"], self._claims(pod)
+        if self.fault == "no-env":
+            return []
         if self.fault == "share-one-device":
-            return [f"{node}-uuid-0"]
+            return [f"{NODES[0]}-uuid-0"]
+        if self.fault == "second-sees-another" and pod["metadata"]["name"] == "second":
+            return [f"{node}-uuid-{DEVICES_PER_NODE - 1}"]
         mine = [claims[each["name"]] for each in container.get("resources", {}).get("claims", ())]
         devices = [claim["status"]["allocation"]["devices"]["results"][0]["device"] for claim in mine]
         return [f"{node}-uuid-{device.removeprefix('gpu-')}" for device in devices]

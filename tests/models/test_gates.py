@@ -8,7 +8,7 @@ import pytest
 
 from testbed.binaries import lock_for, minors
 from testbed.errors import UsageError
-from testbed.models.gates import check_gates, parse_gate, parse_runtime_config
+from testbed.models.gates import check_gates, check_runtime_config, parse_gate, parse_runtime_config
 
 
 @dataclass(frozen=True)
@@ -96,3 +96,24 @@ def test_the_defaults_of_every_locked_kubernetes_pass(minor: str) -> None:
 
     check_gates({}, gates)
     check_gates({name: gate.default for name, gate in gates.items()}, gates)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("resource.k8s.io/v9", "true", r"no resource\.k8s\.io/v9"),
+        ("resource.k8s.io/v1beta1", "maybe", "must be true or false"),
+        ("foo", "true", "is no API"),
+        ("api/everything", "true", "is no API"),
+    ],
+)
+def test_a_runtime_config_that_no_api_server_takes_is_refused(key: str, value: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        check_runtime_config({key: value}, {"v1": True, "v1beta1": False})
+
+
+def test_a_runtime_config_may_name_versions_groups_and_levels() -> None:
+    check_runtime_config(
+        {"resource.k8s.io/v1beta1": "true", "api/alpha": "true", "scheduling.k8s.io/v1alpha2": "true"},
+        {"v1": True, "v1beta1": False},
+    )

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance.running import plugin_options
+from testbed.conformance import events
+from testbed.conformance.running import SuiteRun, plugin_options, run_suites
 
 Judge = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -83,6 +84,29 @@ def test_wrong_options_are_refused_before_anything_runs(judge: Judge, arguments:
     assert run.result.ret == pytest.ExitCode.USAGE_ERROR
     assert said in run.output
     assert not run.folder.exists()
+
+
+def test_a_report_folder_that_is_taken_is_refused(judge: Judge, pytester: pytest.Pytester) -> None:
+    with events.reserved(pytester.path / "out"):
+        run = judge("@required(1)\ndef test_it():\n    pass\n")
+    assert run.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "another run is writing its report" in run.output
+    assert not (run.folder / events.FILE).exists()
+
+
+def test_the_run_that_has_reserved_the_folder_lets_its_own_pytest_write_there(
+    judge: Judge, pytester: pytest.Pytester
+) -> None:
+    judge("@required(1)\ndef test_it():\n    pass\n")  # makes the files of the suite, and a first report
+    wanted = SuiteRun("fake", pytester.path / "out", patience=0.001, paths=(pytester.path,))
+    with events.reserved(wanted.report):
+        assert run_suites(wanted).result == "conformant"
+
+
+def test_a_driver_that_comes_with_us_is_named_as_on_our_command_line(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_it():\n    pass\n", "--driver", "fake-gpu")
+    assert run.report.subject.driver_file == "fake-gpu"
+    assert "did you mean fake-gpu?" in judge("def test_it():\n    pass\n", "--driver", "fake-gpus").output
 
 
 def test_a_testbed_that_is_not_there_is_refused(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 import yaml
 
+from testbed import folders
 from testbed.conformance.events import read
 
 Judge = Callable[..., Any]
@@ -162,6 +164,34 @@ def test_the_report_folder_has_every_file(judge: Judge) -> None:
     assert [each["event"] for each in read(run.folder)] == [
         "run-started", "selected", "test-started", "test-finished", "run-finished",
     ]  # fmt: skip
+
+
+def test_hardware_is_synthetic_only_where_the_driver_is_known_to_pretend(
+    judge: Judge, pytester: pytest.Pytester
+) -> None:
+    assert judge(_GOOD).report.environment.hardware == "synthetic"
+    text = (folders.data("manifests") / "drivers/fake-gpu.yaml").read_text()
+    head, tail = text.index("  install:"), text.index("  pods:")
+    (pytester.path / "vendor.yaml").write_text(text[:head] + text[tail:])
+    assert judge(_GOOD, "--driver", "vendor.yaml").report.environment.hardware == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("name", "suite", "fault"),
+    [
+        ("sharing", "test_shared_claim.py", "no-env"),
+        ("sharing", "test_shared_claim.py", "second-sees-another"),
+        ("registration", "test_every_node.py", "no-env"),
+        ("registration", "test_every_node.py", "share-one-device"),
+        ("claims", "test_two_cats.py", "share-one-device"),
+    ],
+)
+def test_what_a_suite_asserts_can_fail(judge: Judge, name: str, suite: str, fault: str) -> None:
+    text = (folders.data("suites") / name / suite).read_text()
+    assert set(judge(text).verdicts.values()) == {"pass"}
+    failed = judge(text, fault=fault)
+    assert set(failed.verdicts.values()) == {"fail"}
+    assert "assert" in failed.report.requirements[0].message
 
 
 def test_a_second_run_in_the_same_folder_starts_anew(judge: Judge) -> None:

@@ -33,6 +33,11 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
         ("0/2 nodes are available: 2 Insufficient memory.", "nodes are full", True),
         ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "no node takes", True),
         ("failed to pull image: ErrImageNeverPull", "image is not on the node", True),
+        (
+            "2 nodes: 1 cannot allocate all claims, 1 had untolerated taint {node.kubernetes.io/unreachable: }",
+            "a node is away",
+            True,
+        ),
     ],
 )
 def test_an_event_leads_to_its_likely_cause(message: str, cause: str, ours: bool) -> None:
@@ -57,6 +62,29 @@ def test_a_pod_that_the_scheduler_parks_in_silence_misses_a_claim() -> None:
 
 def test_where_nothing_is_known_no_cause_is_made_up() -> None:
     assert diagnose(_pod(), []).cause == ""
+
+
+def _node(ready: str, message: str = "Kubelet stopped posting node status.") -> Object:
+    conditions = [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": ready, "message": message}]
+    return {"metadata": {"name": "node-1"}, "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize("ready", ["False", "Unknown"])
+def test_a_node_that_is_not_ready_is_the_cause_whatever_else_was_said(ready: str) -> None:
+    found = diagnose(_pod(), [_warning("Failed to prepare dynamic resources: x is not registered")], _node(ready))
+    assert found.cause == "node node-1 is not Ready: Kubelet stopped posting node status"
+    assert found.ours
+
+
+def test_a_node_that_is_ready_explains_nothing() -> None:
+    assert not diagnose(_pod(), [_warning("driver x is not registered")], _node("True")).ours
+
+
+@pytest.mark.parametrize("reason", ["Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated"])
+def test_a_pod_that_its_node_ended_is_not_the_drivers_fault(reason: str) -> None:
+    pod = _pod(phase="Failed", reason=reason, message="The node was low on resource: memory.")
+    assert diagnose(pod, [_warning("driver x is not registered")]).ours
+    assert f"pod {reason}: The node was low" in tell(pod)
 
 
 def test_a_pod_is_told_in_a_few_words() -> None:

@@ -110,6 +110,41 @@ def test_a_missing_image_is_not_the_drivers_fault(world: Make) -> None:
             scenario.pod("first").should_run()
 
 
+def test_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
+    with opened(world("node-away"), "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        with pytest.raises(WaitTimeout, match="node node-1 is not Ready"):
+            scenario.pod("first").should_run()
+        _kube(scenario.world).finalizers.clear()
+
+
+def test_pods_that_a_dead_kubelet_never_ends_are_not_the_drivers_fault(world: Make) -> None:
+    with (
+        pytest.raises(WaitTimeout, match=r"node node-1 is not Ready.*not the driver's fault"),
+        opened(world("node-away"), "SHARE-001") as scenario,
+    ):
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+
+
+def test_a_daemonset_without_a_pod_on_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
+    here = world()
+    with opened(here, "REG-001") as scenario, pytest.raises(NotObserved, match="got no device on that node"):
+        scenario.daemonset("one-per-node").pods_on(["node-1"])
+    gone = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+    _kube(here).objects["Node", "default", "node-1"]["status"]["conditions"] = [gone]
+    with opened(here, "REG-001") as scenario, pytest.raises(WaitTimeout, match="node node-1 is not Ready"):
+        scenario.daemonset("one-per-node").pods_on(["node-1"])
+
+
+def test_what_pods_see_is_told_pod_by_pod(world: Make) -> None:
+    with opened(world("second-sees-another"), "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pods = scenario.pods("first", "second").should_run()
+        assert pods.devices == {"first": pods[0].devices, "second": pods[0].devices}
+        assert pods.seen_devices["first"] == pods.devices["first"]
+        assert pods.seen_devices["second"] != pods.devices["second"]
+
+
 def test_an_api_server_that_goes_away_is_never_the_drivers_fault(world: Make) -> None:
     here = world("api-goes-away")
     with pytest.raises(ApiError), opened(here, "SHARE-001") as scenario:

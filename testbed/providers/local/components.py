@@ -141,6 +141,9 @@ def kubelet_configuration(facts: Facts, cgroup: str) -> str:
             },
             "imageGCHighThresholdPercent": 100,
             "resolvConf": "/etc/resolv.conf",
+            # The only retry of a claim that could not be prepared comes with this period, a minute by default. And the first try does fail
+            # now and then through nobody's fault: the kubelet may ask for a claim before the authorizer has heard of its pod.
+            "syncFrequency": "10s",
             "featureGates": dict(facts.spec.feature_gates),
             **({} if facts.host.may_lower_oom_score else {"oomScoreAdj": 0}),
         },

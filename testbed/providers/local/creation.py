@@ -28,32 +28,43 @@ from testbed.providers.local.ready import api_server_ready
 
 def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> LocalCluster:
     """Make the cluster; returns when the API server is ready and every kubelet was started."""
+    with progress.step("control plane: namespaces, addresses, certificates"):
+        cluster = start_control_plane(name, spec, folder)
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        with progress.step(f"{spec.nodes} node{'s' * (spec.nodes > 1)}: namespaces, container runtime, images"):
+            _all([pool.submit(_start_node, cluster, node, n) for n, node in enumerate(cluster.node_names, 1)])
+        with progress.step("API server ready"):
+            wait_for_api_server(cluster)
+        with progress.step("scheduler, controllers and kubelets started"):
+            cluster.start_component("kube-controller-manager", components.controller_manager(cluster.facts))
+            _all([pool.submit(cluster.launch_kubelet, node) for node in cluster.node_names])
+            cluster.start_component("kube-scheduler", components.scheduler(cluster.facts))
+    return cluster
+
+
+def start_control_plane(name: str, spec: ClusterSpec, folder: Path) -> LocalCluster:
+    """Everything that nodes connect to, with etcd and the API server on their way."""
     layout = Layout(folder)
     layout.make()
     node_names = node_names_of(spec.nodes)
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        with progress.step("control plane: namespaces, addresses, certificates"):
-            control_plane = _boot_control_plane(layout)
-            plan = claim_range(name, control_plane)
-            ledger = Ledger(folder / "cluster.json", plan.octet, node_names, spec.kubernetes)
-            ledger.save()
-            connect_control_plane(plan, control_plane, spec.nodes)
-            ledger.egress_port = _start_egress(layout, plan, [plan.node(n) for n in range(1, spec.nodes + 1)])
-            ledger.save()
-            facts = facts_of(name, spec, ledger, layout)
-            write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
-            cluster = LocalCluster(name, layout, facts, node_names)
-            cluster.start_component("etcd", components.etcd(facts))
-            cluster.start_component("kube-apiserver", components.api_server(facts))
-        with progress.step(f"{spec.nodes} node{'s' * (spec.nodes > 1)}: namespaces, container runtime, images"):
-            _all([pool.submit(_start_node, cluster, node, n) for n, node in enumerate(node_names, 1)])
-        with progress.step("API server ready"):
-            api_server_ready(layout, plan, cluster.process_of("control-plane", "kube-apiserver"))
-        with progress.step("scheduler, controllers and kubelets started"):
-            cluster.start_component("kube-controller-manager", components.controller_manager(facts))
-            _all([pool.submit(cluster.launch_kubelet, node) for node in node_names])
-            cluster.start_component("kube-scheduler", components.scheduler(facts))
+    control_plane = _boot_control_plane(layout)
+    plan = claim_range(name, control_plane)
+    ledger = Ledger(folder / "cluster.json", plan.octet, node_names, spec.kubernetes)
+    ledger.save()
+    connect_control_plane(plan, control_plane, spec.nodes)
+    ledger.egress_port = _start_egress(layout, plan, [plan.node(n) for n in range(1, spec.nodes + 1)])
+    ledger.save()
+    facts = facts_of(name, spec, ledger, layout)
+    write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
+    cluster = LocalCluster(name, layout, facts, node_names)
+    cluster.start_component("etcd", components.etcd(facts))
+    cluster.start_component("kube-apiserver", components.api_server(facts))
     return cluster
+
+
+def wait_for_api_server(cluster: LocalCluster) -> None:
+    """Return when it is ready."""
+    api_server_ready(cluster.layout, cluster.facts.plan, cluster.process_of("control-plane", "kube-apiserver"))
 
 
 def node_names_of(count: int) -> tuple[str, ...]:

@@ -14,9 +14,7 @@ from testbed import process
 from testbed.process import Completed, ProcessId
 from testbed.waiting import Budget, NotYet, eventually
 
-MARK = (
-    "DRA_TESTBED_FOLDER"  # in the environment of every process that we start, so that a sweep finds it without a list
-)
+MARK = "DRA_TESTBED_MARK"  # in the environment of every process that we start, so that a sweep finds it without a list
 
 _BOOT = Budget("machine boot", 20, "a few mounts; seconds only on a host that is very busy")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

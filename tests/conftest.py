@@ -1,0 +1,14 @@
+"""For all tests: those of our own code never see the user's folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_folder_of_the_user(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State goes into the test's own folder; only the tests against real clusters use the real one."""
+    if "e2e" not in request.path.parts:
+        monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "state-of-the-test"))
