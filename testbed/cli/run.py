@@ -100,7 +100,7 @@ def explain(requirement: str, output: str) -> None:
 def _check(wanted: _Wanted) -> None:
     """A testbed that is up cannot be given other properties."""
     given = [name for name, value in wanted.flags.items() if value and name != "driver"]
-    if wanted.testbed and given:
+    if wanted.testbed is not None and given:
         flag = f"--{given[0].replace('_', '-')}"
         raise UsageError(
             f"{flag} is for a new testbed, but --testbed {wanted.testbed} is up", hint="leave one of them out"
@@ -127,7 +127,7 @@ def _a_testbed(wanted: _Wanted) -> Iterator[str]:
     from testbed.bringup import attach, bring_up, keep, tear_down  # noqa: PLC0415 - so that --help stays quick
     from testbed.progress import Progress  # noqa: PLC0415
 
-    if wanted.testbed:
+    if wanted.testbed is not None:
         yield attach(wanted.testbed).name
         return
     progress = Progress()
@@ -168,8 +168,12 @@ def _print_plan(wanted: _Wanted, tiers: tuple[str, ...], output: str) -> None:
 def _facts(wanted: _Wanted) -> Facts:
     from testbed.conformance import facts  # noqa: PLC0415 - so that --help stays quick
 
-    if not wanted.testbed:
-        config = options.configuration(wanted.flags)
+    if wanted.testbed is None:
+        from testbed.bringup import steps  # noqa: PLC0415 - as above
+        from testbed.progress import Silent  # noqa: PLC0415
+
+        config = _new(wanted.flags)
+        steps.request(config, Path(), Silent())  # what `run` would refuse, a plan refuses too
         return facts.expected(config.kubernetes, config.nodes)
     from testbed.bringup import attach  # noqa: PLC0415 - as above
     from testbed.models.driver_file import load_driver_file  # noqa: PLC0415

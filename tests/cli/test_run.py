@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from testbed import bringup
+from testbed.bringup import testbeds
 from testbed.cli.main import run
 from testbed.conformance import events, running
 from testbed.conformance.running import SuiteRun
@@ -178,6 +179,21 @@ def _json(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 def test_the_plan_needs_no_cluster(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     plan = _json(capsys)("run", "--plan")
     assert {row["plan"] for row in plan} == {"run"}
+    assert stage.done == []
+
+
+@pytest.mark.parametrize(
+    "flags", [["--kubernetes", "1.99"], ["--feature-gate", "Foo=true"], ["--driver", "no-such-driver"]]
+)
+def test_the_plan_refuses_what_the_run_would_refuse(stage: Stage, flags: list[str]) -> None:
+    assert run(["run", "--plan", *flags]) == 2
+    assert stage.done == []
+
+
+def test_an_empty_name_is_a_wrong_name_and_not_a_new_testbed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bringup, "attach", testbeds.attach)
+
+    assert run(["run", "--testbed", ""]) == 2
     assert stage.done == []
 
 
