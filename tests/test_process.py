@@ -223,7 +223,9 @@ def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
 def test_a_called_program_hears_of_an_interrupt_that_only_we_got(tmp_path: Path) -> None:
     parent = tmp_path / "parent.py"
     parent.write_text(
+        "import signal\n"
         "from testbed import process\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell in the background would have us deaf to it
         "print(process.call(['sh', '-c', 'trap \"echo heard; exit 7\" INT; echo up; while :; do sleep 0.02; done']), flush=True)\n"
     )
     log = tmp_path / "log"

@@ -19,6 +19,11 @@ MUTANT = folders.data("manifests") / "drivers/mutants/fake-gpu-shares-one-device
 STARTED = Budget("suites started", 60, "a whole up comes before them")
 
 
+def hears_interrupts() -> None:
+    """As at a terminal. A shell starts what it puts in the background deaf to SIGINT, and that is inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def verdicts(report: Path) -> dict[str, str]:
     """What the report says of each requirement."""
     content = yaml.safe_load((report / "report.yaml").read_text())
@@ -52,7 +57,11 @@ def test_a_driver_that_gives_everybody_the_same_device_fails_the_requirement_abo
 def test_an_interrupted_run_removes_its_testbed_and_is_never_green(tmp_path: Path, number: signal.Signals) -> None:
     report = tmp_path / "report"
     running = subprocess.Popen(
-        [*RUN, "--report", str(report)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*RUN, "--report", str(report)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=hears_interrupts,
     )
     assert eventually_true((report / "events.jsonl").exists, STARTED)
     running.send_signal(number)

@@ -28,6 +28,11 @@ def dra(*argv: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*TESTBED, *argv], capture_output=True, text=True, timeout=timeout, check=False)
 
 
+def hears_interrupts() -> None:
+    """As at a terminal. A shell starts what it puts in the background deaf to SIGINT, and that is inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def look(verb: str, file: Path) -> subprocess.CompletedProcess[str]:
     """The independent look at this host."""
     return subprocess.run(
@@ -76,7 +81,9 @@ def test_two_testbeds_come_up_at_once_and_end_apart() -> None:
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_up_removes_everything_itself(number: signal.Signals) -> None:
-    up = subprocess.Popen([*TESTBED, "up", "--name", "stopped"], stderr=subprocess.PIPE, text=True)
+    up = subprocess.Popen(
+        [*TESTBED, "up", "--name", "stopped"], stderr=subprocess.PIPE, text=True, preexec_fn=hears_interrupts
+    )
     record = folders.state() / "stopped/cluster/cluster.json"
     assert eventually_true(record.exists, MOMENT)
     up.send_signal(number)
