@@ -6,9 +6,11 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from testbed.errors import CommandFailed, TestbedError
 from testbed.waiting import Budget, eventually_true
@@ -119,19 +121,47 @@ def call(
     It is in a process group of its own, so that it hears of an interrupt once, from us, whether the terminal or somebody's `kill` sent it.
     """
     words = [os.fspath(word) for word in argv]
-    try:
-        child = subprocess.Popen(words, env=env, cwd=cwd, process_group=0)
-    except OSError as refused:
-        raise _not_started(words, refused) from refused
+    with _held_signals() as let_go:
+        try:
+            child = subprocess.Popen(words, env=env, cwd=cwd, process_group=0)
+        except OSError as refused:
+            raise _not_started(words, refused) from refused
+        return _attended(child, let_go)
+
+
+def _attended(child: subprocess.Popen[bytes], let_go: Callable[[], None]) -> int:
     with child:
         while True:
             try:
+                let_go()
                 return child.wait()
             except KeyboardInterrupt:
                 child.send_signal(signal.SIGINT)
             except BaseException:  # a SIGTERM that only we got: the child shall clean up as well
                 child.terminate()
                 raise
+
+
+@contextlib.contextmanager
+def _held_signals() -> Iterator[Callable[[], None]]:
+    """Keep SIGINT and SIGTERM back until `let_go`, so that none comes when a child runs already but nobody would end it."""
+    came: list[int] = []
+    held: dict[int, Any] = {}
+
+    def let_go() -> None:
+        while held:
+            signal.signal(*held.popitem())
+        while came:
+            signal.raise_signal(came.pop())
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) not in (None, signal.SIG_IGN):  # a child inherits deafness, and shall
+                held[number] = signal.signal(number, lambda caught, _: came.append(caught))
+    try:
+        yield let_go
+    finally:
+        let_go()
 
 
 @contextlib.contextmanager

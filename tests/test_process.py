@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,6 +219,30 @@ def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
     process.kill(running, grace=10)
 
     assert log.read_text() == "up\ncleaned\n"
+
+
+def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal arrives when the child runs already, and Popen has not returned yet."""
+    real, started = process.subprocess.Popen, []
+
+    def slow(*argv: Any, **rest: Any) -> Any:
+        started.append(real(*argv, **rest))
+        signal.raise_signal(signal.SIGTERM)
+        return started[0]
+
+    def leave(*_: object) -> None:
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    monkeypatch.setattr(process.subprocess, "Popen", slow)
+    try:
+        with pytest.raises(SystemExit):
+            process.call(["sleep", "60"])
+        assert signal.getsignal(signal.SIGTERM) is leave
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert started[0].returncode == -signal.SIGTERM
 
 
 def test_a_called_program_hears_of_an_interrupt_that_only_we_got(tmp_path: Path) -> None:
