@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Kube, Object
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.models.gates import check_gates, check_runtime_config
+from testbed.models.gates import check_gates, check_runtime_config, check_skew
 from testbed.progress import Progress
 from testbed.providers import provider
 from testbed.providers.base import Cluster, ClusterSpec, Problem, Provider
@@ -73,6 +73,10 @@ def begin(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
 def request(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
     """Check what can be checked without looking at this host: `run --plan` does no more."""
     lock = binaries.lock_for(config.kubernetes)
+    if config.kubelet:
+        older = binaries.lock_for(config.kubelet)
+        check_skew(lock.kubernetes, older.kubernetes)
+        check_gates(config.feature_gates, older.gates)
     check_gates(config.feature_gates, lock.gates)
     check_runtime_config(config.runtime_config, lock.resource_versions)
     context = Context(config, folder, progress, provider(config.provider), lock)
@@ -82,23 +86,32 @@ def request(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
 
 def fetch_programs(context: Context) -> None:
     """The upstream programs that the provider needs."""
-    wanted = context.provider.programs()
-    context.programs = binaries.ensure(
-        context.lock, wanted, progress=context.progress, sources=context.config.binaries_from or None
-    )
+    wanted, sources = context.provider.programs(), context.config.binaries_from or None
+    context.programs = binaries.ensure(context.lock, wanted, progress=context.progress, sources=sources)
+    if context.config.kubelet and "kubelet" in wanted:
+        older = binaries.lock_for(context.config.kubelet)
+        context.programs |= binaries.ensure(older, ["kubelet"], progress=context.progress, sources=sources)
 
 
 def build_images(context: Context) -> None:
     """The images that nodes start with, and the driver's."""
-    sandbox, workload = images.sandbox(context.progress), images.workload(context.progress)
+    sandbox = images.sandbox(context.progress)
     context.sandbox = sandbox.reference
-    context.archives = [sandbox.archive, workload.archive]
+    context.archives = [sandbox.archive]
+    if not context.config.images.workload:
+        context.archives.append(images.workload(context.progress).archive)
     if context.driver_file and context.driver_file.install:
         if context.driver_file.install.built_in_image:
-            built = images.driver(context.progress)
-            context.driver_image = built.reference
-            context.archives.append(built.archive)
+            _driver_image(context)
         context.archives += context.driver_file.install.images
+
+
+def _driver_image(context: Context) -> None:
+    context.driver_image = context.config.images.driver or ""
+    if not context.driver_image:
+        built = images.driver(context.progress)
+        context.driver_image = built.reference
+        context.archives.append(built.archive)
 
 
 def make_cluster(context: Context) -> None:
@@ -111,13 +124,9 @@ def wait_until_usable(context: Context) -> None:
     """Nodes Ready, pods admitted, Dynamic Resource Allocation served."""
     with context.progress.step("nodes ready, default service account, resource.k8s.io"):
         logs = f"dra-testbed logs --name {context.config.name}"
-        eventually(
-            lambda: _nodes_ready(context),
-            f"{context.config.nodes} Ready nodes",
-            _NODES,
-            hint=logs,
-            longest_pause=0.1,
-        )
+        wanted = [node.name for node in context.the_cluster.nodes()]
+        what = f"{len(wanted)} Ready nodes"
+        eventually(lambda: _nodes_ready(context.the_kube, wanted), what, _NODES, hint=logs, longest_pause=0.1)
         eventually(lambda: _account(context), "the default service account", _ACCOUNT, hint=logs, longest_pause=0.1)
         try:
             context.the_kube.resource("resource.k8s.io/v1", "ResourceSlice")
@@ -173,15 +182,18 @@ def _spec(context: Context) -> ClusterSpec:
         programs=context.programs,
         images=tuple(context.archives),
         sandbox_image=context.sandbox,
+        kubelet=binaries.lock_for(config.kubelet).kubernetes if config.kubelet else "",
+        options=getattr(config, config.provider, None),
+        given=config.given,
     )
 
 
-def _nodes_ready(context: Context) -> None:
-    nodes = context.the_kube.list("v1", "Node")
-    waiting = {node["metadata"]["name"]: _not_ready(node) for node in nodes}
-    seen = [f"{name}: {why}" for name, why in sorted(waiting.items()) if why]
-    if len(nodes) < context.config.nodes or seen:
-        raise NotYet(f"{len(nodes)} of {context.config.nodes} nodes registered" + "".join(f"; {line}" for line in seen))
+def _nodes_ready(kube: Kube, wanted: Sequence[str]) -> None:
+    found = {node["metadata"]["name"]: _not_ready(node) for node in kube.list("v1", "Node")}
+    waiting = {name: found.get(name, "not registered") for name in wanted}
+    seen = [f"{name}: {why}" for name, why in waiting.items() if why]
+    if seen:
+        raise NotYet(f"{len(wanted) - len(seen)} of {len(wanted)} nodes; " + "; ".join(seen))
 
 
 def _not_ready(node: Object) -> str:

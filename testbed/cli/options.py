@@ -41,7 +41,9 @@ driver = click.option(
 )
 _config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed; flags win over it.")
 _name = click.option("--name", help="The testbed's name. [default: default]")
-_provider = click.option("--provider", metavar="local", help="Who makes the cluster. [default: local]")
+_provider = click.option(
+    "--provider", metavar="local|kind|existing", help="Who makes or finds the cluster. [default: local]"
+)
 _kubernetes = click.option(
     "--kubernetes", metavar="VERSION", help="Minor (1.37) or patch (1.37.1). [default: the newest]"
 )
@@ -53,6 +55,17 @@ _feature_gate = click.option(
 _runtime_config = click.option(
     "--runtime-config", multiple=True, metavar="K=V", callback=_runtime, help="An API group or version; repeatable."
 )
+_kubelet = click.option("--kubelet", metavar="VERSION", help="Another version for the kubelets, as during an upgrade.")
+_node_image = click.option("--node-image", metavar="IMAGE", help="kind: the nodes' image. [default: kind's own]")
+_kubeconfig = click.option("--kubeconfig", type=_PATH, metavar="FILE", help="existing: how the cluster is reached.")
+_context = click.option("--context", metavar="NAME", help="existing: the kubeconfig's context. [default: the current]")
+_allow = click.option(
+    "--allow",
+    type=click.Choice(["read-only", "workloads", "restart"]),
+    help="existing: what may be done to the cluster. [default: workloads]",
+)
+_workload_image = click.option("--workload-image", metavar="IMAGE", help="For test pods, instead of our own.")
+_driver_image = click.option("--driver-image", metavar="IMAGE", help="For the fake driver, instead of our own.")
 _binaries_from = click.option(
     "--binaries-from",
     multiple=True,
@@ -65,7 +78,8 @@ _binaries_from = click.option(
 def testbed(command: Command) -> Command:
     """All that says what a testbed shall be, but its driver."""
     all_of_them = (
-        _config, _name, _provider, _kubernetes, _nodes, _hardware, _feature_gate, _runtime_config, _binaries_from,
+        _config, _name, _provider, _kubernetes, _kubelet, _nodes, _hardware, _feature_gate, _runtime_config,
+        _node_image, _kubeconfig, _context, _allow, _workload_image, _driver_image, _binaries_from,
     )  # fmt: skip
     for option in reversed(all_of_them):
         command = option(command)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from testbed.conformance.requirement import Requirement
-from testbed.models.words import Verdict
+from testbed.models.words import Tier, Verdict
+from testbed.providers.base import Capability
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,14 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
     # A driver that publishes nothing at all is not spared: its tests run, and say so.
     if 0 < facts.devices < requirement.devices:
         return f"needs {requirement.devices} devices, there are {facts.devices}"
-    absent = sorted(set(requirement.needs) - facts.capabilities)
+    absent = sorted(_needed(requirement) - facts.capabilities)
     return f"the cluster cannot {', '.join(absent)}" if absent else ""
+
+
+def _needed(requirement: Requirement) -> set[str]:
+    """What it asks for itself, and what every test of its tier does."""
+    makes = {Capability.MAKE_OBJECTS} if requirement.tier in (Tier.E2E, Tier.DISRUPTIVE) else set()
+    return {*requirement.needs, *makes}
 
 
 def _minor(version: str) -> tuple[int, int]:

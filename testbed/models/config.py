@@ -18,6 +18,15 @@ from testbed import folders
 from testbed.errors import did_you_mean
 from testbed.models.gates import GateInfo, check_gates, parse_gate, parse_runtime_config
 from testbed.models.names import TestbedName, check_name
+from testbed.models.sections import (
+    FLAGS,
+    SECTIONS,
+    ExistingSection,
+    ImagesSection,
+    KindSection,
+    nested,
+    refuse_strangers,
+)
 from testbed.models.strict import API_VERSION, Strict, check_flags, existing_file, load
 
 __all__ = [
@@ -90,6 +99,12 @@ class TestbedSpec(Strict):
     driver: Annotated[str, AfterValidator(_shipped_or_file("drivers"))] | None = Field(
         None, description="a driver file, a name that comes with dra-testbed, or none"
     )
+    kubelet: Version | None = Field(
+        None, description="another version for the kubelets, as in the middle of an upgrade"
+    )
+    images: ImagesSection | None = None
+    kind: KindSection | None = None
+    existing: ExistingSection | None = None
     binaries_from: list[Annotated[str, AfterValidator(_source)]] | None = Field(
         None, description="where Kubernetes' programs come from: folders, cache, download, build, system"
     )
@@ -116,7 +131,7 @@ class TestbedFile(Strict):
 
 @dataclass(frozen=True)
 class TestbedConfig:
-    """The effective configuration; its defaults are the defaults."""
+    """The effective configuration; its defaults are the defaults. `given` names what somebody said, all else is a default."""
 
     __test__ = False
 
@@ -128,7 +143,12 @@ class TestbedConfig:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     runtime_config: Mapping[str, str] = field(default_factory=dict)
     driver: Path | None = None
+    kubelet: str | None = None
+    images: ImagesSection = field(default_factory=ImagesSection)
+    kind: KindSection = field(default_factory=KindSection)
+    existing: ExistingSection = field(default_factory=ExistingSection)
     binaries_from: tuple[str, ...] = ()
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def as_yaml(self) -> str:
         """The effective configuration as a file of kind Testbed, to be printed."""
@@ -147,19 +167,24 @@ def effective(file: TestbedFile | None, flags: Mapping[str, object]) -> TestbedC
     """
     given = {key: value for key, value in flags.items() if value is not None and value not in ((), {}, [])}
     name = given.pop("name", None)
-    by_flag = check_flags({to_camel(key): value for key, value in given.items()}, TestbedSpec)
+    by_flag = check_flags({to_camel(key): value for key, value in nested(given).items()}, TestbedSpec, FLAGS)
     said = _joined(_said(file.spec) if file else {}, _said(by_flag))
+    refuse_strangers(said.get("provider", TestbedConfig.provider), said)
     if name is not None:
         said["name"] = check_name(str(name))
     elif file and file.metadata.name:
         said["name"] = file.metadata.name
-    return TestbedConfig(**_resolved(said))
+    return TestbedConfig(**_resolved(said), given=frozenset(said))
 
 
 def config_to_record(config: TestbedConfig) -> dict[str, Any]:
     """The configuration as plain data: a document of kind Testbed, which `--config` takes as well."""
+    unsaid = {"name", "given", *SECTIONS}
     spec: dict[str, Any] = {
-        to_camel(each.name): getattr(config, each.name) for each in fields(config) if each.name != "name"
+        to_camel(each.name): getattr(config, each.name) for each in fields(config) if each.name not in unsaid
+    }
+    spec |= {
+        name: getattr(config, name).model_dump(mode="json", by_alias=True, exclude_defaults=True) for name in SECTIONS
     }
     spec["driver"] = str(config.driver or NO_DRIVER)
     spec["binariesFrom"] = list(config.binaries_from)
@@ -180,7 +205,13 @@ def _said(spec: TestbedSpec) -> dict[str, Any]:
 
 def _joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     maps = [key for key in ("feature_gates", "runtime_config") if key in below and key in above]
-    return below | above | {key: below[key] | above[key] for key in maps}
+    sections = [key for key in SECTIONS if key in below and key in above]
+    joined: dict[str, Any] = {key: below[key] | above[key] for key in maps}
+    joined |= {
+        key: below[key].model_copy(update={each: getattr(above[key], each) for each in above[key].model_fields_set})
+        for key in sections
+    }
+    return below | above | joined
 
 
 def _resolved(said: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from testbed.errors import UsageError, did_you_mean
 
 _WORDS = {"true": True, "false": False}
 _GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
+_OLDEST_KUBELET = 3
 _API_WORDS = ("all", "ga", "beta", "alpha", "legacy", "v1")
 
 
@@ -30,6 +31,16 @@ class GateInfo(Protocol):
     @property
     def needs(self) -> Sequence[str]:
         """The gates that must be on where it is on."""
+
+
+def check_skew(kubernetes: str, kubelet: str) -> None:
+    """Kubernetes supports kubelets of the API server's minor version and of the three before it."""
+    server, node = (int(version.split(".")[1]) for version in (kubernetes, kubelet))
+    if not 0 <= server - node <= _OLDEST_KUBELET:
+        raise UsageError(
+            f"--kubelet {kubelet} does not go with Kubernetes {kubernetes}",
+            hint="a kubelet may be up to three minor versions older than the API server, and never newer",
+        )
 
 
 def parse_gate(text: str) -> tuple[str, bool]:

@@ -50,12 +50,13 @@ def check(source: Document, model: type[M]) -> M:
     return made
 
 
-def check_flags(given: Mapping[str, Any], model: type[M]) -> M:
-    """The same checks for values from the command line: the problems name `--flags`."""
+def check_flags(given: Mapping[str, Any], model: type[M], places: Mapping[str, tuple[str, str]] | None = None) -> M:
+    """The same checks for values from the command line: the problems name `--flags`. `places` says which flags fill a section."""
+    names: dict[Location, str] = {place: flag for flag, place in (places or {}).items()}
     try:
         return model.model_validate_json(json.dumps(given, default=str), context={"folder": Path.cwd()})
     except ValidationError as refused:
-        lines = [f"{_flag(error['loc'])}: {complaint(error, model)}" for error in refused.errors()]
+        lines = [f"{_flag(error['loc'], names)}: {complaint(error, model)}" for error in refused.errors()]
         raise UsageError("\n".join(lines)) from refused
 
 
@@ -101,7 +102,9 @@ def _problem(source: Document, error: ErrorDetails, model: type[BaseModel]) -> P
     return Problem(source.line(place), dotted(place), complaint(error, model, source.written.get(place)))
 
 
-def _flag(loc: Location) -> str:
+def _flag(loc: Location, names: Mapping[Location, str]) -> str:
+    if loc[:2] in names:
+        return "--" + names[loc[:2]].replace("_", "-")
     flag = "--" + "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in str(loc[0]))
     return " ".join([_FLAGS.get(flag, flag), *(str(part) for part in loc[1:] if part != "[key]")])
 

@@ -31,7 +31,8 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     """What the words know about this run."""
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
-    return World(context.testbed, testbed.kube, load_driver_file(context.driver_file), manifests, WORKLOAD.reference)
+    image = testbed.config.images.workload or WORKLOAD.reference
+    return World(context.testbed, testbed.kube, load_driver_file(context.driver_file), manifests, image)
 
 
 @pytest.fixture

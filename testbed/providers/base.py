@@ -18,6 +18,7 @@ from testbed.progress import Progress
 class Capability(enum.StrEnum):
     """The optional abilities, by name; requirements ask for them."""
 
+    MAKE_OBJECTS = "make-objects"  # pods, claims, namespaces: a cluster may be there only to be looked at
     LOAD_IMAGE = "load-image"
     RUN_ON_NODE = "run-on-node"
     RESTART_KUBELET = "restart-kubelet"
@@ -25,6 +26,7 @@ class Capability(enum.StrEnum):
     REBOOT_NODE = "reboot-node"
     RESTART_API_SERVER = "restart-api-server"
     PROCESS_ON_NODE = "process-on-node"
+    DRIVER_SOCKET = "driver-socket"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ class ClusterSpec:
     programs: Mapping[str, Path] = field(default_factory=dict)
     images: Sequence[Path] = ()
     sandbox_image: str = ""
+    kubelet: str = ""  # the kubelets' version, where it is another one
+    options: object = None  # what the configuration says to this provider alone
+    given: frozenset[str] = frozenset()  # what somebody asked for; all else are defaults
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class Cluster(Protocol):
         """The optional abilities that it has."""
 
     def nodes(self) -> Sequence[Node]:
-        """Its nodes, sorted by name."""
+        """Its nodes, sorted by name; with those that no pod is placed on."""
 
     def components(self) -> Sequence[Component]:
         """The processes that should run, as far as the provider can see them."""
@@ -104,7 +109,7 @@ class Provider(Protocol):
         """The upstream programs that it needs, by their names in the lock file; the ones that users wait for least come last."""
 
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
-        """What will not work here, found without touching anything."""
+        """What will not work here, found without touching anything. UsageError for what this provider cannot be asked for at all."""
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> Cluster:
         """Make the cluster and wait until it is usable."""
@@ -129,7 +134,7 @@ class LoadsImages(Protocol):
 
 @runtime_checkable
 class RestartsParts(Protocol):
-    """Capability.RESTART_KUBELET, RESTART_RUNTIME and REBOOT_NODE, by node."""
+    """Capability.RESTART_KUBELET and RESTART_RUNTIME, by node."""
 
     def stop_kubelet(self, node: str) -> None:
         """End the kubelet; its pods go on."""
@@ -143,6 +148,11 @@ class RestartsParts(Protocol):
     def start_runtime(self, node: str) -> None:
         """Start the container runtime again."""
 
+
+@runtime_checkable
+class RebootsNodes(Protocol):
+    """Capability.REBOOT_NODE."""
+
     def reboot(self, node: str) -> None:
         """Everything on the node ends, what lies on tmpfs is lost, and it comes back."""
 
@@ -153,6 +163,14 @@ class RestartsApiServer(Protocol):
 
     def restart_api_server(self) -> None:
         """End the API server and start it again; returns when it is ready."""
+
+
+@runtime_checkable
+class ReachesSockets(Protocol):
+    """Capability.DRIVER_SOCKET."""
+
+    def socket(self, node: str, path: str) -> Path:
+        """A path on this host that leads to a node's socket, for as long as the node runs."""
 
 
 @runtime_checkable

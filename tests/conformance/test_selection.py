@@ -9,7 +9,13 @@ from testbed.conformance import Capability, Requirement
 from testbed.conformance.selection import Facts, choose, plan
 from testbed.models.words import Level, Tier, Verdict
 
-FACTS = Facts("v1.36.2", nodes=2, devices=4, capabilities=frozenset({"load-image"}), features=frozenset({"taints"}))
+FACTS = Facts(
+    "v1.36.2",
+    nodes=2,
+    devices=4,
+    capabilities=frozenset({"load-image", "make-objects"}),
+    features=frozenset({"taints"}),
+)
 
 
 def _requirement(**facts: Any) -> Requirement:
@@ -45,3 +51,11 @@ def test_tiers_that_were_not_asked_for_are_excluded() -> None:
     wire, e2e = _requirement(tier=Tier.WIRE), _requirement(id="T-002")
     assert [each.verdict for each in plan([wire, e2e], FACTS, frozenset({"wire"}))] == [None, Verdict.EXCLUDED]
     assert [each.verdict for each in plan([wire, e2e], FACTS)] == [None, None]
+
+
+def test_a_cluster_that_may_only_be_looked_at_gets_the_static_tier_alone() -> None:
+    looked_at = replace(FACTS, capabilities=frozenset())
+
+    assert choose(_requirement(tier=Tier.STATIC), looked_at).verdict is None
+    refused = choose(_requirement(), looked_at)
+    assert (refused.verdict, refused.reason) == (Verdict.CLUSTER_UNSUPPORTED, "the cluster cannot make-objects")

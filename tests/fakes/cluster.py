@@ -25,7 +25,7 @@ DEVICES_PER_NODE = 4
 class FakeCluster:
     name: str = "fake"
     kubeconfig: Path = Path("kubeconfig")
-    capabilities: frozenset[Capability] = frozenset()
+    capabilities: frozenset[Capability] = frozenset({Capability.MAKE_OBJECTS})
 
 
 @dataclass(frozen=True)

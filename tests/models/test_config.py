@@ -157,3 +157,26 @@ def test_a_record_keeps_the_configuration_also_when_its_files_have_gone(tmp_path
 def test_the_configuration_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         effective(None, {}).nodes = 3  # type: ignore[misc]  # this is what is tested
+
+
+def test_flags_fill_the_section_of_their_provider_and_win_over_the_file(tmp_path: Path) -> None:
+    file = read(tmp_path, "spec: {provider: kind, kind: {nodeImage: theirs, nodeLabels: {a: b}}}")
+
+    config = effective(file, {"node_image": "mine"})
+
+    assert (config.kind.node_image, config.kind.node_labels) == ("mine", {"a": "b"})
+    assert config_from_record(json.loads(json.dumps(config_to_record(config)))) == config
+
+
+def test_what_is_said_to_another_provider_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nodeImage means nothing to provider local: it is for provider kind"):
+        effective(None, {"node_image": "mine"})
+    with pytest.raises(UsageError, match="--kubeconfig: there is no file"):
+        effective(None, {"provider": "existing", "kubeconfig": str(tmp_path / "gone")})
+
+
+def test_what_somebody_said_is_known_and_does_not_make_another_configuration() -> None:
+    config = effective(None, {"nodes": 2})
+
+    assert config.given == {"nodes"}
+    assert config == effective(None, {})

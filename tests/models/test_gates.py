@@ -8,7 +8,7 @@ import pytest
 
 from testbed.binaries import lock_for, minors
 from testbed.errors import UsageError
-from testbed.models.gates import check_gates, check_runtime_config, parse_gate, parse_runtime_config
+from testbed.models.gates import check_gates, check_runtime_config, check_skew, parse_gate, parse_runtime_config
 
 
 @dataclass(frozen=True)
@@ -117,3 +117,14 @@ def test_a_runtime_config_may_name_versions_groups_and_levels() -> None:
         {"resource.k8s.io/v1beta1": "true", "api/alpha": "true", "scheduling.k8s.io/v1alpha2": "true"},
         {"v1": True, "v1beta1": False},
     )
+
+
+@pytest.mark.parametrize("kubelet", ["1.37.1", "1.36.4", "1.34.10"])
+def test_a_kubelet_may_be_up_to_three_minor_versions_older(kubelet: str) -> None:
+    check_skew("1.37.1", kubelet)
+
+
+@pytest.mark.parametrize("kubelet", ["1.38.0", "1.33.1"])
+def test_a_newer_kubelet_and_one_that_is_too_old_are_refused(kubelet: str) -> None:
+    with pytest.raises(UsageError, match=f"--kubelet {kubelet} does not go with Kubernetes 1.37.1"):
+        check_skew("1.37.1", kubelet)

@@ -38,7 +38,7 @@ class LocalNode:
 
 @dataclass(frozen=True)
 class LocalCluster:
-    """Fulfils Cluster, LoadsImages, RestartsParts, RestartsApiServer and RunsProcesses."""
+    """Fulfils Cluster, and the protocol of every ability."""
 
     name: str
     layout: Layout
@@ -178,6 +178,10 @@ class LocalCluster:
     def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
         """Start a long-lived program on a node, without an image; it ends with the node."""
         return self.node(node).machine.start(argv, log=log, env=env)
+
+    def socket(self, node: str, path: str) -> Path:
+        """The socket as this host sees it, through the root of the node's first process."""
+        return Path(f"/proc/{self.node(node).machine.init.pid}/root{path}")
 
     def process_of(self, machine: str, component: str) -> ProcessId | None:
         """The process of a component, as it was last started."""
