@@ -223,7 +223,8 @@ def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
 
 def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal arrives when the child runs already, and Popen has not returned yet."""
-    real, started = process.subprocess.Popen, []
+    real: Any = vars(process)["subprocess"].Popen
+    started: list[Any] = []
 
     def slow(*argv: Any, **rest: Any) -> Any:
         started.append(real(*argv, **rest))
@@ -234,7 +235,7 @@ def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(monkeypa
         raise SystemExit(143)
 
     before = signal.signal(signal.SIGTERM, leave)
-    monkeypatch.setattr(process.subprocess, "Popen", slow)
+    monkeypatch.setattr("subprocess.Popen", slow)
     try:
         with pytest.raises(SystemExit):
             process.call(["sleep", "60"])
