@@ -16,6 +16,9 @@ from testbed.providers.local.host import Host
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 NODE_FILES = "/etc/dra-testbed"  # inside a node: what the kubelet reads
+# runc lays an overlay over the folder that it lies in, and runs itself from there. An overlay does not see what is mounted on a
+# single file, so the whole folder is mounted.
+_RUNC_FOLDER = "/usr/local/libexec/dra-testbed/runc"
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,7 @@ def snapshotter(facts: Facts) -> str:
 
 def containerd_configuration(facts: Facts) -> str:
     """For containerd 2 (configuration version 3): CDI and NRI on, cgroupfs, our sandbox image."""
+    runc = f"{_RUNC_FOLDER}/{facts.spec.programs['runc'].name}"
     restrict = str(not facts.host.may_lower_oom_score).lower()
     volatile = '["volatile"]' if facts.host.volatile_overlays else "[]"
     return f"""version = 3
@@ -182,7 +186,7 @@ state = "/run/containerd"
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
       SystemdCgroup = false
-      BinaryName = "/usr/local/bin/runc"
+      BinaryName = "{runc}"
 [plugins."io.containerd.snapshotter.v1.overlayfs"]
   mount_options = {volatile}
 [plugins."io.containerd.nri.v1.nri"]
@@ -207,8 +211,9 @@ def pod_network(facts: Facts, index: int) -> str:
 
 def node_programs(programs: Mapping[str, Path]) -> str:
     """Which upstream programs a node sees, and where: lines of `source target`."""
-    tools = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet")
+    tools = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet")
     plugins = ("cni-ptp", "cni-loopback", "cni-host-local")
     lines = [f"{programs[name]} /usr/local/bin/{name}" for name in tools]
+    lines += [f"{programs['runc'].parent} {_RUNC_FOLDER}"]
     lines += [f"{programs[name]} /opt/cni/bin/{name.removeprefix('cni-')}" for name in plugins]
     return "\n".join(lines) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -118,7 +119,7 @@ def detect() -> Host:
         capabilities=_effective_capabilities() if linux else 0,
         cgroup_version=2 if (_CGROUPS / "cgroup.controllers").exists() else 1,
         cgroup_writable=os.access(_CGROUPS, os.W_OK) or os.access(_CGROUPS / "memory", os.W_OK),
-        overlay=linux and "overlay" in Path("/proc/filesystems").read_text().split(),
+        overlay=linux and has_overlay(os.uname().release),
         kernel=_kernel(),
         missing_tools=tuple(
             sorted(
@@ -126,6 +127,17 @@ def detect() -> Host:
             )
         ),
     )
+
+
+def has_overlay(release: str, root: Path = Path("/")) -> bool:
+    """Whether overlays can be mounted: the kernel knows them, or loads its module with the first one, as on a fresh Debian."""
+    if "overlay" in (root / "proc/filesystems").read_text().split():
+        return True
+    with contextlib.suppress(OSError):
+        closed = (root / "proc/sys/kernel/modules_disabled").read_text().strip() == "1"
+        modules = (root / "lib/modules" / release / "modules.dep").read_text()
+        return not closed and "/overlay.ko" in modules
+    return False
 
 
 def on_overlay(path: Path) -> bool:

@@ -5,7 +5,7 @@
 #
 # FOLDER/files       what this node starts with, on top of the host's files
 # FOLDER/disk.paths  what must lie on a real file system (/var/lib/kubelet ...): FOLDER/disk/PATH, bound to the same path
-# FOLDER/programs    lines "source target": upstream programs, bound read-only
+# FOLDER/programs    lines "source target": upstream programs, or folders of them, bound read-only
 # FOLDER/prepared    is there from the first boot on
 # FOLDER/booted      is not empty any more once the node is complete
 set -eu
@@ -99,7 +99,7 @@ done <"$folder/disk.paths"
 
 while read -r source target; do
   mkdir -p "$root${target%/*}"
-  [ -e "$root$target" ] || : >"$root$target"
+  if [ -d "$source" ]; then mkdir -p "$root$target"; else [ -e "$root$target" ] || : >"$root$target"; fi
   mount --bind "$source" "$root$target"
   mount -o remount,bind,ro "$root$target"
 done <"$folder/programs"

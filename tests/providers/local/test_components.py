@@ -1,6 +1,7 @@
 """The command lines: what the issue demands of them, for any spec."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -78,3 +79,14 @@ def test_every_program_that_a_node_runs_is_bound_into_it(facts: Facts) -> None:
 
     assert lines["/usr/local/bin/kubelet"] == "/programs/kubelet"
     assert lines["/opt/cni/bin/ptp"] == "/programs/cni-ptp"
+
+
+def test_runc_comes_with_its_folder_because_it_lays_an_overlay_over_it(facts: Facts) -> None:
+    lines = {
+        target: source for source, target in map(str.split, components.node_programs(facts.spec.programs).splitlines())
+    }
+    binary = re.search(r'BinaryName = "(.+)"', components.containerd_configuration(facts))
+
+    assert binary
+    folder, _, name = binary[1].rpartition("/")
+    assert Path(lines[folder]) / name == facts.spec.programs["runc"]

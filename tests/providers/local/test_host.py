@@ -1,8 +1,11 @@
 """What keeps a host from running a testbed, each with its cure."""
 
 import dataclasses
+from pathlib import Path
 
-from testbed.providers.local.host import Host, detect
+import pytest
+
+from testbed.providers.local.host import Host, detect, has_overlay
 
 GOOD = Host(
     linux=True,
@@ -45,3 +48,36 @@ def test_what_is_coped_with_is_a_remark_and_not_fatal() -> None:
 
 def test_detection_works_on_this_host() -> None:
     assert detect().linux
+
+
+def kernel(root: Path, *, filesystems: str, modules: str | None, closed: str = "0") -> Path:
+    (root / "proc/sys/kernel").mkdir(parents=True)
+    (root / "proc/filesystems").write_text(filesystems)
+    (root / "proc/sys/kernel/modules_disabled").write_text(f"{closed}\n")
+    if modules is not None:
+        (root / "lib/modules/6.1.0").mkdir(parents=True)
+        (root / "lib/modules/6.1.0/modules.dep").write_text(modules)
+    return root
+
+
+@pytest.mark.parametrize("module", ["kernel/fs/overlayfs/overlay.ko:\n", "kernel/fs/overlayfs/overlay.ko.zst:\n"])
+def test_an_overlay_that_is_not_loaded_yet_is_there(tmp_path: Path, module: str) -> None:
+    assert has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=module))
+
+
+def test_an_overlay_that_is_built_in_needs_no_module(tmp_path: Path) -> None:
+    assert has_overlay("6.1.0", kernel(tmp_path, filesystems="nodev\toverlay\n", modules=None, closed="1"))
+
+
+def test_a_kernel_without_overlay_has_none(tmp_path: Path) -> None:
+    assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules="kernel/fs/ext4/ext4.ko:\n"))
+
+
+def test_a_container_that_sees_no_modules_has_none(tmp_path: Path) -> None:
+    assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=None))
+
+
+def test_a_module_that_may_not_be_loaded_is_not_there(tmp_path: Path) -> None:
+    module = "kernel/fs/overlayfs/overlay.ko:\n"
+
+    assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=module, closed="1"))
