@@ -1,0 +1,114 @@
+"""A host where the action's steps run without a cluster: a `dra-testbed` that does as it is told, and programs that note their words."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci.run_workflow import ROOT
+from testbed.conformance import report
+
+STARTED = {
+    "event": "run-started", "time": 1.0, "patience": 1.0,
+    "generated": {"at": "2026-01-01T00:00:00+00:00", "suite": "1", "catalogue": "sha256:0", "python": "3", "pytest": "9"},
+    "subject": {"driver": "gpu.example", "driver_file": "gpu", "digest": "sha256:1"},
+    "environment": {"testbed": "t", "provider": "local", "kubernetes": "v1.37.1", "nodes": 2, "runtime": "c", "hardware": "unknown"},
+}  # fmt: skip
+KNOWN = {
+    "id": "T-001",
+    "sentence": "It works.",
+    "level": "MUST",
+    "tier": "e2e",
+    "source": "here",
+    "tests": ["a.py::test_1"],
+}
+
+
+@dataclass(frozen=True)
+class Host:
+    """A folder of programs that come before all others on the PATH."""
+
+    programs: Path
+    notes: Path
+
+    def has(self, name: str, script: str) -> None:
+        """Put a shell script there."""
+        file = self.programs / name
+        file.write_text(f"#!/usr/bin/env bash\n{script}\n")
+        file.chmod(0o755)
+
+    def has_testbed(self, verdict: str, code: int) -> None:
+        """A dra-testbed whose run gives this verdict, or breaks before there is one ('')."""
+        done = {
+            "event": "test-finished",
+            "time": 2.0,
+            "id": "T-001",
+            "test": "a.py::test_1",
+            "verdict": verdict,
+            "seconds": 1.0,
+        }
+        told = {
+            "message": "expected two\n  likely cause: one bug" if verdict == "fail" else "",
+            "evidence": "evidence/T-001",
+        }
+        end = {"event": "run-finished", "time": 3.0, "status": code}
+        log = [STARTED, {"event": "selected", "time": 1.0, "requirements": [KNOWN], "digest": "x"}, done | told, end]
+        made = self.programs.parent / "made"
+        (made / "evidence/T-001").mkdir(parents=True, exist_ok=True)
+        (made / "evidence/T-001/pods.yaml").write_text("pod")
+        (made / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in log if verdict))
+        if verdict:
+            report.write(made)
+        self.has(
+            "dra-testbed",
+            f"""
+printf '%s\\n' "$@" >{self.notes}/argv
+for word in "$@"; do case "$word" in --report=*) report="${{word#--report=}}";; esac; done
+echo "the testbed is up"; echo "and it says why it stops" >&2
+{f'cp -r {made} "$report"' if verdict else ":"}
+exit {code}""",
+        )
+
+    def argv(self) -> list[str]:
+        """The words that dra-testbed got."""
+        return (self.notes / "argv").read_text().splitlines()
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    programs, notes = tmp_path / "programs", tmp_path / "notes"
+    programs.mkdir()
+    notes.mkdir()
+    made = Host(programs, notes)
+    made.has("python3", f'exec {sys.executable} "$@"')
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for name in [each for each in os.environ if each.startswith(("INPUT_", "GITHUB_"))]:
+        monkeypatch.delenv(name)
+    return made
+
+
+@pytest.fixture
+def root(host: Host) -> Callable[[bool], None]:
+    """Say whether we are root: what `id` answers, with a sudo that notes its words and obeys."""
+
+    def answer(really: bool) -> None:
+        host.has("id", 'case "$1" in -u) echo ' + ("0" if really else "1001") + ";; *) echo 1001;; esac")
+        host.has(
+            "sudo",
+            f'echo "$@" >>{host.notes}/sudo\nwhile [[ "$1" == --* ]]; do shift; done\n[ "$1" = chown ] || exec "$@"',
+        )
+
+    return answer
+
+
+def read(file: Path) -> Any:
+    """What a program noted, or ''."""
+    return file.read_text() if file.exists() else ""

@@ -1,0 +1,57 @@
+"""The GitHub action from end to end: its steps, in order, in a clean copy of the repository, on a real cluster."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ci.run_workflow import Run, run_action, started
+from testbed import folders
+
+MUTANT = "manifests/drivers/mutants/fake-gpu-shares-one-device.yaml"
+
+
+@pytest.fixture(scope="module")
+def conformant(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """All steps with the driver that is right, the installation included."""
+    run = started(tmp_path_factory.mktemp("action") / "run", cache=folders.cache())
+    run_action(run.workspace / "ci/action", {"provider": "local"}, run)
+    return run
+
+
+@pytest.fixture
+def installed(conformant: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first run has installed, for those who do not do that step again."""
+    programs = conformant.folder / "temp/dra-testbed/venv/bin"
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+
+
+def files(run: Run) -> set[str]:
+    """What lies in the artifact."""
+    folder = run.artifacts["dra-testbed-report"]
+    return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+
+
+def test_the_right_driver_gives_summary_outputs_and_artifact(conformant: Run) -> None:
+    assert not conformant.failed, conformant.summary
+    assert {name: outcome for name, outcome in conformant.steps if outcome != "success"} == {}
+    assert (conformant.outputs["verdict"], conformant.outputs["exit-code"]) == ("conformant", "0")
+    assert Path(conformant.outputs["report"]) == conformant.workspace / "dra-testbed-report"
+    assert "## ✅ gpu.dra-testbed.example is conformant" in conformant.summary
+    assert {"report.yaml", "junit.xml", "events.jsonl", "run.log"} <= files(conformant)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_driver_that_fails_makes_the_step_fail_with_the_verdict_in_the_summary(tmp_path: Path) -> None:
+    run = started(tmp_path / "run", skip=frozenset({"install"}), cache=folders.cache())
+    run_action(run.workspace / "ci/action", {"provider": "local", "driver": MUTANT, "tier": "e2e"}, run)
+
+    assert run.failed
+    assert dict(run.steps)["judge"] == "failure"
+    assert (run.outputs["verdict"], run.outputs["exit-code"]) == ("non-conformant", "1")
+    assert "## ❌ gpu.dra-testbed.example is non-conformant" in run.summary
+    assert "| CLAIM-001 MUST | **fail** |" in run.summary.split("---|\n")[1].splitlines()[0]
+    assert "`evidence/CLAIM-001`" in run.summary
+    assert any(name.startswith("evidence/CLAIM-001/") for name in files(run))
