@@ -58,9 +58,11 @@ def marked() -> set[str]:
 
 
 def settings() -> set[str]:
-    """Settings of the whole machine that a kubelet would change."""
+    """Settings of the whole machine that a kubelet would change, or that its cgroups need."""
     names = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward")
-    return {f"{name}={(Path('/proc/sys') / name).read_text().strip()}" for name in names}
+    found = {f"{name}={(Path('/proc/sys') / name).read_text().strip()}" for name in names}
+    controllers = Path("/sys/fs/cgroup/cgroup.subtree_control")
+    return found | ({f"{controllers}={controllers.read_text().strip()}"} if controllers.exists() else set())
 
 
 def devices() -> set[str]:

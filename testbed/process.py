@@ -109,6 +109,11 @@ def start(
     return ProcessId.of(child.pid) or ProcessId(child.pid, 0)
 
 
+def tied(argv: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The same command, ended by the kernel when we die, even of SIGKILL: for work that must not go on without us."""
+    return ["setpriv", "--pdeathsig", "KILL", "--", *(os.fspath(word) for word in argv)]
+
+
 class Ended(TestbedError):
     """A program that should have stayed has ended."""
 
@@ -218,6 +223,11 @@ def kill(process: ProcessId, *, grace: float = 0.0) -> None:
 def pid_space() -> str:
     """The PID namespace that our process ids mean something in."""
     return str(Path("/proc/self/ns/pid").readlink())
+
+
+def boot_id() -> str:
+    """This host since it was started: process ids of another boot, or of another host, mean nothing here."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def kill_all(processes: Iterable[ProcessId]) -> None:

@@ -111,6 +111,7 @@ class Lock(Strict):
 
     minor: str
     kubernetes: str
+    node_image: str  # the one that kind publishes for this minor, with its digest
     programs: Mapping[str, Program]
 
     def program(self, name: str) -> Program:
@@ -173,7 +174,9 @@ def _lock(minor: str) -> Lock:
         raise TestbedError(
             f"the lock of Kubernetes {minor} is damaged: {broken}", hint="install dra-testbed again"
         ) from broken
-    return Lock(minor=minor, kubernetes=programs["kubelet"].version, programs=programs)
+    return Lock(
+        minor=minor, kubernetes=programs["kubelet"].version, node_image=pins["node_image"], programs=programs
+    )
 
 
 def _read(name: str) -> dict[str, Any]:

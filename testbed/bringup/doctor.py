@@ -6,6 +6,7 @@ import shutil
 
 from testbed import folders
 from testbed.binaries import minors
+from testbed.errors import TestbedError
 from testbed.providers import provider
 from testbed.providers.base import ClusterSpec, Problem
 
@@ -14,9 +15,16 @@ _NEEDED_GIB = 6  # sources and compiled packages of one Kubernetes minor, once
 
 def examine(provider_name: str) -> list[Problem]:
     """All findings about what that provider needs, the fatal ones first."""
-    spec = ClusterSpec(kubernetes=minors()[0])
-    found = [*provider(provider_name).preflight(spec), *_tools(), *_space()]
+    found = [*_of_provider(provider_name), *_tools(), *_space()]
     return sorted(found, key=lambda problem: not problem.fatal)
+
+
+def _of_provider(name: str) -> list[Problem]:
+    chosen = provider(name)
+    try:
+        return chosen.preflight(ClusterSpec(kubernetes=minors()[0]))
+    except TestbedError as refused:  # a cluster of somebody else that cannot be used as it is
+        return [Problem(refused.what, refused.hint or "see above")]
 
 
 def _tools() -> list[Problem]:

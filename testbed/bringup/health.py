@@ -9,6 +9,7 @@ from testbed.bringup import state
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import attach
 from testbed.errors import TestbedError
+from testbed.kube import features
 from testbed.kube.client import Kube
 from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, Owner, TestbedPhase, TestbedStatus
 from testbed.providers import provider
@@ -23,10 +24,12 @@ def status_of(name: str) -> TestbedStatus:
     nodes: list[NodeStatus] = []
     driver = None
     kubeconfig: Path | None = None
+    kubernetes = str(record.config.get("spec", {}).get("kubernetes", ""))
     if record.phase is Phase.READY:
         try:
             testbed = attach(name)
             kubeconfig = testbed.folder / "kubeconfig"
+            kubernetes = features.version(testbed.kube)
             nodes = [_node(node) for node in testbed.kube.list("v1", "Node")]
             problems += [f"node {node.name} is not ready" for node in nodes if not node.ready]
             driver = _driver(testbed.kube, testbed.driver_file.driver) if testbed.driver_file else None
@@ -37,7 +40,7 @@ def status_of(name: str) -> TestbedStatus:
     return TestbedStatus(
         name=name,
         provider=record.provider,
-        kubernetes=str(record.config.get("spec", {}).get("kubernetes", "")),
+        kubernetes=kubernetes,
         phase=TestbedPhase.BROKEN if problems else TestbedPhase(record.phase),
         owner=Owner(pid=record.owner_pid, alive=record.owner_alive),
         kubeconfig=kubeconfig,

@@ -14,6 +14,7 @@ import enum
 import json
 import os
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ import filelock
 
 from testbed import folders, process
 from testbed.errors import TestbedError, UsageError, did_you_mean
+from testbed.kube.ownership import Owner
 from testbed.models.names import check_name, is_name
 from testbed.process import ProcessId
 
@@ -49,6 +51,22 @@ class Record:
     pid_space: str
     ephemeral: bool
     config: dict[str, Any]
+    identity: str = ""
+
+    @property
+    def owner(self) -> Owner:
+        """The testbed as the objects that it makes in a cluster name it."""
+        host, folder = socket.gethostname(), str(folder_of(self.name))
+        return Owner(
+            self.name,
+            self.identity,
+            host,
+            process.boot_id(),
+            self.pid_space,
+            self.owner_pid,
+            self.owner_started,
+            folder,
+        )
 
     @property
     def owner_alive(self) -> bool:

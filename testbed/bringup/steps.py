@@ -9,15 +9,18 @@ from pathlib import Path
 
 from testbed import binaries, images
 from testbed.binaries import Lock
+from testbed.bringup import looking
 from testbed.drivers import install, wait_ready
 from testbed.errors import ApiError, TestbedError
+from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Kube, Object
+from testbed.kube.ownership import Owner
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.models.gates import check_gates, check_runtime_config, check_skew
 from testbed.progress import Progress
 from testbed.providers import provider
-from testbed.providers.base import Cluster, ClusterSpec, Problem, Provider
+from testbed.providers.base import Capability, Cluster, ClusterSpec, FindsClusters, NodeImage, Problem, Provider
 from testbed.waiting import Budget, NotYet, eventually
 
 _LEAST_MIB = 300
@@ -34,6 +37,7 @@ class Context:
     progress: Progress
     provider: Provider
     lock: Lock
+    owner: Owner
     driver_file: DriverFile | None = None
     programs: dict[str, Path] = field(default_factory=dict)
     sandbox: str = ""
@@ -57,20 +61,25 @@ class Context:
         return self.kube
 
 
-def begin(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
-    """Check the whole request before anything is touched: versions, gates, the driver file, the host."""
-    context = request(config, folder, progress)
-    found = [*context.provider.preflight(_spec(context)), *_space(folder)]
+def begin(config: TestbedConfig, folder: Path, progress: Progress, owner: Owner) -> Context:
+    """Check the whole request before anything is touched: versions, gates, the driver file, the host or the cluster."""
+    context = request(config, folder, progress, owner)
+    found = [*context.provider.preflight(spec_of(context)), *_space(folder)]
     fatal = [problem for problem in found if problem.fatal]
     if fatal:
         cures = "; ".join(dict.fromkeys(problem.cure for problem in fatal))
         raise TestbedError(
             "this host cannot run a testbed: " + "; ".join(problem.what for problem in fatal), hint=cures
         )
+    if isinstance(context.provider, FindsClusters):
+        with looking.looked(context.provider, spec_of(context)) as look:
+            remarks = looking.refuse_what_will_fail(look, config, context.driver_file, workload_image(config))
+        for each in [*(f"{problem.what}: {problem.cure}" for problem in found), *remarks]:
+            progress.say(f"note: {each}")
     return context
 
 
-def request(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
+def request(config: TestbedConfig, folder: Path, progress: Progress, owner: Owner | None = None) -> Context:
     """Check what can be checked without looking at this host: `run --plan` does no more."""
     lock = binaries.lock_for(config.kubernetes)
     if config.kubelet:
@@ -79,7 +88,7 @@ def request(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
         check_gates(config.feature_gates, older.gates)
     check_gates(config.feature_gates, lock.gates)
     check_runtime_config(config.runtime_config, lock.resource_versions)
-    context = Context(config, folder, progress, provider(config.provider), lock)
+    context = Context(config, folder, progress, provider(config.provider), lock, owner or Owner(config.name, ""))
     context.driver_file = load_driver_file(config.driver) if config.driver else None
     return context
 
@@ -87,6 +96,8 @@ def request(config: TestbedConfig, folder: Path, progress: Progress) -> Context:
 def fetch_programs(context: Context) -> None:
     """The upstream programs that the provider needs."""
     wanted, sources = context.provider.programs(), context.config.binaries_from or None
+    if not wanted:
+        return
     context.programs = binaries.ensure(context.lock, wanted, progress=context.progress, sources=sources)
     if context.config.kubelet and "kubelet" in wanted:
         older = binaries.lock_for(context.config.kubelet)
@@ -94,7 +105,9 @@ def fetch_programs(context: Context) -> None:
 
 
 def build_images(context: Context) -> None:
-    """The images that nodes start with, and the driver's."""
+    """The images that nodes start with, and the driver's. Nodes that are not ours have them, or pull them."""
+    if isinstance(context.provider, FindsClusters):
+        return
     sandbox = images.sandbox(context.progress)
     context.sandbox = sandbox.reference
     context.archives = [sandbox.archive]
@@ -116,12 +129,14 @@ def _driver_image(context: Context) -> None:
 
 def make_cluster(context: Context) -> None:
     """The cluster itself, by its provider."""
-    context.cluster = context.provider.create(context.config.name, _spec(context), context.folder, context.progress)
+    context.cluster = context.provider.create(context.config.name, spec_of(context), context.folder, context.progress)
     context.kube = Kube(context.cluster.kubeconfig)
 
 
 def wait_until_usable(context: Context) -> None:
-    """Nodes Ready, pods admitted, Dynamic Resource Allocation served."""
+    """Nodes Ready, pods admitted, Dynamic Resource Allocation served. A cluster that is not ours was looked at before."""
+    if isinstance(context.provider, FindsClusters):
+        return
     with context.progress.step("nodes ready, default service account, resource.k8s.io"):
         logs = f"dra-testbed logs --name {context.config.name}"
         wanted = [node.name for node in context.the_cluster.nodes()]
@@ -140,9 +155,14 @@ def install_driver(context: Context) -> None:
     """The driver, as its driver file says, until it is registered and has published its devices."""
     if context.driver_file is None:
         return
+    if Capability.MAKE_OBJECTS not in context.the_cluster.capabilities:
+        context.progress.say(f"driver {context.driver_file.driver} is judged as it is: nothing may be made there")
+        return
+    if isinstance(context.provider, FindsClusters):
+        context.driver_image = looking.driver_image(context.config, context.driver_file)
     with context.progress.step(f"driver {context.driver_file.driver}"):
         hardware = context.config.hardware
-        install(context.the_kube, context.driver_file, image=context.driver_image, hardware=hardware)
+        install(context.the_kube, context.driver_file, context.owner, image=context.driver_image, hardware=hardware)
         wait_ready(context.the_kube, context.driver_file)
 
 
@@ -169,7 +189,8 @@ STEPS: tuple[Callable[[Context], None], ...] = (
 )
 
 
-def _spec(context: Context) -> ClusterSpec:
+def spec_of(context: Context) -> ClusterSpec:
+    """What is asked of the provider."""
     config = context.config
     return ClusterSpec(
         kubernetes=context.lock.kubernetes,
@@ -183,9 +204,27 @@ def _spec(context: Context) -> ClusterSpec:
         images=tuple(context.archives),
         sandbox_image=context.sandbox,
         kubelet=binaries.lock_for(config.kubelet).kubernetes if config.kubelet else "",
+        node_image=_node_image,
         options=getattr(config, config.provider, None),
         given=config.given,
+        owner=context.owner,
+        workload_image=workload_image(config),
     )
+
+
+def workload_image(config: TestbedConfig) -> str:
+    """The image of the suites' pods."""
+    return config.images.workload or WORKLOAD.reference
+
+
+def _node_image(version: str) -> NodeImage:
+    lock = binaries.lock_for(version)
+
+    def make(progress: Progress) -> tuple[str, Path]:
+        made = images.node(lock, progress)
+        return made.reference, made.archive
+
+    return NodeImage(lock.kubernetes, lock.node_image, make)
 
 
 def _nodes_ready(kube: Kube, wanted: Sequence[str]) -> None:

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed import process
-from testbed.bringup import state, steps
+from testbed.bringup import clearing, state, steps
 from testbed.bringup.state import Phase, Record
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube.client import Kube
+from testbed.kube.ownership import Owner, new_identity
 from testbed.models.config import TestbedConfig, config_from_record, config_to_record
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
 from testbed.providers import provider
-from testbed.providers.base import Cluster
+from testbed.providers.base import Capability, Cluster, FindsClusters
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,14 @@ class Testbed:
     kube: Kube
     config: TestbedConfig
     driver_file: DriverFile | None
+    owner: Owner
 
 
 def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = False) -> Testbed:
     """Make a testbed, usable when this returns. On failure its logs are kept and everything else is undone."""
-    for left in state.names():
-        if remove_if_abandoned(left):
-            progress.say(f"removed what was left of testbed {left}, whose maker was killed")
+    _remove_all_abandoned(progress)
     with state.changing(config.name):
         _refuse_or_clear(config.name, progress)
-        context = steps.begin(config, state.cluster_folder(config.name), progress)
         owner = state.me()
         record = Record(
             config.name,
@@ -52,7 +51,9 @@ def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = Fal
             process.pid_space(),
             ephemeral,
             config_to_record(config),
+            new_identity(),
         )
+        context = steps.begin(config, state.cluster_folder(config.name), progress, record.owner)
         state.write(record)
         with _undone_on_failure(record, progress):
             for step in steps.STEPS:
@@ -67,6 +68,7 @@ def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = Fal
         context.the_kube,
         config,
         context.driver_file,
+        record.owner,
     )
 
 
@@ -80,7 +82,7 @@ def attach(name: str) -> Testbed:
         raise UsageError(f"testbed {name} is not up: {record.phase}", hint=f"dra-testbed up --name {name}")
     config = config_from_record(record.config)
     driver_file = load_driver_file(config.driver) if config.driver else None
-    return Testbed(name, state.folder_of(name), cluster, Kube(cluster.kubeconfig), config, driver_file)
+    return Testbed(name, state.folder_of(name), cluster, Kube(cluster.kubeconfig), config, driver_file, record.owner)
 
 
 def keep(name: str) -> None:
@@ -89,14 +91,17 @@ def keep(name: str) -> None:
         state.write(replace(state.known(name), ephemeral=False))
 
 
-def tear_down(name: str, progress: Progress) -> bool:
-    """Remove a testbed and everything of it; False when there was none. Twice is fine."""
+def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
+    """Remove a testbed and everything of it; False when there was none. Twice is fine.
+
+    With `forget` nothing is looked for in a cluster that is not ours: for one that has gone for good.
+    """
     with state.changing(name):
         record = state.read(name)
         if record is None:
             return False
         with progress.step(f"testbed {name} removed"):
-            _remove(record)
+            _remove(record, forget=forget)
     return True
 
 
@@ -110,11 +115,36 @@ def remove_if_abandoned(name: str) -> bool:
     return False
 
 
-def _remove(record: Record) -> None:
+def _remove_all_abandoned(progress: Progress) -> None:
+    for left in state.names():
+        try:
+            if remove_if_abandoned(left):
+                progress.say(f"removed what was left of testbed {left}, whose maker was killed")
+        except TestbedError as refused:  # a cluster of somebody else may have gone: that is not this testbed's trouble
+            progress.say(f"left as it is: testbed {left}: {refused.what}")
+
+
+def _remove(record: Record, *, forget: bool = False) -> None:
     with contextlib.suppress(OSError):  # a full disk must not keep anybody from making room
         state.write(replace(record, phase=Phase.DELETING))
-    provider(record.provider).delete(record.name, state.cluster_folder(record.name))
+    its_provider, folder = provider(record.provider), state.cluster_folder(record.name)
+    if isinstance(its_provider, FindsClusters) and not forget:
+        _clear(record, its_provider.attach(record.name, folder))
+    its_provider.delete(record.name, folder)
     state.discard(record.name)
+
+
+def _clear(record: Record, cluster: Cluster | None) -> None:
+    """Take out of somebody else's cluster what was made in it, also by an `up` that did not come to its end."""
+    if cluster is None or Capability.MAKE_OBJECTS not in cluster.capabilities:
+        return
+    try:
+        clearing.clear(Kube(cluster.kubeconfig), record.owner)
+    except ApiError as lost:
+        raise TestbedError(
+            f"what testbed {record.name} made in its cluster could not be removed: {lost}",
+            hint=f"when the cluster has gone for good: dra-testbed down --name {record.name} --forget",
+        ) from lost
 
 
 def _refuse_or_clear(name: str, progress: Progress) -> None:
@@ -139,13 +169,20 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
         try:
             kept = _keep_logs(record)
         finally:
-            _remove(record)
+            _undo(record, progress)
         if isinstance(failure, TestbedError):
             failure.hint = failure.hint.replace(str(state.cluster_folder(record.name) / "logs"), str(kept))
             failure.add_note(f"  logs: {kept}")
         else:
             progress.say(f"everything was removed; logs: {kept}")
         raise
+
+
+def _undo(record: Record, progress: Progress) -> None:
+    try:
+        _remove(record)
+    except TestbedError as left:  # it must not hide what went wrong first
+        progress.say(f"not everything could be removed: {left}")
 
 
 def _keep_logs(record: Record) -> Path | str:

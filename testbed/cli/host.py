@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from testbed.cli import options
+from testbed.errors import UsageError
 from testbed.progress import Progress
+
+_PATH = click.Path(path_type=Path)
 
 
 @click.command()
@@ -30,11 +35,20 @@ def doctor(provider: str, output: str) -> None:
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Remove every testbed of this user, also those in use.")
-def sweep(everything: bool) -> None:
-    """Remove what killed runs left behind: processes, namespaces, links, cgroups, files. Touches nothing else."""
-    from testbed.bringup.sweeping import sweep as remove  # noqa: PLC0415
+@click.option("--kubeconfig", type=_PATH, metavar="FILE", help="Also what killed runs left in this cluster.")
+@click.option("--context", metavar="NAME", help="The kubeconfig's context. [default: the current]")
+def sweep(everything: bool, kubeconfig: Path | None, context: str | None) -> None:
+    """Remove what killed runs left behind: processes, namespaces, links, cgroups, files. Touches nothing else.
 
-    removed = remove(Progress(), everything=everything)
+    With --kubeconfig, --all is about that cluster alone: it removes what testbeds of other hosts made there, too.
+    """
+    from testbed.bringup import sweeping  # noqa: PLC0415 - so that --help stays quick
+
+    if context and not kubeconfig:
+        raise UsageError("--context says nothing without --kubeconfig", hint="add --kubeconfig FILE")
+    removed = sweeping.sweep(Progress(), everything=everything and not kubeconfig)
+    if kubeconfig:
+        removed += sweeping.sweep_cluster(kubeconfig, context, Progress(), everything=everything)
     for each in removed:
         click.echo(f"removed {each}")
     if not removed:

@@ -10,7 +10,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from testbed.images import Image, basics, driver
+from testbed.binaries import lock_for, minors
+from testbed.images import Image, basics, cached_node, driver
+from testbed.images import node as make_node
 from testbed.images.driver import Way
 from testbed.images.driver import cached as cached_driver
 from testbed.progress import Progress
@@ -26,8 +28,9 @@ def group() -> None:
 @group.command(name="list")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 def list_images(output: str) -> None:
-    """The images of a testbed, and whether they are in the cache."""
-    rows = [_row(name) for name in NAMES]
+    """The images of a testbed, and whether they are in the cache; of kind's node images those that are."""
+    nodes = {f"node {minor}": cached_node(lock_for(minor)) for minor in minors()}
+    rows = [_row(name, _cached(name)) for name in NAMES] + [_row(name, image) for name, image in nodes.items() if image]
     if output == "json":
         click.echo(json.dumps(rows, indent=2))
         return
@@ -57,9 +60,35 @@ def build(way: Way | None, names: tuple[str, ...]) -> None:
     progress = Progress()
     for name in names or NAMES:
         began = time.monotonic()
-        image = _made(name, way, progress)
-        size = _megabytes(image.archive.stat().st_size)
-        click.echo(f"{image.reference}  {size}  {image.digest}  {time.monotonic() - began:.1f} s")
+        _tell(_made(name, way, progress), began)
+
+
+@group.command()
+@click.option(
+    "--kubernetes",
+    metavar="VERSION",
+    default=lambda: minors()[0],
+    show_default="the newest",
+    help="Minor (1.37) or patch.",
+)
+def node(kubernetes: str) -> None:
+    r"""Make a kind node image, for hosts that can pull none: of Debian packages and the locked programs.
+
+    No container engine is needed to make it. To use it with plain kind, load what is printed last:
+
+    \b
+    docker load --input ARCHIVE
+    kind create cluster --image REFERENCE
+    """
+    began = time.monotonic()
+    image = make_node(lock_for(kubernetes), Progress())
+    _tell(image, began)
+    click.echo(image.archive)
+
+
+def _tell(image: Image, began: float) -> None:
+    size = _megabytes(image.archive.stat().st_size)
+    click.echo(f"{image.reference}  {size}  {image.digest}  {time.monotonic() - began:.1f} s")
 
 
 def _made(name: str, way: Way | None, progress: Progress) -> Image:
@@ -74,8 +103,7 @@ def _cached(name: str) -> Image | None:
     return basics.cached(basics.SANDBOX if name == "sandbox" else basics.WORKLOAD)
 
 
-def _row(name: str) -> dict[str, str | int | bool | None]:
-    image = _cached(name)
+def _row(name: str, image: Image | None) -> dict[str, str | int | bool | None]:
     return {
         "image": name,
         "cached": image is not None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,8 +13,10 @@ import click
 
 from testbed.cli import options
 from testbed.errors import UsageError
+from testbed.waiting import set_patience
 
 if TYPE_CHECKING:
+    from testbed.bringup.planning import Plan
     from testbed.conformance.catalogue import Catalogue, Entry
     from testbed.conformance.selection import Choice, Facts
 
@@ -60,6 +63,7 @@ def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -
     from testbed.conformance import events  # noqa: PLC0415 - so that --help stays quick
 
     ours["report"] = ours["report"].absolute()
+    set_patience(ours["patience"])  # the testbed is brought up here, the suites run in a process of their own
     with events.reserved(ours["report"]), _a_testbed(wanted) as name:
         wanted.code = _judge(name, wanted, ours)
     raise SystemExit(wanted.code)
@@ -156,25 +160,32 @@ def _new(flags: dict[str, Any]) -> Any:
 def _print_plan(wanted: _Wanted, tiers: tuple[str, ...], output: str) -> None:
     from testbed.conformance import selection, table  # noqa: PLC0415 - so that --help stays quick
 
-    requirements = [entry.requirement for entry in _catalogue().entries]
-    choices = selection.plan(requirements, _facts(wanted), frozenset(tiers))
+    found, plan = _facts(wanted)
+    catalogue = _catalogue()
+    choices = selection.plan([entry.requirement for entry in catalogue.entries], found, frozenset(tiers))
+    decisions = [_decision(choice, catalogue.get(choice.requirement.id)) for choice in choices]
     if output == "json":
-        options.print_json([_decision(choice) for choice in choices])
+        options.print_json(decisions)
         return
-    rows = [[*_decision(choice).values()] for choice in choices]
-    table.print_rows(["id", "plan", "why not"], rows)
+    for line in plan.as_lines() if plan else ():
+        click.echo(line)
+    rows = [[each["id"], each["plan"], each["reason"] or each["makes"]] for each in decisions]
+    table.print_rows(["id", "plan", "why not, or what it makes"], rows)
 
 
-def _facts(wanted: _Wanted) -> Facts:
+def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:
     from testbed.conformance import facts  # noqa: PLC0415 - so that --help stays quick
 
     if wanted.testbed is None:
-        from testbed.bringup import steps  # noqa: PLC0415 - as above
-        from testbed.progress import Silent  # noqa: PLC0415
+        from testbed.bringup import planning  # noqa: PLC0415 - as above
+        from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
 
         config = _new(wanted.flags)
-        steps.request(config, Path(), Silent())  # what `run` would refuse, a plan refuses too
-        return facts.expected(config.kubernetes, config.nodes)
+        with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
+            if look is None:
+                features = load_driver_file(config.driver).features if config.driver else frozenset()
+                return facts.expected(config.kubernetes, config.nodes, features), plan
+            return facts.gather(look.kube, load_driver_file(config.driver), look.cluster.capabilities), plan
     from testbed.bringup import attach  # noqa: PLC0415 - as above
     from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
 
@@ -182,11 +193,23 @@ def _facts(wanted: _Wanted) -> Facts:
     driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else testbed.config.driver
     if driver is None:
         raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
-    return facts.gather(testbed.kube, load_driver_file(driver), testbed.cluster.capabilities)
+    return facts.gather(testbed.kube, load_driver_file(driver), testbed.cluster.capabilities), None
 
 
-def _decision(choice: Choice) -> dict[str, str]:
-    return {"id": choice.requirement.id, "plan": choice.verdict or "run", "reason": choice.reason}
+def _decision(choice: Choice, entry: Entry) -> dict[str, str]:
+    plan = choice.verdict or "run"
+    return {
+        "id": choice.requirement.id,
+        "plan": plan,
+        "reason": choice.reason,
+        "makes": _made(entry) if plan == "run" else "",
+    }
+
+
+def _made(entry: Entry) -> str:
+    """What a test makes: a namespace of its own, and in it what its manifests hold."""
+    kinds = [kind for name in entry.manifests for kind in re.findall(r"^kind: (\w+)", _manifest(name), re.MULTILINE)]
+    return f"namespace dra-{entry.requirement.id.lower()}-…: {', '.join(dict.fromkeys(kinds))}" if kinds else ""
 
 
 def _catalogue() -> Catalogue:

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from testbed.cli import options
+from testbed.errors import UsageError
 from testbed.progress import Progress
+
+if TYPE_CHECKING:
+    from testbed.models.config import TestbedConfig
 
 
 @click.command()
 @options.testbed
 @options.driver
 @click.option("-v", "--verbose", is_flag=True, help="Print the effective configuration first.")
-def up(verbose: bool, **flags: Any) -> None:
+@click.option("--plan", is_flag=True, help="Show what would be made; change nothing.")
+@options.output_format
+def up(verbose: bool, plan: bool, output: str, **flags: Any) -> None:
     """Make a testbed that stays, with a driver in it."""
     from testbed.bringup import bring_up  # noqa: PLC0415 - so that --help stays quick
 
     config = options.configuration(flags)
+    if plan:
+        _print_plan(config, output)
+        return
+    if output == "json":
+        raise UsageError("-o json is for --plan", hint="dra-testbed status -o json tells of a testbed that is up")
     progress = Progress()
     if verbose:
         progress.say(config.as_yaml())
@@ -35,13 +46,25 @@ def up(verbose: bool, **flags: Any) -> None:
 @click.command()
 @options.name
 @click.option("--all", "everything", is_flag=True, help="Every testbed of this user.")
-def down(name: str, everything: bool) -> None:
+@click.option("--forget", is_flag=True, help="existing: look for nothing in the cluster, because it is gone for good.")
+def down(name: str, everything: bool, forget: bool) -> None:
     """Remove a testbed and all that belongs to it. Twice is fine."""
     from testbed.bringup import state, tear_down  # noqa: PLC0415
 
     for each in state.names() if everything else [name]:
-        if not tear_down(each, Progress()):
+        if not tear_down(each, Progress(), forget=forget):
             click.echo(f"there is no testbed {each}")
+
+
+def _print_plan(config: TestbedConfig, output: str) -> None:
+    from testbed.bringup import planning  # noqa: PLC0415 - so that --help stays quick
+
+    with planning.planned(config) as (plan, _):
+        if output == "json":
+            options.print_json(plan.as_data())
+            return
+        for line in plan.as_lines():
+            click.echo(line)
 
 
 @click.command()

@@ -4,7 +4,9 @@ The suites import nothing of the testbed but the names below; everything else co
 """
 
 from testbed.conformance.requirement import (
+    CLUSTER,
     DISRUPTIVE,
+    DRIVER,
     E2E,
     MAY,
     MUST,
@@ -14,11 +16,13 @@ from testbed.conformance.requirement import (
     Requirement,
     requirement,
 )
-from testbed.models.words import Level, Tier
+from testbed.models.words import Level, Subject, Tier
 from testbed.providers.base import Capability
 
 __all__ = [
+    "CLUSTER",
     "DISRUPTIVE",
+    "DRIVER",
     "E2E",
     "MAY",
     "MUST",
@@ -28,6 +32,7 @@ __all__ = [
     "Capability",
     "Level",
     "Requirement",
+    "Subject",
     "Tier",
     "requirement",
 ]

@@ -28,11 +28,10 @@ class Entry:
 
     @property
     def manifests(self) -> tuple[str, ...]:
-        """The manifests that the test applies, as it names them."""
-        calls = [node for node in ast.walk(ast.parse(self.source)) if isinstance(node, ast.Call)]
-        applied = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "apply"]
-        names = [call.args[0].value for call in applied if call.args and isinstance(call.args[0], ast.Constant)]
-        return tuple(str(name) for name in names)
+        """The manifests that the test uses, as it names them: in its body, or in its parameters."""
+        constants = [node for node in ast.walk(ast.parse(self.source)) if isinstance(node, ast.Constant)]
+        texts = [str(each.value) for each in sorted(constants, key=lambda each: (each.lineno, each.col_offset))]
+        return tuple(dict.fromkeys(text for text in texts if text.endswith(".yaml")))
 
 
 @dataclass(frozen=True)

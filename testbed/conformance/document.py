@@ -10,8 +10,10 @@ _HEAD = """# Requirements
 
 What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance > docs/requirements.md`.
 
-| id | level | tier | requirement | source | test |
-|---|---|---|---|---|---|
+Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
+
+| id | level | tier | about | requirement | source | test |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -22,5 +24,13 @@ def markdown(catalogue: Catalogue, root: Path) -> str:
 
 def _row(entry: Entry, root: Path) -> str:
     each = entry.requirement
-    cells = (each.id, each.level, each.tier, each.sentence, each.source, f"`{entry.path.relative_to(root)}`")
+    cells = (
+        each.id,
+        each.level,
+        each.tier,
+        each.about,
+        each.sentence,
+        each.source,
+        f"`{entry.path.relative_to(root)}`",
+    )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

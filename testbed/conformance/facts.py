@@ -20,9 +20,11 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
         nodes=len(expected_nodes(kube, driver_file)),
         devices=sum(pool.devices for pool in pools(slices, driver_file.driver)),
         capabilities=frozenset(each.value for each in capabilities),
+        features=driver_file.features,
     )
 
 
-def expected(kubernetes: str, nodes: int) -> Facts:
+def expected(kubernetes: str, nodes: int, features: frozenset[str] = frozenset()) -> Facts:
     """What a testbed that is not there yet will have; a cluster that cannot do something will only say so when it is up."""
-    return Facts(kubernetes, nodes, devices=0, capabilities=frozenset(each.value for each in Capability))
+    able = frozenset(each.value for each in Capability)
+    return Facts(kubernetes, nodes, devices=0, capabilities=able, features=features)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from testbed.errors import UsageError
-from testbed.models.words import Level, Tier
+from testbed.models.words import Level, Subject, Tier
 from testbed.providers.base import Capability
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,12 +19,16 @@ _ATTRIBUTE = "dra_requirement"
 
 
 MUST, SHOULD, MAY = Level.MUST, Level.SHOULD, Level.MAY
+DRIVER, CLUSTER = Subject.DRIVER, Subject.CLUSTER
 STATIC, WIRE, E2E, DISRUPTIVE = Tier.STATIC, Tier.WIRE, Tier.E2E, Tier.DISRUPTIVE
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it."""
+    """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it.
+
+    `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
+    """
 
     id: str
     sentence: str
@@ -37,6 +41,8 @@ class Requirement:
     needs: tuple[Capability, ...] = ()
     kubernetes: str = "1.34"
     mutants: tuple[str, ...] = ()
+    about: Subject = Subject.DRIVER
+    exclusive: bool = False
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -62,9 +68,13 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     needs: tuple[Capability, ...] = (),
     kubernetes: str = "1.34",
     mutants: tuple[str, ...] = (),
+    about: Subject = Subject.DRIVER,
+    exclusive: bool = False,
 ) -> Callable[[F], F]:
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
-    made = Requirement(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants)
+    made = Requirement(
+        id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants, about, exclusive
+    )
 
     def attach(function: F) -> F:
         setattr(function, _ATTRIBUTE, made)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import DriverFailed
-from testbed.models.words import Level, Result, Verdict
+from testbed.models.words import Level, Result, Subject, Verdict
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,15 @@ _UNDECIDED = frozenset({None, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED})
 _WRONG = frozenset({Verdict.FAIL, Verdict.FLAKY})
 
 
-def blame(raised: BaseException, *, before_the_test: bool = False) -> Verdict:
-    """Whose fault it is. The driver's: an assertion, or DriverFailed (an observation that did not come). All else is ours."""
+def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_test: bool = False) -> Verdict:
+    """Whose fault it is. The driver's: an assertion, or DriverFailed (an observation that did not come). All else is ours.
+
+    Where a requirement is about the cluster, the driver is out of it.
+    """
     if isinstance(raised, AssertionError | DriverFailed):
-        return Verdict.BLOCKED if before_the_test else Verdict.FAIL
+        if before_the_test:
+            return Verdict.BLOCKED
+        return Verdict.FAIL if about is Subject.DRIVER else Verdict.ERROR
     if "from pytest-timeout" in str(raised):
         return Verdict.TIMEOUT
     return Verdict.ERROR

@@ -3,7 +3,8 @@
 No driver is known here by name: everything about one is in its driver file.
 """
 
-from testbed.drivers.install import install, uninstall
+from testbed.drivers.foreign import refuse_foreign
+from testbed.drivers.install import install, manifests, uninstall
 from testbed.drivers.ready import expected_nodes, wait_ready
 
-__all__ = ["expected_nodes", "install", "uninstall", "wait_ready"]
+__all__ = ["expected_nodes", "install", "manifests", "refuse_foreign", "uninstall", "wait_ready"]

@@ -7,42 +7,48 @@ from pathlib import Path
 import yaml
 
 from testbed import folders
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube.client import Kube, Object
+from testbed.kube.ownership import Owner, identity_of, is_ours, owner_of
 from testbed.models import document
 from testbed.models.driver_file import DriverFile
 from testbed.models.strict import API_VERSION
 from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
-LABEL, OURS = "dra-testbed.example/managed-by", "dra-testbed"
 _GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
 
 
-def install(kube: Kube, driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> None:
-    """Apply all manifests. A driver file without `install` means that somebody has done it already."""
-    manifests = _manifests(driver_file, image, hardware)
-    foreign = [each for each in manifests if _is_foreign(_existing(kube, each))]
-    for each in foreign:
-        _refuse_unless_shared(each)
-    for each in manifests:
-        if each in foreign:
-            kube.apply(each, force=False)
+def install(
+    kube: Kube, driver_file: DriverFile, owner: Owner, *, image: str = "", hardware: Path | None = None
+) -> None:
+    """Apply all manifests as the testbed's own. A driver file without `install` means that somebody has done it already."""
+    wanted = manifests(driver_file, image=image, hardware=hardware)
+    there = [_existing(kube, each) for each in wanted]
+    for each, found in zip(wanted, there, strict=True):
+        if found and not owner.owns(found):
+            _refuse_unless_shared(each, found)
+    for each, found in zip(wanted, there, strict=True):
+        if found and not owner.owns(found):
+            kube.apply(each, manager=owner.manager, force=False)
         else:
-            kube.apply(_labelled(each))
+            _apply_own(kube, owner.mark(each), owner, is_new=found is None)
 
 
-def uninstall(kube: Kube, driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> None:
+def uninstall(
+    kube: Kube, driver_file: DriverFile, owner: Owner, *, image: str = "", hardware: Path | None = None
+) -> None:
     """Delete what `install` made, last first, and wait until the driver's pods are gone. Twice is fine."""
-    for manifest in reversed(_manifests(driver_file, image, hardware)):
+    for manifest in reversed(manifests(driver_file, image=image, hardware=hardware)):
         found = _existing(kube, manifest)
-        if found and not _is_foreign(found):
+        if found and owner.owns(found):
             kube.delete(manifest)
     if driver_file.install:
         eventually(lambda: _no_pods(kube, driver_file), f"the end of driver {driver_file.driver}", _GONE)
 
 
-def _manifests(driver_file: DriverFile, image: str, hardware: Path | None) -> list[Object]:
+def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> list[Object]:
+    """The objects that make the driver, rendered, in their order; none for a driver that is there already."""
     _refuse_idle_hardware(driver_file, hardware)
     if driver_file.install is None:
         return []
@@ -105,24 +111,41 @@ def _existing(kube: Kube, manifest: Object) -> Object | None:
         return None
 
 
-def _is_foreign(found: Object | None) -> bool:
-    """Whether somebody else made it."""
-    return found is not None and (found["metadata"].get("labels") or {}).get(LABEL) != OURS
+def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> None:
+    """An object of ours. A new one is not forced: if another testbed made it a moment ago, the API server says so."""
+    try:
+        kube.apply(manifest, manager=owner.manager, force=not is_new)
+    except ApiError as refused:
+        if refused.status != 409 or not is_new:
+            raise
+        raise _taken(manifest, _existing(kube, manifest) or manifest) from refused
 
 
-def _refuse_unless_shared(manifest: Object) -> None:
-    """Namespaces, and the account that Kubernetes makes in each, are there for everybody: we add to them and leave them."""
+def _refuse_unless_shared(manifest: Object, found: Object) -> None:
+    """Namespaces, and the account that Kubernetes makes in each, are there for everybody: we add to them and leave them.
+
+    Those of another testbed are not, for they go with it.
+    """
+    shared = manifest["kind"] == "Namespace" or (manifest["kind"], manifest["metadata"]["name"]) == (
+        "ServiceAccount",
+        "default",
+    )
+    if is_ours(found) or not shared:
+        raise _taken(manifest, found)
+
+
+def _taken(manifest: Object, found: Object) -> UsageError:
     kind, name, home = manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace")
-    if kind != "Namespace" and (kind, name) != ("ServiceAccount", "default"):
-        raise UsageError(
-            f"{kind} {name}{f' in namespace {home}' if home else ''} is there already, and dra-testbed did not make it",
-            hint="a driver that somebody else has installed is judged with a driver file without spec.install",
+    what = f"{kind} {name}{f' in namespace {home}' if home else ''} is there already, and"
+    if is_ours(found):
+        whose = owner_of([found]) or f"a testbed with the id {identity_of(found)}"
+        return UsageError(
+            f"{what} belongs to {whose}", hint="wait until it is gone; dra-testbed sweep --kubeconfig removes remains"
         )
-
-
-def _labelled(manifest: Object) -> Object:
-    metadata = manifest["metadata"]
-    return {**manifest, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), LABEL: OURS}}}
+    return UsageError(
+        f"{what} dra-testbed did not make it",
+        hint="a driver that somebody else has installed is judged with a driver file without spec.install",
+    )
 
 
 def _no_pods(kube: Kube, driver_file: DriverFile) -> None:

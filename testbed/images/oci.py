@@ -43,6 +43,7 @@ class Settings:
     env: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
     working_dir: str = "/"
+    stop_signal: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As the image's configuration says it."""
@@ -52,6 +53,7 @@ class Settings:
             "Env": [f"{key}={value}" for key, value in self.env.items()],
             "User": self.user,
             "WorkingDir": self.working_dir,
+            "StopSignal": self.stop_signal,
         }
         return {key: value for key, value in said.items() if value}
 

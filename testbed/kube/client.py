@@ -18,7 +18,8 @@ from kubernetes import client as official
 from kubernetes import config as official_config
 
 from testbed.errors import ApiError, UsageError, did_you_mean
-from testbed.kube.execution import execute
+from testbed.kube.execution import attempt, execute
+from testbed.process import Completed
 
 Object = dict[str, Any]
 _PATCHES = {
@@ -114,10 +115,18 @@ class Kube:
         """Create an object where its manifest says."""
         return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), body=manifest))
 
-    def apply(self, manifest: Object, *, manager: str = "dra-testbed", force: bool = True) -> Object:
+    def apply(
+        self,
+        manifest: Object,
+        *,
+        manager: str = "dra-testbed",
+        force: bool = True,
+        subresource: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
         """Server-side apply: make it so, whether it is there or not."""
-        path = self._home(manifest).path(_namespace(manifest), manifest["metadata"]["name"])
-        query = {"fieldManager": manager, "force": str(force).lower()}
+        path = self._home(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
+        query = {"fieldManager": manager, "force": str(force).lower(), **({"dryRun": "All"} if dry_run else {})}
         return dict(self.request("PATCH", path, query=query, body=manifest, content_type=_PATCHES["apply"]))
 
     def patch(self, target: Object, change: Any, *, how: str = "merge", subresource: str | None = None) -> Object:
@@ -130,9 +139,9 @@ class Kube:
         path = self._home(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
         return dict(self.request("PUT", path, body=manifest))
 
-    def delete(self, target: Object, *, grace: int | None = None) -> None:
-        """Ask for an object's end; one that is gone already is fine."""
-        options: Object = {"propagationPolicy": "Background"}
+    def delete(self, target: Object, *, grace: int | None = None, dependents_first: bool = False) -> None:
+        """Ask for an object's end; one that is gone already is fine. With `dependents_first` it goes after what it has made."""
+        options: Object = {"propagationPolicy": "Foreground" if dependents_first else "Background"}
         if grace is not None:
             options["gracePeriodSeconds"] = grace
         with missing_ok():
@@ -153,6 +162,13 @@ class Kube:
         """Run a program in a container and return what it printed. CommandFailed when it ends badly."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
         return execute(self._api.configuration, path, command, container, timeout)
+
+    def attempt(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30.0
+    ) -> Completed:
+        """Run a program in a container and keep what it said, whatever its status."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
+        return attempt(self._api.configuration, path, command, container, timeout)
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -196,7 +197,7 @@ def config_to_record(config: TestbedConfig) -> dict[str, Any]:
 
 def config_from_record(record: Mapping[str, Any]) -> TestbedConfig:
     """The configuration that `config_to_record` wrote; its files are not looked for."""
-    return effective(TestbedFile.model_validate(record), {})
+    return effective(TestbedFile.model_validate_json(json.dumps(record)), {})
 
 
 def _said(spec: TestbedSpec) -> dict[str, Any]:

@@ -72,6 +72,16 @@ class Probe(Strict):
         return tuple(sorted(found["id"] for found in re.finditer(self.matches, output, re.MULTILINE)))
 
 
+class Examples(Strict):
+    """Names of what the driver publishes about its devices, so that suites can ask for some of them; no domain means the driver's own."""
+
+    attribute: str = Field("", description="an attribute that every device has, like model")
+    capacity: str = Field("", description="a capacity that every device has, like memory")
+    match_attribute: str = Field(
+        "", description="an attribute by which some devices of a node belong together, like pcieRoot"
+    )
+
+
 class DriverSpec(Strict):
     """What there is to know about a driver."""
 
@@ -81,6 +91,8 @@ class DriverSpec(Strict):
     pods: Pods
     nodes: Nodes = Nodes()
     probe: Probe
+    features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
+    examples: Examples = Examples()
 
 
 class Metadata(Strict):
@@ -131,6 +143,17 @@ class DriverFile(Strict):
     def nodes(self) -> Nodes:
         """On which nodes it is expected."""
         return self.spec.nodes
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The optional parts of DRA that it takes part in, and those that its examples make it possible to judge."""
+        given = self.spec.examples.model_dump(exclude_defaults=True)
+        return frozenset({*self.spec.features, *(f"example-{name.replace('_', '-')}" for name in given)})
+
+    @property
+    def examples(self) -> Examples:
+        """What suites may ask its devices for."""
+        return self.spec.examples
 
     @property
     def probe(self) -> Probe:

@@ -53,6 +53,13 @@ class ComponentStatus(Published):
     pid: int | None = None
     alive: bool
 
+    @property
+    def state(self) -> str:
+        """In a word or two; what is no process of this host has no pid."""
+        if not self.alive:
+            return "dead"
+        return f"pid {self.pid}" if self.pid else "runs"
+
 
 class TestbedStatus(Published):
     """A testbed as it is now."""
@@ -84,8 +91,6 @@ class TestbedStatus(Published):
         if self.driver:
             seen = f"on {len(self.driver.nodes_with_slices)} nodes, {self.driver.slices} slices, {self.driver.devices} devices"
             lines.append(f"  driver      {self.driver.name}  {seen}")
-        lines += [
-            f"  component   {part.name}  {f'pid {part.pid}' if part.alive else 'dead'}" for part in self.components
-        ]
+        lines += [f"  component   {part.name}  {part.state}" for part in self.components]
         lines += [f"  problem     {problem}" for problem in self.problems]
         return "\n".join(line.rstrip() for line in lines)

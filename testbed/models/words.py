@@ -22,6 +22,13 @@ class Tier(enum.StrEnum):
     DISRUPTIVE = "disruptive"
 
 
+class Subject(enum.StrEnum):
+    """Who breaks a requirement that is not met: the driver, or Kubernetes around it, which is never the driver's fault."""
+
+    DRIVER = "driver"
+    CLUSTER = "cluster"
+
+
 class Verdict(enum.StrEnum):
     """What is said about one requirement. Only the last two cost nothing."""
 

@@ -32,7 +32,7 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
-    return World(context.testbed, testbed.kube, load_driver_file(context.driver_file), manifests, image)
+    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image)
 
 
 @pytest.fixture
@@ -43,6 +43,23 @@ def scenario(request: pytest.FixtureRequest, world: World) -> Iterator[Scenario]
         raise UsageError(f"{request.node.nodeid} has no requirement", hint="tie it to one with @requirement(…)")
     with opened(world, requirement.id) as made:
         yield made
+
+
+@pytest.fixture
+def admin_scenario(request: pytest.FixtureRequest, world: World) -> Iterator[Scenario]:
+    """A second namespace, which its administrator has labelled for admin access to devices."""
+    requirement = required(request.node)
+    if requirement is None:
+        raise UsageError(f"{request.node.nodeid} has no requirement", hint="tie it to one with @requirement(…)")
+    with opened(world, requirement.id) as made:
+        made.label_namespace("resource.kubernetes.io/admin-access", "true")
+        yield made
+
+
+@pytest.fixture(scope="session")
+def node(nodes: frozenset[str]) -> str:
+    """The name of one of the nodes where the driver is expected."""
+    return min(nodes)
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ class Judge:
         requirement = required(item)
         if requirement and report.failed and call.excinfo:
             raised = call.excinfo.value
-            verdict = blame(raised, before_the_test=call.when == "setup")
+            verdict = blame(raised, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
             text = explanation(item, call.excinfo, requirement, verdict)
             if kept:
@@ -74,11 +74,16 @@ class Judge:
         case = getattr(getattr(item, "callspec", None), "id", "")
         kept = Path("evidence", requirement.id, *([evidence.safe_name(case)] if case else []))
         into = self.context.report / kept
-        scenario = getattr(item, "funcargs", {}).get("scenario")
-        if isinstance(scenario, Scenario) and not into.exists():
-            try:
-                scenario.capture(into)
-            except (TestbedError, OSError) as refused:
-                into.mkdir(parents=True, exist_ok=True)
-                (into / "missing.txt").write_text(f"{refused}\n")
+        if not into.exists():
+            for name, each in getattr(item, "funcargs", {}).items():
+                if isinstance(each, Scenario):
+                    _capture(each, into if name == "scenario" else into / name)
         return str(kept) if into.exists() else ""
+
+
+def _capture(scenario: Scenario, into: Path) -> None:
+    try:
+        scenario.capture(into)
+    except (TestbedError, OSError) as refused:
+        into.mkdir(parents=True, exist_ok=True)
+        (into / "missing.txt").write_text(f"{refused}\n")

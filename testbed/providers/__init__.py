@@ -14,6 +14,8 @@ from testbed.providers.base import Provider
 # name -> module and class; imported only when it is asked for
 PROVIDERS = {
     "local": ("testbed.providers.local", "LocalProvider"),
+    "kind": ("testbed.providers.kind", "KindProvider"),
+    "existing": ("testbed.providers.existing", "ExistingProvider"),
 }
 
 

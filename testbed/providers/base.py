@@ -6,11 +6,13 @@ An ability that a cluster does not have is a Capability that it does not list; i
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from testbed.kube.ownership import Owner
+from testbed.kube.rights import Right
 from testbed.process import Completed, ProcessId
 from testbed.progress import Progress
 
@@ -39,6 +41,15 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class NodeImage:
+    """What nodes that are containers are made of, for one Kubernetes version: a published image, or one made here as an archive."""
+
+    kubernetes: str
+    published: str
+    make: Callable[[Progress], tuple[str, Path]]  # its reference, and the archive
+
+
+@dataclass(frozen=True)
 class ClusterSpec:
     """What is asked of a provider; everything has been validated before."""
 
@@ -51,8 +62,11 @@ class ClusterSpec:
     images: Sequence[Path] = ()
     sandbox_image: str = ""
     kubelet: str = ""  # the kubelets' version, where it is another one
+    node_image: Callable[[str], NodeImage] | None = None  # for a version
     options: object = None  # what the configuration says to this provider alone
     given: frozenset[str] = frozenset()  # what somebody asked for; all else are defaults
+    owner: Owner | None = None  # marks what a provider makes through the API
+    workload_image: str = ""  # for a pod of the provider's own
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,20 @@ class Provider(Protocol):
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
         """Remove what killed runs left on this host; `in_use` says which folders belong to a living testbed."""
+
+
+@runtime_checkable
+class FindsClusters(Protocol):
+    """Of a provider whose clusters are somebody else's: they are looked at before anything is made, and stay when the testbed goes."""
+
+    def find(self, spec: ClusterSpec, state: Path) -> Cluster:
+        """The cluster, only looked at; its kubeconfig is copied into the folder. Every way in which it does not fit is an error."""
+
+    def describe(self, spec: ClusterSpec) -> str:
+        """Which cluster is meant, in a few words."""
+
+    def needs(self, spec: ClusterSpec) -> Collection[Right]:
+        """What the user must be allowed to do in it."""
 
 
 @runtime_checkable

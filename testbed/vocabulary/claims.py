@@ -1,15 +1,23 @@
-"""The word `claim`: a ResourceClaim and the devices that the scheduler gave it."""
+"""The word `claim`: a ResourceClaim, the devices that the scheduler gave it, who may use it, and what drivers say about its devices."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from testbed.drivers.slices import Device
+from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
-from testbed.vocabulary.observing import Diagnosis, Target, observe
+from testbed.vocabulary.observing import Diagnosis, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.world import RESOURCE, World
-from testbed.waiting import NotYet
+from testbed.waiting import Budget, NotYet, eventually
+
+PROTECTION = "resource.kubernetes.io/delete-protection"
+_STILL_USED = Diagnosis(
+    "a pod that uses it has not ended: only when the driver has unprepared the claim does its pod end"
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,11 @@ class Claim:
         return self.world.kube.get(RESOURCE, "ResourceClaim", self.name, self.namespace)
 
     @property
+    def uid(self) -> str:
+        """What tells it from a later one of the same name."""
+        return str(self.object["metadata"]["uid"])
+
+    @property
     def devices(self) -> frozenset[Device]:
         """The devices that it has."""
         return allocated(self.object)
@@ -34,12 +47,121 @@ class Claim:
         """The devices of one request in it, or of all."""
         return allocated(self.object, request)
 
+    @property
+    def results(self) -> list[Object]:
+        """What the scheduler wrote about each of its devices."""
+        return list(self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()))
+
+    @property
+    def pods(self) -> frozenset[str]:
+        """The names of the pods that it is reserved for."""
+        return _reserved_for(self.object)
+
+    @property
+    def owner(self) -> tuple[str, str] | None:
+        """Kind and name of the object that it goes with; None for a claim that stands for itself."""
+        owners = self.object["metadata"].get("ownerReferences", ())
+        return next(((each["kind"], each["name"]) for each in owners if each.get("controller")), None)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        return dict(self.object["metadata"].get("labels") or {})
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Its annotations."""
+        return dict(self.object["metadata"].get("annotations") or {})
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether it cannot go away while a pod may use it."""
+        return PROTECTION in self.object["metadata"].get("finalizers", ())
+
+    @property
+    def is_being_deleted(self) -> bool:
+        """Whether somebody has asked for its end."""
+        return "deletionTimestamp" in self.object["metadata"]
+
+    def conditions(self, device: Device) -> dict[str, str]:
+        """The conditions of one of its devices: status by type."""
+        return {each["type"]: each["status"] for each in self._status(device).get("conditions", ())}
+
+    def data(self, device: Device) -> Any:
+        """What a driver says about one of its devices in its own words."""
+        return self._status(device).get("data")
+
+    def network_data(self, device: Device) -> Object:
+        """Interface name, addresses and hardware address of one of its devices."""
+        return dict(self._status(device).get("networkData", {}))
+
+    def delete(self) -> None:
+        """Ask for its end."""
+        self.world.kube.delete(self.object)
+
     def should_be_allocated(self) -> Claim:
         """Wait until the scheduler gave it devices."""
-        target = Target(RESOURCE, "ResourceClaim", self.namespace, self.name)
         cause = Diagnosis("no pod asks for it, or no free device fits")
-        observe(self.world.kube, target, _allocated, f"{target} to be allocated", budgets.ALLOCATED, lambda: cause)
+        return self._should("be allocated", _allocated, budgets.ALLOCATED, cause)
+
+    def should_be_deallocated(self) -> Claim:
+        """Wait until it is nobody's: no device, no pod that may use it, nothing that keeps it from being deleted."""
+        return self._should("be deallocated", _free, budgets.RELEASED, _STILL_USED)
+
+    def should_be_reserved_for(self, *pods: str) -> Claim:
+        """Wait until exactly these pods may use it."""
+        cause = Diagnosis("the controller manager or the scheduler has not noticed a pod that came or went")
+        wanted = f"be reserved for {' and '.join(pods)}"
+        return self._should(wanted, _only_for(frozenset(pods)), budgets.RELEASED, cause)
+
+    def should_have_condition(self, device: Device, kind: str, status: str = "True") -> Claim:
+        """Wait until a driver says so about one of its devices."""
+
+        def said(claim: Object) -> None:
+            found = {each["type"]: each["status"] for each in _entry(claim, device).get("conditions", ())}
+            if found.get(kind) != status:
+                raise NotYet(f"{device} has the conditions {found or 'none'}")
+
+        cause = Diagnosis("the driver writes no device status, or may not")
+        return self._should(f"say {kind}={status} of {device}", said, budgets.RELEASED, cause)
+
+    def should_stay(self) -> Claim:
+        """Nothing may make it go away now; its length is a budget."""
+        cause = Diagnosis(f"it lacks the finalizer {PROTECTION}")
+        hold(
+            self.world.kube, self._target, lambda _claim: None, f"{self._target} to stay", budgets.STAYS, lambda: cause
+        )
+        if self.world.kube.find(RESOURCE, "ResourceClaim", self.name, self.namespace) is None:
+            raise NotObserved(
+                f"expected {self._target} to stay\n  likely cause: {cause.cause}\n  last seen: it is gone"
+            )
         return self
+
+    def should_be_gone(self) -> None:
+        """Wait until there is no such claim any more."""
+
+        def gone() -> None:
+            left = self.world.kube.find(RESOURCE, "ResourceClaim", self.name, self.namespace)
+            if left:
+                held = ", ".join(left["metadata"].get("finalizers", ())) or "nothing"
+                raise NotYet(f"still there, held by {held}, reserved for {', '.join(_reserved_for(left)) or 'nobody'}")
+
+        expected = f"{self._target} to be gone"
+        try:
+            eventually(gone, expected, budgets.CLAIMS_GONE, longest_pause=0.1)
+        except WaitTimeout as late:
+            raise failure(expected, late.last_seen, late.budget, _STILL_USED) from late
+
+    @property
+    def _target(self) -> Target:
+        return Target(RESOURCE, "ResourceClaim", self.namespace, self.name)
+
+    def _should(self, verb: str, check: Callable[[Object], None], budget: Budget, cause: Diagnosis) -> Claim:
+        observe(self.world.kube, self._target, check, f"{self._target} to {verb}", budget, lambda: cause)
+        return self
+
+    def _status(self, device: Device) -> Object:
+        return _entry(self.object, device)
 
 
 def allocated(claim: Object, request: str | None = None) -> frozenset[Device]:
@@ -52,6 +174,32 @@ def allocated(claim: Object, request: str | None = None) -> frozenset[Device]:
     )
 
 
+def _entry(claim: Object, device: Device) -> Object:
+    entries: list[Object] = claim.get("status", {}).get("devices", [])
+    wanted = (device.driver, device.pool, device.name)
+    return next((each for each in entries if (each["driver"], each["pool"], each["device"]) == wanted), {})
+
+
+def _reserved_for(claim: Object) -> frozenset[str]:
+    return frozenset(each["name"] for each in claim.get("status", {}).get("reservedFor", ()))
+
+
 def _allocated(claim: Object) -> None:
     if not claim.get("status", {}).get("allocation"):
         raise NotYet("no allocation in its status")
+
+
+def _free(claim: Object) -> None:
+    status = claim.get("status", {})
+    if status.get("allocation") or status.get("reservedFor") or PROTECTION in claim["metadata"].get("finalizers", ()):
+        raise NotYet(
+            f"it has {sorted(map(str, allocated(claim)))}, reserved for {sorted(_reserved_for(claim)) or 'nobody'}"
+        )
+
+
+def _only_for(pods: frozenset[str]) -> Callable[[Object], None]:
+    def check(claim: Object) -> None:
+        if _reserved_for(claim) != pods:
+            raise NotYet(f"reserved for {', '.join(sorted(_reserved_for(claim))) or 'nobody'}")
+
+    return check

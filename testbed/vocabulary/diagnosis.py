@@ -63,7 +63,7 @@ def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None =
     """What probably keeps a pod from running. `node` is the one that the pod is on, if it is on one."""
     if pod is None:
         return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
-    warnings = tuple(_line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
+    warnings = tuple(line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
     away = unready([node] if node else [])
     if away:  # whatever else is said, nobody is there who could run the pod
         return Diagnosis(away, True, warnings)
@@ -104,7 +104,8 @@ def in_order(events: Iterable[Object]) -> list[Object]:
     )
 
 
-def _line(event: Object) -> str:
+def line(event: Object) -> str:
+    """An event as people read it."""
     return f"{event.get('reason', '')}: {event.get('message', '')}"
 
 

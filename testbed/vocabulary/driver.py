@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import Device, pools
+from testbed.drivers.slices import Device, Pool, pools
+from testbed.errors import DriverFailed
+from testbed.kube.client import Object
+from testbed.models.driver_file import Examples
+from testbed.vocabulary import budgets
+from testbed.vocabulary.sayings import Saying, saying
 from testbed.vocabulary.world import World
+from testbed.waiting import eventually_true
 
 
 @dataclass(frozen=True)
@@ -26,11 +34,62 @@ class Driver:
         return expected_nodes(self.world.kube, self.world.driver_file)
 
     @property
+    def pools(self) -> tuple[Pool, ...]:
+        """Its pools, in their newest generations, sorted by name."""
+        return tuple(pools(self.world.slices(), self.name))
+
+    @property
+    def incomplete_pools(self) -> tuple[Pool, ...]:
+        """The pools that stay incomplete: one that is just being written anew gets the time for it."""
+        incomplete: tuple[Pool, ...] = ()
+
+        def all_complete() -> bool:
+            nonlocal incomplete
+            incomplete = tuple(pool for pool in self.pools if not pool.complete)
+            return not incomplete
+
+        eventually_true(all_complete, budgets.POOL)
+        return incomplete
+
+    @property
+    def repeated_devices(self) -> tuple[Device, ...]:
+        """The devices that a pool has more than once, sorted."""
+        counted = Counter(self._published())
+        return tuple(sorted(device for device, times in counted.items() if times > 1))
+
+    @property
     def devices(self) -> frozenset[Device]:
         """Every device that it publishes."""
-        return frozenset(
-            Device(self.name, pool.name, device["name"])
-            for pool in pools(self.world.slices(), self.name)
-            for each in pool.slices
-            for device in each["spec"].get("devices") or ()
-        )
+        return frozenset(self._published())
+
+    def devices_on(self, node: str) -> frozenset[Device]:
+        """The devices that it publishes for one node."""
+        return frozenset(Device(self.name, *each[:2]) for each in self._described() if each[2] == node)
+
+    def says(self, device: Device, attribute: str) -> Saying:
+        """What it publishes about a device under that name; no domain means its own."""
+        for pool, name, _, described in self._described():
+            if (pool, name) == (device.pool, device.name):
+                return saying(described, attribute, self.name)
+        raise DriverFailed(f"{self.name} publishes no device {device}")
+
+    def identity(self, device: Device) -> Saying:
+        """What it publishes about a device that no other device has; the driver file says which attribute that is."""
+        return self.says(device, self.world.driver_file.probe.identity_attribute)
+
+    @property
+    def examples(self) -> Examples:
+        """What may be asked of its devices, as the driver file says it."""
+        return self.world.driver_file.examples
+
+    def _described(self) -> Iterator[tuple[str, str, str, Object]]:
+        for pool in self.pools:
+            for each in pool.slices:
+                for device in each["spec"].get("devices") or ():
+                    yield pool.name, device["name"], each["spec"].get("nodeName", ""), device
+
+    def _published(self) -> Iterator[Device]:
+        for pool in self.pools:
+            for each in pool.slices:
+                for device in each["spec"].get("devices") or ():
+                    yield Device(self.name, pool.name, device["name"])

@@ -15,7 +15,10 @@ from testbed.vocabulary.diagnosis import in_order
 from testbed.vocabulary.world import RESOURCE, World
 
 # Only these kinds: Secrets and ConfigMaps are nobody's evidence.
-_KINDS = (("v1", "Pod"), (RESOURCE, "ResourceClaim"), (RESOURCE, "ResourceClaimTemplate"), ("apps/v1", "DaemonSet"))
+_KINDS = (
+    *(("v1", "Pod"), (RESOURCE, "ResourceClaim"), (RESOURCE, "ResourceClaimTemplate")),
+    *(("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")),
+)
 _FILE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
 _DRIVER_LOG_LINES = 2000
 

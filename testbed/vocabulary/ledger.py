@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from testbed.errors import WaitTimeout
@@ -13,7 +14,7 @@ from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
 
 # What makes pods goes before the pods, or it would make them again; claims go after the pods that hold them.
-_BEFORE_PODS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob", "ReplicaSet")
+BEFORE_PODS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob", "ReplicaSet")
 _STUCK = (
     "a pod ends only when the driver has unprepared its claims: the driver's log in the evidence says what it was asked"
 )
@@ -21,31 +22,32 @@ _STUCK = (
 
 @dataclass
 class Ledger:
-    """The objects of one scenario, in the order in which they came."""
+    """The objects of one scenario, in the order in which they came. `mark` says on each whose it is."""
 
     kube: Kube
     namespace: str
+    mark: Callable[[Object], Object]
     entries: list[Object] = field(default_factory=list)
 
     def apply(self, manifest: Object) -> Object:
         """Create an object and remember it, also when the server's answer is lost on the way."""
         self.entries.append(manifest)
-        return self.kube.apply(manifest)
+        return self.kube.apply(self.mark(manifest))
 
     def clean_up(self) -> None:
         """Delete everything; returns when pods and claims are gone. The namespace itself ends by itself, in the background."""
         try:
-            self._delete([each for each in self.entries if each["kind"] in _BEFORE_PODS])
+            self._delete([each for each in self.entries if each["kind"] in BEFORE_PODS])
             self._delete(self.kube.list("v1", "Pod", self.namespace))
             self._wait("v1", "Pod", budgets.PODS_GONE)
             self._delete(self.kube.list(RESOURCE, "ResourceClaim", self.namespace))
             self._wait(RESOURCE, "ResourceClaim", budgets.CLAIMS_GONE)
         finally:
-            self._delete([each for each in reversed(self.entries) if each["kind"] not in (*_BEFORE_PODS, "Pod")])
+            self._delete([each for each in reversed(self.entries) if each["kind"] not in (*BEFORE_PODS, "Pod")])
 
     def _delete(self, objects: list[Object]) -> None:
-        for each in objects:
-            self.kube.delete(each)
+        for each in objects:  # a Deployment's ReplicaSet would make its pods again until it is gone itself
+            self.kube.delete(each, dependents_first=each["kind"] == "Deployment")
 
     def _wait(self, api_version: str, kind: str, budget: Budget) -> None:
         def gone() -> None:

@@ -33,15 +33,26 @@ class Diagnosis:
     ours: bool = False
     warnings: tuple[str, ...] = ()
 
+    @classmethod
+    def none(cls) -> Diagnosis:
+        """What was seen says all."""
+        return cls("")
+
 
 @dataclass(frozen=True)
 class Target:
-    """The object that is watched."""
+    """The object that is watched; with a field selector of its own, all that it selects."""
 
     api_version: str
     kind: str
     namespace: str
     name: str
+    selector: str = ""
+
+    @property
+    def fields(self) -> str:
+        """The field selector."""
+        return self.selector or f"metadata.name={self.name}"
 
     def __str__(self) -> str:
         return f"{self.kind.lower()} {self.name}"
@@ -67,6 +78,26 @@ def observe(
     raise failure(expected, seen, str(budget), diagnose())
 
 
+def hold(
+    kube: Kube,
+    target: Target,
+    check: Callable[[Object], object],
+    expected: str,
+    budget: Budget,
+    diagnose: Callable[[], Diagnosis],
+) -> None:
+    """Look at every state of the object for the whole budget; none may be one in which `check` raises NotYet or NeverComes."""
+    seen = False
+    for state in _states(kube, target, budget.stretched):
+        seen = True
+        try:
+            check(state)
+        except (NotYet, NeverComes) as broken:
+            raise failure(expected, str(broken), f"it should last ({budget})", diagnose()) from None
+    if not seen:
+        raise failure(expected, f"there is no {target}", str(budget), diagnose())
+
+
 def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotObserved | WaitTimeout:
     """The error of a wait that was in vain. Whose fault it is follows from the diagnosis."""
     lines = [seen, *(f"    {line}" for line in diagnosis.warnings)]
@@ -90,7 +121,7 @@ def _states(kube: Kube, target: Target, seconds: float) -> Iterator[Object]:
                 target.kind,
                 target.namespace,
                 seconds=min(left, _LONGEST_WATCH),
-                fieldSelector=f"metadata.name={target.name}",
+                fieldSelector=target.fields,
             ):
                 if event["type"] in ("ADDED", "MODIFIED"):
                     yield event["object"]

@@ -1,19 +1,24 @@
-"""The words `pod` and `container`: run, succeed, the devices that a pod was given, and the devices that a container really sees."""
+"""The words `pod` and `container`: what becomes of a pod, the devices that it was given, and those that a container really sees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
 from dataclasses import dataclass
 
 from testbed.drivers.slices import Device, identities
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, WaitTimeout
 from testbed.kube.client import Object
-from testbed.vocabulary import budgets
+from testbed.vocabulary import budgets, states
 from testbed.vocabulary.claims import Claim
-from testbed.vocabulary.diagnosis import diagnose, in_order, tell
-from testbed.vocabulary.observing import Diagnosis, NeverComes, Target, observe
+from testbed.vocabulary.diagnosis import diagnose, in_order, line, tell
+from testbed.vocabulary.observing import Diagnosis, Target, failure, hold, observe
+from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
-from testbed.waiting import Budget, NotYet
+from testbed.waiting import Budget, NotYet, eventually
+
+_HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
+# In the background, so that the answer still comes when the container's end takes the program with it.
+_END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,11 @@ class Pod:
     def object(self) -> Object:
         """The pod as it is now."""
         return self.world.kube.get("v1", "Pod", self.name, self.namespace)
+
+    @property
+    def uid(self) -> str:
+        """What tells it from a later one of the same name."""
+        return str(self.object["metadata"]["uid"])
 
     @property
     def node(self) -> str:
@@ -73,19 +83,91 @@ class Pod:
         """Some of its containers, in this order."""
         return tuple(self.container(name) for name in names)
 
+    def delete(self) -> Pod:
+        """Ask for its end, as a user does."""
+        self.world.kube.delete(self.object)
+        return self
+
+    def look_again(self) -> Pod:
+        """Change it a little, so that its kubelet looks at it now and not at its next round, a minute later."""
+        self.world.kube.patch(self.object, {"metadata": {"annotations": {"looked-at": secrets.token_hex(3)}}})
+        return self
+
     def should_run(self) -> Pod:
         """Wait until all its containers run."""
-        return self._should("run", _running, budgets.RUN)
+        return self._should("run", states.running, budgets.RUN)
 
     def should_succeed(self) -> Pod:
         """Wait until all its containers have ended with 0."""
-        return self._should("succeed", _succeeded, budgets.SUCCEED)
+        return self._should("succeed", states.succeeded, budgets.SUCCEED)
 
-    def _should(self, verb: str, check: Callable[[Object], None], budget: Budget) -> Pod:
-        target = Target("v1", "Pod", self.namespace, self.name)
-        told = _Told(self, check)
-        observe(self.world.kube, target, told.check, f"{target} to {verb}", budget, told.diagnosis)
+    def should_fail(self) -> Pod:
+        """Wait until one of its containers has ended badly, and all have ended."""
+        return self._should("fail", states.failed, budgets.FAIL)
+
+    def should_be_unschedulable(self, because: str) -> Pod:
+        """Wait until the scheduler has refused it in these words."""
+        return self._should(
+            f"be refused by the scheduler: {because}", states.unschedulable(because), budgets.UNSCHEDULABLE
+        )
+
+    def should_be_told(self, reason: str, text: str) -> Pod:
+        """Wait for an event about it, with this reason and this text in its message."""
+
+        def check(event: Object) -> None:
+            if event.get("reason") != reason or text not in event.get("message", ""):
+                raise NotYet(f"it was told: {line(event)}")
+
+        about = f"involvedObject.kind=Pod,involvedObject.name={self.name}"
+        events = Target("v1", "Event", self.namespace, f"about pod {self.name}", about)
+        expected = f"pod {self.name} to be told {reason}: …{text}…"
+        observe(self.world.kube, events, check, expected, budgets.TOLD, _Told(self, states.pending).diagnosis)
         return self
+
+    def should_be_replaced(self, predecessor: str) -> Pod:
+        """Wait until another pod has its name, which is not the one with the UID `predecessor`, and runs."""
+        return self._should("be replaced and run", states.another_than(predecessor), budgets.RUN)
+
+    def should_stay_running(self) -> Pod:
+        """Nothing may end it now; its length is a budget."""
+        return self._should_stay("running", states.running)
+
+    def should_stay_pending(self) -> Pod:
+        """None of its containers may be started now; its length is a budget."""
+        return self._should_stay("pending", states.pending)
+
+    def should_stay_unscheduled(self) -> Pod:
+        """The scheduler may not give it to a node now; its length is a budget."""
+        return self._should_stay("without a node", states.unplaced)
+
+    def should_be_gone(self) -> None:
+        """Wait until there is no such pod any more."""
+
+        def gone() -> None:
+            left = self.world.kube.find("v1", "Pod", self.name, self.namespace)
+            if left:
+                raise NotYet(tell(left))
+
+        expected = f"pod {self.name} to be gone"
+        try:
+            eventually(gone, expected, budgets.POD_GONE, longest_pause=0.1)
+        except WaitTimeout as late:
+            raise failure(expected, late.last_seen, late.budget, _HELD) from late
+
+    def _should(self, verb: str, check: Check, budget: Budget) -> Pod:
+        told = _Told(self, check)
+        observe(self.world.kube, self._target, told.check, f"{self._target} to {verb}", budget, told.diagnosis)
+        return self
+
+    def _should_stay(self, how: str, check: Check) -> Pod:
+        told = _Told(self, check)
+        expected = f"{self._target} to stay {how}"
+        hold(self.world.kube, self._target, told.check, expected, budgets.STAYS, Diagnosis.none)
+        return self
+
+    @property
+    def _target(self) -> Target:
+        return Target("v1", "Pod", self.namespace, self.name)
 
 
 @dataclass(frozen=True)
@@ -109,10 +191,32 @@ class Container:
     @property
     def seen_devices(self) -> frozenset[Device]:
         """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
+        command = list(self.pod.world.driver_file.probe.command)
+        return self._found_in(self.pod.world.kube.exec(self.pod.namespace, self.pod.name, command, container=self.name))
+
+    @property
+    def printed_devices(self) -> frozenset[Device]:
+        """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
+        return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again."""
+        statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
+        return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
+
+    def restart(self) -> Container:
+        """Let its process end, and wait until the kubelet has started it again."""
+        before = self.restarts
+        self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
+        check = states.started_again(self.name, before)
+        self.pod._should(f"run again in container {self.name}", check, budgets.RESTARTED)
+        return self
+
+    def _found_in(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe
-        said = world.kube.exec(self.pod.namespace, self.pod.name, list(probe.command), container=self.name)
         known = identities(world.slices(), world.driver_file.driver, probe.identity_attribute)
-        return frozenset(self._device(found, known) for found in probe.ids(said))
+        return frozenset(self._device(found, known) for found in probe.ids(text))
 
     def _device(self, identity: str, known: dict[str, Device]) -> Device:
         if identity not in known:
@@ -138,6 +242,29 @@ class Pods(tuple[Pod, ...]):
         """Wait until all of them have succeeded."""
         return Pods(pod.should_succeed() for pod in self)
 
+    def should_be_gone(self) -> None:
+        """Wait until none of them is there any more."""
+        for pod in self:
+            pod.should_be_gone()
+
+    def delete(self) -> Pods:
+        """Ask for the end of all of them."""
+        return Pods(pod.delete() for pod in self)
+
+    def containers(self, name: str) -> tuple[Container, ...]:
+        """The container of that name in each of them."""
+        return tuple(pod.container(name) for pod in self)
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes that they are on."""
+        return frozenset(pod.node for pod in self)
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The names of all their claims."""
+        return frozenset(claim.name for pod in self for claim in pod.claims.values())
+
     @property
     def devices(self) -> dict[str, frozenset[Device]]:
         """The devices of the claims of each, by the pods' names."""
@@ -154,7 +281,7 @@ class _Told:
     """Keeps the last state of a pod during a wait, so that its failure can be explained from it."""
 
     pod: Pod
-    verdict: Callable[[Object], None]
+    verdict: Check
     last: Object | None = None
 
     def check(self, state: Object) -> None:
@@ -165,20 +292,3 @@ class _Told:
         name = self.last["spec"].get("nodeName") if self.last else None
         node = self.pod.world.kube.find("v1", "Node", name) if name else None
         return diagnose(self.last, self.pod.events, node)
-
-
-def _running(pod: Object) -> None:
-    status = pod.get("status", {})
-    started = [each["name"] for each in status.get("containerStatuses", ()) if "running" in each.get("state", {})]
-    if status.get("phase") in ("Succeeded", "Failed"):
-        raise NeverComes(tell(pod))
-    if len(started) < len(pod["spec"]["containers"]):
-        raise NotYet(tell(pod))
-
-
-def _succeeded(pod: Object) -> None:
-    phase = pod.get("status", {}).get("phase")
-    if phase == "Failed":
-        raise NeverComes(tell(pod))
-    if phase != "Succeeded":
-        raise NotYet(tell(pod))

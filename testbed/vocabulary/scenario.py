@@ -5,23 +5,27 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from testbed.errors import UsageError, did_you_mean
+from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Object
+from testbed.kube.ownership import REQUIREMENT
 from testbed.rendering import render_file
 from testbed.vocabulary import evidence
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.ledger import Ledger
+from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod, Pods
-from testbed.vocabulary.workloads import DaemonSet
-from testbed.vocabulary.world import TESTBED_LABEL, World
+from testbed.vocabulary.workloads import DaemonSet, pods_of
+from testbed.vocabulary.world import World
 
-_REQUIREMENT_LABEL = "dra-testbed/requirement"
+# What has no namespace must bear the scenario's own name in its name, and is deleted with it.
+_CLUSTER_WIDE = ("DeviceClass",)
+_REFUSALS = (400, 403, 409, 422)
 
 
 @dataclass(frozen=True)
@@ -33,16 +37,30 @@ class Scenario:
     ledger: Ledger
 
     def apply(self, manifest: str, **variables: object) -> None:
-        """Apply a manifest (a path under manifests/suites). It may use `device_class`, `driver`, `image` and what the test gives."""
-        facts = {
-            "device_class": self.world.driver_file.device_class,
-            "driver": self.world.driver_file.driver,
-            "image": self.world.workload_image,
-        }
-        path = _found(self.world.manifests, manifest)
-        text = render_file(path, {**facts, **variables}, allow_unused=True)
-        for document in _documents(text, path):
-            self.ledger.apply(_placed(document, self.namespace))
+        """Apply a manifest (a path under manifests/suites). It may use the facts that every manifest may use, and what the test gives."""
+        for document in self._rendered(manifest, variables):
+            self.ledger.apply(document)
+
+    def should_be_refused(self, manifest: str, **variables: object) -> str:
+        """Apply a manifest of which the API server must refuse an object; its words. Nothing of it outlives the test."""
+        return self._refusal(manifest, lambda: self.apply(manifest, **variables))
+
+    def apply_status(self, manifest: str, *, by: str = "driver", dry_run: bool = False, **variables: object) -> None:
+        """Apply the status of claims that are there, as the writer `by`, as kubectl apply --server-side --subresource=status does.
+
+        With `dry_run` the API server only says whether it would take it.
+        """
+        for document in self._rendered(manifest, variables):
+            self.world.kube.apply(document, manager=by, force=False, subresource="status", dry_run=dry_run)
+
+    def status_should_be_refused(self, manifest: str, *, by: str = "driver", **variables: object) -> str:
+        """Apply a status that the API server must refuse; its words."""
+        return self._refusal(manifest, lambda: self.apply_status(manifest, by=by, **variables))
+
+    def label_namespace(self, label: str, value: str) -> None:
+        """Label the scenario's namespace, as its administrator does."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        self.world.kube.patch(namespace, {"metadata": {"labels": {label: value}}})
 
     def pod(self, name: str) -> Pod:
         """The pod of that name."""
@@ -60,27 +78,60 @@ class Scenario:
         """The DaemonSet of that name."""
         return DaemonSet(self.world, self.namespace, name)
 
+    def delete(self, kind: str, name: str) -> None:
+        """Ask for the end of an object that the scenario made, as `kubectl delete KIND NAME` does."""
+        for each in self.ledger.entries:
+            if (each["kind"].lower(), each["metadata"]["name"]) == (kind, name):
+                self.world.kube.delete(each)
+                return
+        raise UsageError(f"the scenario made no {kind} {name}")
+
+    def pods_of(self, owner: str, count: int) -> Pods:
+        """So many pods that a controller made, by their label `app`."""
+        return pods_of(self.world, self.namespace, owner, count)
+
     def capture(self, into: Path) -> None:
         """Keep what an explanation may need, before it is deleted."""
         evidence.capture(self.world, self.namespace, into)
+
+    def _rendered(self, manifest: str, variables: dict[str, object]) -> list[Object]:
+        facts = {
+            "device_class": self.world.driver_file.device_class,
+            "driver": self.world.driver_file.driver,
+            "image": self.world.workload_image,
+            "probe": list(self.world.driver_file.probe.command),
+            "unique": self.namespace,
+        }
+        path = _found(self.world.manifests, manifest)
+        text = render_file(path, {**facts, **variables}, allow_unused=True)
+        return [_placed(document, self.namespace) for document in _documents(text, path)]
+
+    def _refusal(self, manifest: str, attempt: Callable[[], None]) -> str:
+        try:
+            attempt()
+        except ApiError as refused:
+            if refused.status in _REFUSALS:
+                return refused.message
+            raise
+        raise NotObserved(f"expected the API server to refuse {manifest}\n  last seen: it took all that is in it")
 
 
 @contextlib.contextmanager
 def opened(world: World, requirement: str) -> Iterator[Scenario]:
     """A new scenario in a namespace that nobody else has; all of it is deleted again, however the test ends."""
     name = f"dra-{requirement.lower()}-{secrets.token_hex(3)}"
-    scenario = Scenario(world, name, Ledger(world.kube, name))
+    marks = {REQUIREMENT: requirement}
+    scenario = Scenario(world, name, Ledger(world.kube, name, lambda each: world.owner.mark(each, **marks)))
     try:
-        for manifest in _home(world, name, requirement):
+        for manifest in _home(name):
             scenario.ledger.apply(manifest)
         yield scenario
     finally:
         scenario.ledger.clean_up()
 
 
-def _home(world: World, name: str, requirement: str) -> tuple[Object, Object]:
-    labels = {TESTBED_LABEL: world.testbed, _REQUIREMENT_LABEL: requirement}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+def _home(name: str) -> tuple[Object, Object]:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     # Pods need the account at once, and the controller takes a moment to make it. They never talk to the API, so they get no token.
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
     return namespace, {**account, "automountServiceAccountToken": False}
@@ -105,7 +156,14 @@ def _documents(text: str, path: Path) -> list[Object]:
 
 
 def _placed(document: Object, namespace: str) -> Object:
-    """The object in the scenario's namespace. Kinds without one are not for scenarios yet: they would outlive the test's own space."""
+    """The object in the scenario's namespace, or, where its kind has none, under a name that only this scenario has."""
+    if document["kind"] in _CLUSTER_WIDE:
+        if namespace not in document["metadata"]["name"]:
+            raise UsageError(
+                f"{document['kind']} {document['metadata']['name']} is everybody's",
+                hint="put {{ unique }} into its name",
+            )
+        return document
     if document["metadata"].get("namespace", namespace) != namespace:
         raise UsageError(f"{document['kind']} {document['metadata']['name']} names a namespace; a scenario has its own")
     return {**document, "metadata": {**document["metadata"], "namespace": namespace}}

@@ -1,4 +1,4 @@
-"""Words for objects that make pods: so far the DaemonSet."""
+"""Words for objects that make pods: the DaemonSet, and the pods of all others."""
 
 from __future__ import annotations
 
@@ -41,6 +41,25 @@ class DaemonSet:
         if missing:
             raise NotYet(f"none bound to {', '.join(missing)}; {len(pods)} pods are there")
         return placed
+
+
+def pods_of(world: World, namespace: str, owner: str, count: int) -> Pods:
+    """So many pods with the label `app` of that value, sorted by name; waits until a controller has made them. Ending ones do not count."""
+
+    def made() -> list[str]:
+        found = world.kube.list("v1", "Pod", namespace, labelSelector=f"app={owner}")
+        names = [each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"]]
+        if len(names) != count:
+            raise NotYet(f"there are {len(names)}")
+        return sorted(names)
+
+    expected = f"{count} pods of {owner}"
+    try:
+        names = eventually(made, expected, budgets.CREATED, longest_pause=0.1)
+    except WaitTimeout as late:
+        cause = Diagnosis("the controller manager did not make them: does the label app name their owner?", ours=True)
+        raise failure(expected, late.last_seen, late.budget, cause) from late
+    return Pods(Pod(world, namespace, name) for name in names)
 
 
 _CAUSE = "the claim of the missing pod got no device on that node: does the driver still publish free ones there?"

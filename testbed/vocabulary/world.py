@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.kube.client import Kube, Object
+from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
 
 RESOURCE = "resource.k8s.io/v1"
-TESTBED_LABEL = "dra-testbed/testbed"
 
 
 @dataclass(frozen=True)
 class World:
-    """One cluster with one driver under test. `manifests` is where scenarios are found."""
+    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found."""
 
-    testbed: str
+    owner: Owner
     kube: Kube
     driver_file: DriverFile
     manifests: Path

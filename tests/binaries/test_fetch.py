@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -242,7 +243,8 @@ def test_two_processes_share_the_work(fake_go: Any, tmp_path: Path, ending: list
     assert len(fake_go.runs) == 1
     assert "kube-scheduler 1.37.1 built" in (tmp_path / "first").read_text()
     assert "built" not in (tmp_path / "second").read_text()
-    assert "✓ kubernetes 1.37.1: kubelet, kube-scheduler" in (tmp_path / "second").read_text()
+    # Whether the first program was at hand when the second process looked is a matter of moments.
+    assert re.search("✓ kubernetes 1.37.1: (kubelet, )?kube-scheduler", (tmp_path / "second").read_text())
 
 
 def test_kill_in_the_middle_loses_only_the_program_in_hand(

@@ -15,6 +15,8 @@ MODULES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "containerd": "github.com/containerd/containerd/v2",
     "kind": "sigs.k8s.io/kind",
+    "crictl": "sigs.k8s.io/cri-tools",
+    "coredns": "github.com/coredns/coredns",
     "kubernetes": "k8s.io/kubernetes",
 }
 

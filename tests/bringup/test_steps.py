@@ -53,7 +53,7 @@ def test_a_version_that_is_not_locked_is_refused_with_those_that_are(state: Path
 
 def test_an_unknown_provider_is_refused(state: Path) -> None:
     with pytest.raises(UsageError, match="local"):
-        bring_up(effective(None, {"provider": "existing"}), Silent())
+        bring_up(dataclasses.replace(effective(None, {}), provider="cloud"), Silent())
 
     assert testbeds_in(state) == []
 

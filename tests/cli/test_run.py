@@ -13,8 +13,12 @@ from testbed.cli.main import run
 from testbed.conformance import events, running
 from testbed.conformance.running import SuiteRun
 from testbed.errors import TestbedError
+from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
+from testbed.waiting import Budget, set_patience
 from tests.fakes import cluster
+
+OWNER = Owner("t", "0123456789ab")
 
 
 class Stage:
@@ -29,7 +33,7 @@ class Stage:
     def bring_up(self, config: Any, _progress: Any, *, ephemeral: bool) -> Any:
         assert ephemeral
         self.done.append("up")
-        return bringup.Testbed(config.name, Path("/state"), None, None, config, None)  # type: ignore[arg-type]
+        return bringup.Testbed(config.name, Path("/state"), None, None, config, None, OWNER)  # type: ignore[arg-type]
 
     def tear_down(self, name: str, _progress: Any) -> bool:
         self.done.append("down" if name.startswith("run-") else f"down {name}")
@@ -68,6 +72,23 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
     monkeypatch.setattr(bringup, "attach", lambda _: cluster.make())
     monkeypatch.setattr(running, "run_suites", made.run_suites)
     return made
+
+
+def test_patience_stretches_the_waits_of_the_bring_up_as_well(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    bring_up = bringup.bring_up
+
+    def waiting(*words: Any, **options: Any) -> Any:
+        seen.append(Budget("machine boot", 20, "a test").stretched)
+        return bring_up(*words, **options)
+
+    monkeypatch.setattr(bringup, "bring_up", waiting)
+    try:
+        assert run(["run", "--patience", "10"]) == 0
+    finally:
+        set_patience(1.0)
+
+    assert seen == [200]
 
 
 @pytest.mark.parametrize(

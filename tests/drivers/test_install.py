@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from testbed.drivers import install, uninstall
-from testbed.errors import TestbedError, UsageError, WaitTimeout
+from testbed.errors import ApiError, TestbedError, UsageError, WaitTimeout
+from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
+
+OWNER = Owner("mine", "0123456789ab", "here", pid=7)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +51,7 @@ data: {driver: {{ driver_name }}, level: "{{ level }}"}
 
 def test_manifests_are_rendered_and_applied_in_their_order(tmp_path: Path) -> None:
     kube: Any = FakeKube()
-    install(kube, _file(tmp_path, _TEMPLATE))
+    install(kube, _file(tmp_path, _TEMPLATE), OWNER)
     assert [key[0] for key in kube.objects] == ["Namespace", "ConfigMap"]
     assert kube.objects["ConfigMap", "mine", "settings"]["data"] == {"driver": "mine.example", "level": "4"}
 
@@ -56,9 +59,9 @@ def test_manifests_are_rendered_and_applied_in_their_order(tmp_path: Path) -> No
 def test_uninstalling_goes_backwards_and_twice_is_fine(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     driver_file = _file(tmp_path, _TEMPLATE)
-    install(kube, driver_file)
-    uninstall(kube, driver_file)
-    uninstall(kube, driver_file)
+    install(kube, driver_file, OWNER)
+    uninstall(kube, driver_file, OWNER)
+    uninstall(kube, driver_file, OWNER)
     assert kube.deleted == ["ConfigMap/settings", "Namespace/mine"]
 
 
@@ -66,14 +69,14 @@ def test_uninstalling_waits_for_the_drivers_pods(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     kube.put("Pod", "mine-1", "mine", metadata={"labels": {"app": "mine"}})
     with pytest.raises(WaitTimeout, match="still there: mine-1"):
-        uninstall(kube, _file(tmp_path, _TEMPLATE))
+        uninstall(kube, _file(tmp_path, _TEMPLATE), OWNER)
 
 
 def test_our_own_drivers_manifests_render_with_the_hardware_that_is_asked_for(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     hardware = tmp_path / "hardware.yaml"
     hardware.write_text("apiVersion: dra-testbed/v1alpha1\nkind: Hardware\n# two lines: {{ no template }}\n")
-    install(kube, load_driver_file(cluster.driver_path()), image="localhost/driver:1", hardware=hardware)
+    install(kube, load_driver_file(cluster.driver_path()), OWNER, image="localhost/driver:1", hardware=hardware)
     (daemonset,) = kube.list("apps/v1", "DaemonSet")
     assert daemonset["spec"]["template"]["spec"]["containers"][0]["image"] == "localhost/driver:1"
     (config,) = kube.list("v1", "ConfigMap")
@@ -84,7 +87,7 @@ def test_a_mutant_differs_in_its_fault_alone() -> None:
     right, wrong = FakeKube(), FakeKube()
     path = cluster.driver_path()
     for kube, file in ((right, path), (wrong, path.parent / "mutants" / "fake-gpu-shares-one-device.yaml")):
-        install(kube, load_driver_file(file), image="i")  # type: ignore[arg-type]  # the fake
+        install(kube, load_driver_file(file), OWNER, image="i")  # type: ignore[arg-type]  # the fake
     differing = [key for key in right.objects if right.objects[key] != wrong.objects[key]]
     assert right.objects.keys() == wrong.objects.keys()
     assert [key[0] for key in differing] == ["DaemonSet"]
@@ -101,7 +104,7 @@ def test_a_mutant_differs_in_its_fault_alone() -> None:
 def test_a_bad_manifest_is_the_users_error_and_nothing_is_applied(tmp_path: Path, template: str, said: str) -> None:
     kube: Any = FakeKube()
     with pytest.raises(UsageError, match=said):
-        install(kube, _file(tmp_path, "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n" + template))
+        install(kube, _file(tmp_path, "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n" + template), OWNER)
     assert kube.objects == {}
 
 
@@ -110,7 +113,7 @@ def test_a_bad_manifest_is_the_users_error_and_nothing_is_applied(tmp_path: Path
 )
 def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(TestbedError, match="not a Kubernetes object"):
-        install(FakeKube(), _file(tmp_path, text))  # type: ignore[arg-type]  # the fake
+        install(FakeKube(), _file(tmp_path, text), OWNER)  # type: ignore[arg-type]  # the fake
 
 
 def test_hardware_that_no_manifest_uses_is_refused_before_anything_is_applied(tmp_path: Path) -> None:
@@ -120,7 +123,7 @@ def test_hardware_that_no_manifest_uses_is_refused_before_anything_is_applied(tm
     installed = driver_file.model_copy(update={"spec": driver_file.spec.model_copy(update={"install": None})})
     for each in (driver_file, installed):
         with pytest.raises(UsageError, match="means nothing to driver mine"):
-            install(kube, each, hardware=hardware)
+            install(kube, each, OWNER, hardware=hardware)
     assert kube.objects == {}
 
 
@@ -129,7 +132,7 @@ def test_a_file_that_is_no_hardware_is_refused_before_anything_is_applied(tmp_pa
     kube: Any = FakeKube()
     (tmp_path / "hardware.yaml").write_text(text, encoding="latin-1")
     with pytest.raises(UsageError, match=r"hardware\.yaml"):
-        install(kube, load_driver_file(cluster.driver_path()), image="i", hardware=tmp_path / "hardware.yaml")
+        install(kube, load_driver_file(cluster.driver_path()), OWNER, image="i", hardware=tmp_path / "hardware.yaml")
     assert kube.objects == {}
 
 
@@ -138,10 +141,10 @@ def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
     kube.put("ConfigMap", "settings", "mine", data={"theirs": "yes"})
     driver_file = _file(tmp_path, _TEMPLATE)
     with pytest.raises(UsageError, match="ConfigMap settings in namespace mine is there already") as raised:
-        install(kube, driver_file)
+        install(kube, driver_file, OWNER)
     assert raised.value.exit_code == 2
     assert [key[0] for key in kube.objects] == ["ConfigMap"]
-    uninstall(kube, driver_file)
+    uninstall(kube, driver_file, OWNER)
     assert kube.objects["ConfigMap", "mine", "settings"]["data"] == {"theirs": "yes"}
 
 
@@ -161,20 +164,19 @@ def test_a_namespace_of_somebody_else_is_used_and_left(tmp_path: Path) -> None:
     kube.put("Namespace", "mine")
     kube.put("ServiceAccount", "default", "mine")
     driver_file = _file(tmp_path, _SHARED)
-    install(kube, driver_file)
-    install(kube, driver_file)
-    uninstall(kube, driver_file)
+    install(kube, driver_file, OWNER)
+    install(kube, driver_file, OWNER)
+    uninstall(kube, driver_file, OWNER)
     assert kube.deleted == []
 
 
 def test_what_we_installed_can_be_installed_again(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     driver_file = _file(tmp_path, _TEMPLATE)
-    install(kube, driver_file)
-    install(kube, driver_file)
-    labels = [each["metadata"]["labels"] for each in kube.objects.values()]
-    assert labels == [{"dra-testbed.example/managed-by": "dra-testbed"}] * 2
-    uninstall(kube, driver_file)
+    install(kube, driver_file, OWNER)
+    install(kube, driver_file, OWNER)
+    assert all(OWNER.owns(each) for each in kube.objects.values())
+    uninstall(kube, driver_file, OWNER)
     assert kube.objects == {}
 
 
@@ -184,5 +186,34 @@ def test_an_object_of_a_kind_that_an_earlier_manifest_brings_is_no_obstacle(tmp_
             raise UsageError("the API server has no Widget in v1")
 
     kube: Any = Unknowing()
-    install(kube, _file(tmp_path, "apiVersion: v1\nkind: Widget\nmetadata: {name: w}\n"))
+    install(kube, _file(tmp_path, "apiVersion: v1\nkind: Widget\nmetadata: {name: w}\n"), OWNER)
     assert [key[0] for key in kube.objects] == ["Widget"]
+
+
+OTHER = Owner("mine", "ba9876543210", "there", pid=8)
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Namespace"])
+def test_what_another_testbed_made_is_not_shared_and_its_owner_is_named(tmp_path: Path, kind: str) -> None:
+    kube: Any = FakeKube()
+    name, home = ("settings", "mine") if kind == "ConfigMap" else ("mine", "default")
+    kube.apply(OTHER.mark({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": home}}))
+    with pytest.raises(UsageError, match=r"belongs to testbed mine of host there \(process 8\)"):
+        install(kube, _file(tmp_path, _TEMPLATE), OWNER)
+    assert len(kube.objects) == 1
+    uninstall(kube, _file(tmp_path, _TEMPLATE), OWNER)
+    assert len(kube.objects) == 1
+
+
+def test_a_testbed_that_was_faster_by_a_moment_is_not_overwritten(tmp_path: Path) -> None:
+    class Raced(FakeKube):
+        def apply(self, manifest: Any, **how: Any) -> Any:
+            if manifest["kind"] == "ConfigMap":
+                super().apply(OTHER.mark(manifest))
+                assert (how["force"], how["manager"]) == (False, OWNER.manager)
+                raise ApiError("PATCH", 409, "Conflict", "Apply failed with 1 conflict")
+            return super().apply(manifest, **how)
+
+    kube: Any = Raced()
+    with pytest.raises(UsageError, match="belongs to testbed mine of host there"):
+        install(kube, _file(tmp_path, _TEMPLATE), OWNER)

@@ -7,10 +7,10 @@ import json
 import socketserver
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -40,9 +40,12 @@ class FakeApi:
         self.claims: dict[tuple[str, str], Object] = {}
         self.slices: dict[str, Object] = {}
         self.writes: list[str] = []
+        self.versions = ["v1"]
         self.down = False
         self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda _method, _path: None
         self.keep: Callable[[Object], Object] = lambda spec: spec
+        self.keep_status: Callable[[list[Object]], list[Object]] = lambda devices: devices
+        self.applied: list[tuple[str, Object]] = []
         self.tokens: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -51,13 +54,20 @@ class FakeApi:
         self._version = 100
         self._closed = False
 
-    def claim(self, name: str = "one", devices: tuple[str, ...] = ("gpu-0",), uid: str = "", **more: Any) -> Object:
+    def claim(
+        self,
+        name: str = "one",
+        devices: tuple[str, ...] = ("gpu-0",),
+        uid: str = "",
+        config: tuple[Object, ...] = (),
+        **more: Any,
+    ) -> Object:
         """Put a claim there, allocated to these devices of node `worker`; returns how the kubelet would name it."""
         uid = uid or f"1d000000-0000-4000-8000-{name.encode().hex():0>12}"
         results = [
             {"request": "gpu", "driver": DRIVER, "pool": "worker", "device": device, **more} for device in devices
         ]
-        allocation = {"devices": {"results": results}} if devices else None
+        allocation = {"devices": {"results": results, "config": list(config)}} if devices else None
         self.claims["default", name] = {
             "metadata": {"name": name, "namespace": "default", "uid": uid},
             "status": {"allocation": allocation} if allocation else {},
@@ -89,7 +99,14 @@ class FakeApi:
             self.changed.notify_all()
         self.gate.set()
 
-    def answer(self, method: str, path: str, body: Object) -> tuple[int, Object]:
+    def status(self, name: str = "one") -> list[Object]:
+        """What drivers said of a claim's devices."""
+        found: list[Object] = self.claims["default", name]["status"].get("devices", [])
+        return found
+
+    def answer(
+        self, method: str, path: str, body: Object, query: Mapping[str, list[str]] = MappingProxyType({})
+    ) -> tuple[int, Object]:
         """One request that is no watch."""
         words = [unquote(word) for word in path.strip("/").split("/")]
         self.gate.wait(5)
@@ -100,7 +117,11 @@ class FakeApi:
             return 200, {"metadata": {"name": words[3], "uid": f"uid-of-{words[3]}"}}
         if "resourceclaims" in words:
             found = self.claims.get((words[4], words[6]))
+            if found and method == "PATCH":
+                return self._apply(found, body, query["fieldManager"][0])
             return (200, found) if found else (404, {"message": f"resourceclaims {words[6]!r} not found"})
+        if words == ["apis", "resource.k8s.io"]:
+            return 200, {"versions": [{"version": version} for version in self.versions]}
         with self.changed:
             return self._slice(method, words[4:], body)
 
@@ -115,6 +136,22 @@ class FakeApi:
 
     def _is_news(self, since: int) -> bool:
         return self._closed or self._version > since
+
+    def _apply(self, claim: Object, body: Object, manager: str) -> tuple[int, Object]:
+        """What a field manager says of devices, beside what others said; only devices that are allocated."""
+        if body["metadata"]["uid"] != claim["metadata"]["uid"]:
+            return 409, {"message": "the UID is another"}
+        wanted = self.keep_status(copy.deepcopy(body["status"]["devices"]))
+        results = claim["status"].get("allocation", {}).get("devices", {}).get("results", [])
+        if not {_place(entry) for entry in wanted} <= {_place(result) for result in results}:
+            return 422, {"message": "must be an allocated device in the claim"}
+        with self.changed:
+            others = [entry for entry in claim["status"].get("devices", []) if _place(entry) not in map(_place, wanted)]
+            if wanted or others:
+                claim["status"]["devices"] = others + wanted
+            self.applied.append((manager, body))
+            self.changed.notify_all()
+        return 200, claim
 
     def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
         if method == "GET":
@@ -152,6 +189,10 @@ class FakeApi:
         self.changed.notify_all()
 
 
+def _place(entry: Object) -> tuple[object, ...]:
+    return tuple(entry.get(name) for name in ("driver", "pool", "device", "shareID"))
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     """HTTP for a FakeApi."""
 
@@ -167,7 +208,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "watch" in query and not self.fake.down:
             self._stream(self.fake.events(int(query["resourceVersion"][0])))
             return
-        status, content = self.fake.answer(self.command, url.path, body)
+        status, content = self.fake.answer(self.command, url.path, body, query)
         text = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
@@ -185,7 +226,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
             self.wfile.write(b"0\r\n\r\n")
 
-    do_GET = do_POST = do_PUT = do_DELETE = handle_request  # noqa: N815 - the names that the base class calls
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_request  # noqa: N815 - the names that the base class calls
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
         pass

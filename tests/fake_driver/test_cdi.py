@@ -1,7 +1,9 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 from fake_driver.cdi import CdiDevice, CdiFolder, device_name, environment, spec
 from fake_driver.claims import AllocatedDevice, PreparedClaim
 from fake_driver.errors import Damaged
-from fake_driver.hardware.model import Device, Row, Version
+from fake_driver.hardware.model import Device, Network, Row, Version
 
+USE = AllocatedDevice("gpu", "worker", "gpu-0")
 UID = "1d0f0000-0000-4000-8000-000000000001"
 
 
@@ -23,7 +26,7 @@ def test_a_container_learns_every_attribute_and_capacity() -> None:
         "index": 0,
         "resource.kubernetes.io/pcieRoot": "pci0000:00",
     }
-    assert environment(Device("gpu-0", "gpu", attributes, {"memory": "80Gi"})) == {
+    assert environment(Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}), USE) == {
         "GPU_DEVICE_GPU_0": "gpu-0",
         "GPU_DEVICE_GPU_0_UUID": "u-1",
         "GPU_DEVICE_GPU_0_DRIVER_VERSION": "1.2.3",
@@ -32,6 +35,43 @@ def test_a_container_learns_every_attribute_and_capacity() -> None:
         "GPU_DEVICE_GPU_0_MEMORY": "80Gi",
         "GPU_DEVICE_GPU_0_RESOURCE_KUBERNETES_IO_PCIE_ROOT": "pci0000:00",
     }
+
+
+def test_a_container_learns_that_it_only_looks_on() -> None:
+    found = environment(Device("gpu-0", "gpu", {"adminAccess": "never"}, {}), replace(USE, admin_access=True))
+    assert found == {"GPU_DEVICE_GPU_0": "gpu-0", "GPU_DEVICE_GPU_0_ADMIN_ACCESS": "true"}
+
+
+def test_a_container_learns_what_configuration_says_over_what_the_hardware_says() -> None:
+    device = Device(
+        "nic-0", "nic", {"interface": "eth0"}, {}, network=Network("eth0", ("192.0.2.1/24", "2001:db8::1/64"), "02:00")
+    )
+    use = replace(USE, facts={"INTERFACE": "net1", "MTU": "9000"}, variables={"user_a": "b"})
+    assert environment(device, use) == {
+        "NIC_DEVICE_NIC_0": "nic-0",
+        "NIC_DEVICE_NIC_0_INTERFACE": "net1",
+        "NIC_DEVICE_NIC_0_IPS": "192.0.2.1/24,2001:db8::1/64",
+        "NIC_DEVICE_NIC_0_MTU": "9000",
+        "user_a": "b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("edits", "version"),
+    [
+        ({}, "0.3.0"),
+        ({"mounts": [{"hostPath": "/a", "containerPath": "/b"}]}, "0.3.0"),
+        ({"mounts": [{"hostPath": "/a", "containerPath": "/b", "type": "bind"}]}, "0.4.0"),
+        ({"deviceNodes": [{"path": "/dev/a", "hostPath": "/dev/null"}]}, "0.5.0"),
+        ({"additionalGids": [5], "mounts": [{"type": "bind"}]}, "0.7.0"),
+    ],
+)
+def test_what_the_hardware_file_adds_is_in_the_spec_with_the_version_that_it_needs(
+    edits: dict[str, Any], version: str
+) -> None:
+    found = spec("v/c", (CdiDevice("a", {"A": "b"}, edits),))
+    assert found["cdiVersion"] == version
+    assert found["devices"][0]["containerEdits"] == {"env": ["A=b"], **edits}
 
 
 def test_the_spec_declares_the_oldest_version_that_allows_its_names() -> None:
@@ -50,7 +90,7 @@ def test_a_spec_has_exactly_the_keys_that_the_runtime_knows() -> None:
 labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 requests = labels | st.builds("{}/{}".format, labels, labels)
 allocations = st.builds(
-    AllocatedDevice, requests, st.just("worker"), labels, st.just(False), st.none() | st.just("share-1")
+    AllocatedDevice, requests, st.just("worker"), labels, st.booleans(), st.none() | st.just("share-1")
 )
 
 

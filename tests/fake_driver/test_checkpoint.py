@@ -1,3 +1,4 @@
+import hashlib
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +31,8 @@ def known(checkpoint: Checkpoint) -> dict[str, PreparedClaim]:
 
 
 texts = st.text(max_size=8)
-devices = st.builds(AllocatedDevice, texts, texts, texts, st.booleans(), st.none() | texts)
+facts = st.dictionaries(texts, texts, max_size=2)
+devices = st.builds(AllocatedDevice, texts, texts, texts, st.booleans(), st.none() | texts, facts, facts)
 claims = st.builds(PreparedClaim, st.builds(ClaimRef, texts, texts, texts), st.lists(devices, max_size=3).map(tuple))
 
 
@@ -66,6 +68,17 @@ def test_a_newer_version_is_not_guessed_at() -> None:
     newer = json.dumps({**json.loads(encode(claim())), "version": 2}).encode()
     with pytest.raises(Damaged, match="it has version 2, this driver writes 1"):
         decode(newer, "aa")
+
+
+def test_what_a_newer_driver_added_is_left_alone() -> None:
+    inner = {
+        "ref": {"uid": "aa", "zone": "z"},
+        "devices": [{"request": "r", "pool": "p", "device": "d", "color": "red"}],
+        "x": 1,
+    }
+    data = json.dumps(inner)
+    text = json.dumps({"version": 1, "checksum": hashlib.sha256(data.encode()).hexdigest(), "data": data})
+    assert decode(text.encode(), "aa") == PreparedClaim(ClaimRef("aa"), (AllocatedDevice("r", "p", "d"),))
 
 
 def test_a_claim_survives_the_process(tmp_path: Path) -> None:

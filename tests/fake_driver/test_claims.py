@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,9 +30,32 @@ def test_a_subrequest_is_kept_but_containers_refer_to_the_request() -> None:
     assert (device.request, device.base_request) == ("gpu/big", "gpu")
 
 
-def test_admin_access_and_shares_are_not_exclusive() -> None:
+def test_admin_access_and_shares_are_read() -> None:
     devices = allocated(claim(result(adminAccess=True), result(shareID="share-1"), result()), REF, DRIVER).devices
-    assert [device.exclusive for device in devices] == [False, False, True]
+    assert [device.admin_access for device in devices] == [True, False, False]
+    assert [device.share_id for device in devices] == [None, "share-1", None]
+
+
+GPU = AllocatedDevice("r", "p", "gpu-0")
+SHARE, ADMIN = replace(GPU, share_id="s"), replace(GPU, admin_access=True)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "exclude"),
+    [
+        (GPU, GPU, True),
+        (GPU, SHARE, True),
+        (SHARE, GPU, True),
+        (SHARE, SHARE, False),
+        (ADMIN, GPU, False),
+        (GPU, ADMIN, False),
+        (ADMIN, ADMIN, False),
+        (GPU, replace(GPU, device="gpu-1"), False),
+        (GPU, replace(GPU, pool="q"), False),
+    ],
+)
+def test_who_excludes_whom(ours: AllocatedDevice, theirs: AllocatedDevice, exclude: bool) -> None:
+    assert ours.excludes(theirs) is exclude
 
 
 def test_a_claim_of_another_driver_has_nothing_for_us() -> None:
@@ -92,11 +116,9 @@ devices = st.builds(
 
 
 @given(st.lists(devices, max_size=3), st.lists(devices, max_size=3))
-def test_there_is_a_conflict_exactly_where_two_exclusive_uses_meet(
+def test_there_is_a_conflict_exactly_where_two_uses_exclude_each_other(
     ours: list[AllocatedDevice], theirs: list[AllocatedDevice]
 ) -> None:
-    def exclusive(some: list[AllocatedDevice]) -> set[tuple[str, str]]:
-        return {(one.pool, one.device) for one in some if one.exclusive}
-
-    found = conflict(prepared("a", *ours), {"b": prepared("b", *theirs)})
-    assert bool(found) == bool(exclusive(ours) & exclusive(theirs))
+    one, other = prepared("a", *ours), prepared("b", *theirs)
+    assert bool(conflict(one, {"b": other})) == any(our.excludes(their) for our in ours for their in theirs)
+    assert bool(conflict(one, {"b": other})) == bool(conflict(other, {"a": one}))

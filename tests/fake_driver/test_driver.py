@@ -1,9 +1,10 @@
+import contextlib
 import errno
 import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from fake_driver.cdi import CdiFolder
 from fake_driver.checkpoint import Checkpoint
-from fake_driver.claims import ClaimRef, Object
-from fake_driver.driver import Collaborators, Driver
+from fake_driver.claims import ClaimRef, Object, PreparedClaim
+from fake_driver.driver import POINTS, Collaborators, Driver
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.hardware.model import Device
 from fake_driver.inventory import Inventory
+from fake_driver.opaque import API_VERSION
 
 NAME = "gpu.example"
 INVENTORY = Inventory("worker", tuple(Device(f"gpu-{index}", "gpu", {"uuid": f"u-{index}"}, {}) for index in range(3)))
@@ -32,26 +34,43 @@ class Node:
         self.folder = folder
         self.api: dict[str, dict[str, Any]] = {}
         self.trouble: ApiError | None = None
+        self.told: list[tuple[str, str, bool]] = []
+        self.die_at = ""
         self.start()
 
     def start(self) -> None:
         """Start, or start again after a crash."""
         cdi = CdiFolder(self.folder / "cdi", NAME)
         checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, "worker"))
-        self.driver = Driver(NAME, Collaborators(INVENTORY, self.read), cdi, checkpoint)
+        use = Collaborators(INVENTORY, self.read, reports=self, reached=self.reached)
+        self.driver = Driver(NAME, use, cdi, checkpoint)
         self.driver.recover()
 
-    def read(self, ref: ClaimRef) -> Object:
+    def reached(self, point: str) -> None:
+        if point == self.die_at:
+            self.die_at = ""
+            raise KeyboardInterrupt
+
+    def read(self, ref: ClaimRef, _patience: float) -> Object:
         if self.trouble:
             raise self.trouble
         if ref.name not in self.api:
             raise ApiError("GET claim", 404, "not found")
         return self.api[ref.name]
 
-    def allocate(self, name: str, *devices: str, uid: str = "", request: str = "gpu", **more: Any) -> ClaimRef:
+    def prepared(self, claim: PreparedClaim, served: Object | None) -> None:
+        self.told.append(("prepared", claim.ref.uid, served is not None))
+
+    def released(self, uid: str) -> None:
+        self.told.append(("released", uid, False))
+
+    def allocate(
+        self, name: str, *devices: str, uid: str = "", request: str = "gpu", config: Any = (), **more: Any
+    ) -> ClaimRef:
         uid = uid or f"uid-{name}"
         results = [{"request": request, "driver": NAME, "pool": "worker", "device": one, **more} for one in devices]
-        self.api[name] = {"metadata": {"uid": uid}, "status": {"allocation": {"devices": {"results": results}}}}
+        allocation = {"devices": {"results": results, "config": list(config)}}
+        self.api[name] = {"metadata": {"uid": uid}, "status": {"allocation": allocation}}
         return ClaimRef(uid, "default", name)
 
     def files(self) -> list[str]:
@@ -118,13 +137,76 @@ def test_a_device_that_another_claim_has_is_refused_until_that_one_is_unprepared
     assert names(node.driver.prepare(second)) == ["gpu-0"]
 
 
-def test_admin_access_disturbs_nobody(node: Node) -> None:
-    user, admin = node.allocate("one", "gpu-0"), node.allocate("admin", "gpu-0", adminAccess=True)
+def test_admin_access_disturbs_nobody_and_is_disturbed_by_nobody(node: Node) -> None:
+    monitors = [node.allocate(name, "gpu-0", adminAccess=True) for name in ("early", "late")]
+    node.driver.prepare(monitors[0])
+    user = node.allocate("one", "gpu-0")
     node.driver.prepare(user)
-    node.driver.prepare(admin)
-    node.driver.unprepare(admin)
-    with pytest.raises(ClaimRefused, match="still prepared"):
+    node.driver.prepare(monitors[1])
+    assert all("GPU_DEVICE_GPU_0_ADMIN_ACCESS=true" in node.env(monitor) for monitor in monitors)
+    assert not any("ADMIN_ACCESS" in variable for variable in node.env(user))
+    node.driver.unprepare(monitors[0])
+    with pytest.raises(ClaimRefused, match=r"still prepared for claim default/one"):
         node.driver.prepare(node.allocate("two", "gpu-0"))
+
+
+@pytest.mark.parametrize("lost", ["nothing", "checkpoint"])
+def test_admin_access_is_remembered(node: Node, lost: str) -> None:
+    monitor = node.allocate("monitor", "gpu-0", adminAccess=True)
+    node.driver.prepare(monitor)
+    if lost == "checkpoint":
+        (node.folder / f"claims/{monitor.uid}.json").unlink()
+    node.start()
+    assert names(node.driver.prepare(node.allocate("one", "gpu-0"))) == ["gpu-0"]
+
+
+def config(kind: str = "GpuConfig", source: str = "FromClaim", requests: tuple[str, ...] = (), **fields: Any) -> Any:
+    parameters = {"apiVersion": API_VERSION, "kind": kind, **fields}
+    return {"source": source, "requests": list(requests), "opaque": {"driver": NAME, "parameters": parameters}}
+
+
+def test_configuration_reaches_the_container_also_while_the_api_server_is_away(node: Node) -> None:
+    sharing = {"strategy": "TimeSlicing", "interval": "Long"}
+    ref = node.allocate("one", "gpu-0", config=[config(env={"a": "b"}, sharing=sharing)])
+    first = node.driver.prepare(ref)
+    env = node.env(ref)
+    assert {
+        "user_a=b",
+        "GPU_DEVICE_GPU_0_SHARING_STRATEGY=TimeSlicing",
+        "GPU_DEVICE_GPU_0_SHARING_INTERVAL=Long",
+    } <= set(env)
+    node.start()
+    node.trouble = ApiError("GET claim", 0, "away")
+    assert node.driver.prepare(ref) == first
+    assert node.env(ref) == env
+
+
+def test_configuration_that_is_wrong_is_refused_without_a_trace(node: Node) -> None:
+    ref = node.allocate("one", "gpu-0", config=[config(env={"a": 1})])
+    with pytest.raises(ClaimRefused, match=r"config\[0\].opaque.parameters.env.a must be a printable text"):
+        node.driver.prepare(ref)
+    assert node.files() == []
+
+
+def test_what_was_rebuilt_from_a_cdi_file_is_not_enough_to_prepare(node: Node) -> None:
+    ref = node.allocate("one", "gpu-0", config=[config(env={"a": "b"})])
+    node.driver.prepare(ref)
+    (node.folder / f"claims/{ref.uid}.json").unlink()
+    node.start()
+    node.trouble = ApiError("GET claim", 0, "away")
+    with pytest.raises(ClaimRefused, match="cannot be read"):
+        node.driver.prepare(ref)
+    node.trouble = None
+    node.driver.prepare(ref)
+    assert "user_a=b" in node.env(ref)
+
+
+def test_others_are_told_what_became_of_a_claim_and_again_after_a_restart(node: Node) -> None:
+    ref = node.allocate("one", "gpu-0")
+    node.driver.prepare(ref)
+    node.start()
+    node.driver.unprepare(ref)
+    assert node.told == [("prepared", "uid-one", True), ("prepared", "uid-one", False), ("released", "uid-one", False)]
 
 
 def test_a_claim_that_was_replaced_is_refused_and_the_old_one_stays(node: Node) -> None:
@@ -219,10 +301,10 @@ def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(
     ref = node.allocate("one", "gpu-0")
     read = node.read
 
-    def slowly(asked: ClaimRef) -> Object:
+    def slowly(asked: ClaimRef, patience: float) -> Object:
         reading.set()
         go_on.wait(5)
-        return read(asked)
+        return read(asked, patience)
 
     monkeypatch.setattr(node, "read", slowly)
     node.start()
@@ -236,8 +318,14 @@ def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(
     assert node.files() == []
 
 
+deaths = st.none() | st.integers(1, 8) | st.sampled_from(POINTS)
+
+
 class Crashes(RuleBasedStateMachine):
-    """Prepares, unprepares, crashes at any write, lost CDI folders: after each, no device has two users and no file is orphaned."""
+    """Users and monitors come and go; the process dies at a named point or at any write; folders are lost.
+
+    After each step no device has two users, no claim is lost, no CDI file is orphaned, and each container sees what was configured.
+    """
 
     claims = st.sampled_from(["one", "two", "three"])
     devices = st.lists(st.sampled_from(["gpu-0", "gpu-1", "gpu-2"]), min_size=1, max_size=2, unique=True)
@@ -247,31 +335,34 @@ class Crashes(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.node = Node(Path(tempfile.mkdtemp(dir=self.root)))
-        self.prepared: dict[str, list[str]] = {}
+        self.prepared: dict[str, tuple[list[str], bool]] = {}
 
-    @rule(name=claims, devices=devices, crash_at=st.none() | st.integers(1, 8))
-    def prepare(self, name: str, devices: list[str], crash_at: int | None) -> None:
-        ref = self.node.allocate(name, *self.prepared.get(name, devices))
-        busy = {device for other, theirs in self.prepared.items() if other != name for device in theirs}
-        allowed = not busy & set(self.prepared.get(name, devices))
+    @rule(name=claims, devices=devices, admin=st.booleans(), death=deaths)
+    def prepare(self, name: str, devices: list[str], admin: bool, death: int | str | None) -> None:
+        wanted, admin = self.prepared.get(name, (devices, admin))
+        ref = self.node.allocate(name, *wanted, adminAccess=admin, config=[config(env={"claim": name})])
+        others = (theirs for other, (theirs, looks) in self.prepared.items() if other != name and not looks)
+        allowed = admin or not set(wanted) & {device for theirs in others for device in theirs}
         try:
-            with crashing(crash_at):
+            with dying(self.node, death):
                 answer = names(self.node.driver.prepare(ref))
         except ClaimRefused:
             assert not allowed
+            return
         except KeyboardInterrupt:
             self.node.start()
-            if allowed:
-                self.prepared[name] = names(self.node.driver.prepare(ref))
-        else:
-            assert allowed
-            self.prepared[name] = answer
+            if not allowed:
+                return
+            answer = names(self.node.driver.prepare(ref))
+        assert allowed
+        assert answer == wanted
+        self.prepared[name] = wanted, admin
 
-    @rule(name=claims, crash_at=st.none() | st.integers(1, 8))
-    def unprepare(self, name: str, crash_at: int | None) -> None:
+    @rule(name=claims, death=deaths)
+    def unprepare(self, name: str, death: int | str | None) -> None:
         ref = ClaimRef(f"uid-{name}")
         try:
-            with crashing(crash_at):
+            with dying(self.node, death):
                 self.node.driver.unprepare(ref)
         except KeyboardInterrupt:
             self.node.start()
@@ -280,6 +371,12 @@ class Crashes(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
+        self.node.start()
+
+    @rule()
+    def lose_the_checkpoint(self) -> None:
+        for file in (self.node.folder / "claims").glob("*.json"):
+            file.unlink()
         self.node.start()
 
     @rule()
@@ -294,6 +391,47 @@ class Crashes(RuleBasedStateMachine):
     def files_are_those_of_prepared_claims(self) -> None:
         if hasattr(self, "node"):
             assert self.node.files() == sorted(f"{NAME}-uid-{name}.json" for name in self.prepared)
+
+    @invariant()
+    def each_container_sees_what_was_configured_for_it(self) -> None:
+        if hasattr(self, "node"):
+            for name, (_, admin) in self.prepared.items():
+                env = self.node.env(ClaimRef(f"uid-{name}"))
+                assert {value for value in env if value.startswith("user_")} == {f"user_claim={name}"}
+                assert any(value.endswith("_ADMIN_ACCESS=true") for value in env) is admin
+
+    @invariant()
+    def the_checkpoint_knows_exactly_what_is_prepared(self) -> None:
+        if hasattr(self, "node"):
+            found = {path.stem for path in (self.node.folder / "claims").glob("*.json")}
+            assert found == {f"uid-{name}" for name in self.prepared}
+
+
+@contextlib.contextmanager
+def dying(node: Node, death: int | str | None) -> Iterator[None]:
+    """Die at a named point, or at the n-th step that touches the disk."""
+    node.die_at = death if isinstance(death, str) else ""
+    try:
+        with crashing(death if isinstance(death, int) else None):
+            yield
+    finally:
+        node.die_at = ""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_after_a_death_at_each_named_point_nothing_is_lost_and_nothing_is_orphaned(node: Node, point: str) -> None:
+    ref = node.allocate("one", "gpu-0")
+    with contextlib.suppress(KeyboardInterrupt), dying(node, point):
+        node.driver.prepare(ref)
+        node.driver.unprepare(ref)
+        pytest.fail("it did not die")
+    node.start()
+    assert names(node.driver.prepare(ref)) == ["gpu-0"]
+    assert node.files() == [f"{NAME}-uid-one.json"]
+    node.driver.unprepare(ref)
+    assert node.files() == []
+    assert list((node.folder / "claims").glob("*.json")) == []
+    assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 
 class crashing:  # noqa: N801 - reads as a word in a with statement

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -66,6 +66,27 @@ def test_missing_slices_are_never_written(
     assert process.missing() == ["the slices are not published"]
     assert process.broken() == []
     assert fake_api.writes == []
+
+
+def published(start: Start, settings: Settings, fake_api: FakeApi, word: str) -> list[Any]:
+    """The specs of the slices that the driver writes with this fault."""
+    start(settings, partial(faults.apply, [word]))
+    count = 2 if word == "publish-devices-twice" else 1
+    fake_api.until(lambda: len(fake_api.slices) == count)
+    return [slice_["spec"] for slice_ in fake_api.slices.values()]
+
+
+def test_a_slice_too_many_is_announced_and_never_written(start: Start, settings: Settings, fake_api: FakeApi) -> None:
+    (spec,) = published(start, settings, fake_api, "count-one-slice-too-many")
+    assert spec["pool"]["resourceSliceCount"] == 2
+
+
+def test_devices_are_published_twice_in_a_pool_that_is_complete(
+    start: Start, settings: Settings, fake_api: FakeApi
+) -> None:
+    one, other = published(start, settings, fake_api, "publish-devices-twice")
+    assert one["pool"]["resourceSliceCount"] == other["pool"]["resourceSliceCount"] == 2
+    assert one["devices"] == other["devices"]
 
 
 def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:

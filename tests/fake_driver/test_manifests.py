@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from fake_driver import publisher
 from fake_driver.hardware import description
 from testbed.rendering import render_file
 
@@ -106,7 +105,6 @@ def test_the_rights_are_those_that_the_driver_uses() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert publisher.SLICES.endswith("/resourceslices")
     assert rights == {
         ("nodes", "get"),
         ("resourceclaims", "get"),

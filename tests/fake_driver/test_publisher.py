@@ -11,7 +11,8 @@ import pytest
 from fake_driver.api import Api
 from fake_driver.hardware.model import Device
 from fake_driver.journal import Journal
-from fake_driver.publisher import Pace, Publisher
+from fake_driver.pace import Pace
+from fake_driver.publisher import Publisher
 from fake_driver.slices import Owner, desired
 
 if TYPE_CHECKING:

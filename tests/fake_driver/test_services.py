@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from fake_driver.opaque import API_VERSION
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc, registration_v1_pb2
@@ -183,12 +184,22 @@ def test_claims_are_prepared_side_by_side(kubelet: Kubelet, socket: Path, fake_a
     assert [next(iter(answer.values())).error for answer in answers] == [""] * 4
 
 
+def test_a_caller_in_a_hurry_gets_its_answer_in_time(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claims = [fake_api.claim("one"), fake_api.claim("two", ("gpu-1",))]
+    fake_api.gate.clear()
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
+    answer = kubelet.dra(socket).NodePrepareResources(request, timeout=1)
+    assert all("cannot be read: " in answer.claims[claim["uid"]].error for claim in claims)
+    fake_api.gate.set()
+    assert not kubelet.prepare(socket, claims[0])[claims[0]["uid"]].error
+
+
 def test_a_caller_that_gave_up_leaves_no_lock_behind(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     claim = fake_api.claim()
     fake_api.gate.clear()
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
-    with pytest.raises(grpc.RpcError, match="DEADLINE_EXCEEDED"):
-        kubelet.dra(socket).NodePrepareResources(request, timeout=0.1)
+    call = kubelet.dra(socket).NodePrepareResources.future(request, timeout=5)
+    call.cancel()
     fake_api.gate.set()
     assert not kubelet.prepare(socket, claim)[claim["uid"]].error
 
@@ -235,3 +246,51 @@ def test_a_call_under_way_is_finished_when_the_driver_is_told_to_stop(
         process.stop()
         assert not call.result(5)[claim["uid"]].error
     assert list(settings.data.glob("*.sock")) == []
+
+
+def test_the_claim_says_what_became_of_its_devices(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    claim = fake_api.claim(devices=("gpu-1",))
+    kubelet.prepare(socket, claim)
+    fake_api.until(lambda: bool(fake_api.status()))
+    (entry,) = fake_api.status()
+    assert (entry["driver"], entry["pool"], entry["device"]) == (settings.driver, "worker", "gpu-1")
+    assert entry["data"]["model"] == "F100"
+    ((manager, _),) = fake_api.applied
+    assert manager == f"{settings.driver}-worker"
+
+
+def test_an_api_server_that_takes_no_status_costs_no_prepare_its_time(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi
+) -> None:
+    fake_api.refuse = lambda method, _path: (500, "not now") if method == "PATCH" else None
+    claim = fake_api.claim()
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+    assert not kubelet.unprepare(socket, claim)[claim["uid"]].error
+
+
+def test_a_status_that_was_not_written_before_a_restart_is_written_after_it(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+) -> None:
+    fake_api.refuse = lambda method, _path: (500, "not now") if method == "PATCH" else None
+    first = start(settings)
+    kubelet.prepare(settings.data / "dra.sock", fake_api.claim())
+    first.stop()
+    fake_api.refuse = lambda _method, _path: None
+    start(settings)
+    fake_api.until(lambda: bool(fake_api.status()))
+
+
+def test_configuration_that_is_wrong_is_the_error_of_its_claim_alone(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    parameters = {"apiVersion": API_VERSION, "kind": "GpuConfig", "sharing": {"strategy": "Both"}}
+    config = {"source": "FromClaim", "opaque": {"driver": settings.driver, "parameters": parameters}}
+    bad, good = fake_api.claim("bad", config=(config,)), fake_api.claim("good", ("gpu-1",))
+    answer = kubelet.prepare(socket, bad, good)
+    assert (
+        "config[0].opaque.parameters.sharing.strategy is 'Both'; known: SpacePartitioning, TimeSlicing"
+        in answer[bad["uid"]].error
+    )
+    assert answer[good["uid"]].error == ""

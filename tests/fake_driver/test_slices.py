@@ -1,12 +1,9 @@
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fake_driver.hardware.model import Device, Row, Version
-from fake_driver.slices import MOST_DEVICES, Owner, comparable, desired, dropped, key, plan
+from fake_driver.slices import MOST_DEVICES, Owner, desired
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -19,43 +16,6 @@ def gpus(count: int, model: str = "a") -> tuple[Device, ...]:
 
 def wanted(count: int, model: str = "a") -> list[Object]:
     return desired(DRIVER, NODE, gpus(count, model))
-
-
-class Server:
-    """Stores what a plan writes, one write after the other, and keeps each state that a scheduler could have seen."""
-
-    def __init__(self) -> None:
-        self.there: dict[str, Object] = {}
-        self.states: list[list[Object]] = []
-        self.writes = 0
-
-    def put_right(self, slices: list[Object]) -> int:
-        writes = plan(slices, self.there.values(), {})
-        for old in writes.delete:
-            self._write(old["metadata"]["name"], None)
-        for new in (*writes.replace, *writes.create):
-            self._write(new["metadata"]["name"], new)
-        return len(writes.delete) + len(writes.replace) + len(writes.create)
-
-    def _write(self, name: str, new: Object | None) -> None:
-        self.writes += 1
-        if new is None:
-            del self.there[name]
-        else:
-            uid = self.there.get(name, new)["metadata"].get("uid", f"uid-{self.writes}")
-            self.there[name] = {**new, "metadata": {**new["metadata"], "uid": uid, "resourceVersion": str(self.writes)}}
-        self.states.append(copy.deepcopy(list(self.there.values())))
-
-
-def pool_as_a_scheduler_sees_it(slices: list[Object]) -> list[Object] | None:
-    """The devices of the newest generation, or None while it is incomplete."""
-    newest = max((one["spec"]["pool"]["generation"] for one in slices), default=0)
-    current = [one for one in slices if one["spec"]["pool"]["generation"] == newest]
-    if not current or len(current) != current[0]["spec"]["pool"]["resourceSliceCount"]:
-        return None
-    return sorted(
-        (device for one in current for device in one["spec"].get("devices", [])), key=lambda device: str(device["name"])
-    )
 
 
 def test_a_slice_says_all_of_a_device() -> None:
@@ -88,85 +48,3 @@ def test_long_names_stay_within_what_the_api_allows_and_differ() -> None:
     names = [desired("d" * 63, node, ())[0]["metadata"]["name"] for node in nodes]
     assert len(set(names)) == 2
     assert all(len(name) <= 253 for name in names)
-
-
-def test_the_first_publication_has_generation_one_and_the_second_look_writes_nothing() -> None:
-    server = Server()
-    assert server.put_right(wanted(130)) == 2
-    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
-    assert server.put_right(wanted(130)) == 0
-
-
-def test_one_changed_slice_is_one_write() -> None:
-    server = Server()
-    server.put_right(wanted(130))
-    changed = desired(DRIVER, NODE, (*gpus(129), Device("gpu-129", "gpu", {"model": "other"}, {})))
-    assert server.put_right(changed) == 1
-    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
-
-
-def test_a_lost_slice_comes_back_with_one_write() -> None:
-    server = Server()
-    server.put_right(wanted(300))
-    server.there.pop(wanted(300)[1]["metadata"]["name"])
-    assert server.put_right(wanted(300)) == 1
-    assert pool_as_a_scheduler_sees_it(list(server.there.values())) is not None
-
-
-def test_an_edit_of_the_owner_is_repaired() -> None:
-    server = Server()
-    server.put_right(wanted(1))
-    next(iter(server.there.values()))["metadata"]["ownerReferences"] = []
-    assert server.put_right(wanted(1)) == 1
-
-
-def test_an_update_carries_the_version_that_was_seen() -> None:
-    server = Server()
-    server.put_right(wanted(1))
-    (change,) = plan(wanted(1, "b"), server.there.values(), {}).replace
-    assert change["metadata"]["resourceVersion"] == "1"
-
-
-def test_what_the_server_keeps_otherwise_is_not_asked_for_again_until_somebody_edits_it() -> None:
-    (sent,) = wanted(1)
-    stored = copy.deepcopy(sent)
-    stored["metadata"] |= {"uid": "u", "generation": 1}
-    stored["spec"]["pool"]["generation"] = 1
-    stored["spec"]["devices"][0]["capacity"]["memory"]["value"] = "81920Mi"
-    accepted = {key(stored): comparable(sent)}
-    assert plan([sent], [stored], {})
-    assert not plan([sent], [stored], accepted)
-    stored["metadata"]["generation"] = 2
-    assert plan([sent], [stored], accepted)
-
-
-def test_dropped_fields_are_named_by_their_path() -> None:
-    (sent,) = wanted(1)
-    stored = copy.deepcopy(sent)
-    del stored["spec"]["devices"][0]["capacity"]
-    assert dropped(sent, stored) == ["spec.devices[0].capacity.memory.value"]
-    assert dropped(sent, sent) == []
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([0, 1, 128, 129, 257, 400]), st.sampled_from("ab"), st.sets(st.integers(0, 3))),
-        max_size=4,
-    )
-)
-def test_a_scheduler_never_sees_half_of_a_change(steps: list[tuple[int, str, set[int]]]) -> None:
-    server = Server()
-    before: list[Object] | None = None
-    for count, model, lost in steps:
-        for index in lost:
-            for name in [name for name in server.there if name.startswith(f"{index:05x}-")]:
-                del server.there[name]
-        start = len(server.states)
-        server.put_right(wanted(count, model))
-        after = pool_as_a_scheduler_sees_it(list(server.there.values()))
-        assert after is not None
-        assert len(after) == count
-        for state in server.states[start:]:
-            assert pool_as_a_scheduler_sees_it(state) in (None, before, after)
-        assert server.put_right(wanted(count, model)) == 0
-        before = after

@@ -11,6 +11,7 @@ from typing import Any
 
 from testbed import folders
 from testbed.kube.client import Object
+from testbed.kube.ownership import Owner
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.providers.base import Capability
@@ -19,6 +20,7 @@ from tests.fakes.kube import FakeKube
 NODES = ("node-1", "node-2")
 DRIVER = "gpu.dra-testbed.example"
 DEVICES_PER_NODE = 4
+OWNER = Owner("fake", "0123456789ab")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class FakeTestbed:
     config: TestbedConfig
     driver_file: DriverFile
     cluster: FakeCluster = FakeCluster()
+    owner: Owner = OWNER
 
 
 def driver_path() -> Path:
@@ -42,13 +45,25 @@ def driver_path() -> Path:
 
 
 def make(fault: str = "", devices: int = DEVICES_PER_NODE) -> FakeTestbed:
-    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, node-away, api-goes-away, pods-never-end."""
+    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, node-away, api-goes-away, pods-never-end.
+
+    And of what is published: slices-missing, count-one-slice-too-many, publish-devices-twice.
+    """
     kube = FakeKube(lambda it: World(it, fault).step())
     for node in NODES:
         status = {"nodeInfo": {"containerRuntimeVersion": "containerd://2.1"}}
         kube.put("Node", node, spec={}, status=status)
-        kube.put("ResourceSlice", f"slice-{node}", spec=slice_spec(node, devices))
+        _publish(kube, node, devices, fault)
     return FakeTestbed("fake", kube, TestbedConfig(driver=driver_path()), load_driver_file(driver_path()))
+
+
+def _publish(kube: FakeKube, node: str, devices: int, fault: str) -> None:
+    if fault == "slices-missing":
+        return
+    twice = fault == "publish-devices-twice"
+    count = 2 if twice or fault == "count-one-slice-too-many" else 1
+    for name in (f"slice-{node}", *([f"slice-{node}-2"] if twice else [])):
+        kube.put("ResourceSlice", name, spec=slice_spec(node, devices, resourceSliceCount=count))
 
 
 def slice_spec(node: str, devices: int, **pool: int) -> Object:

@@ -9,7 +9,7 @@ from kubernetes.stream import ws_client
 from websocket import WebSocketException
 
 from testbed.errors import ApiError, CommandFailed
-from testbed.kube.execution import execute
+from testbed.kube.execution import attempt, execute
 
 CONFIGURATION = SimpleNamespace(
     host="https://here:6443", auth_settings=lambda: {"token": {"key": "authorization", "value": "Bearer x"}}
@@ -91,3 +91,22 @@ def test_a_server_that_cannot_be_asked_is_an_api_error(monkeypatch: pytest.Monke
     monkeypatch.setattr(ws_client, "WSClient", refuse)
     with pytest.raises(ApiError, match="no answer"):
         execute(CONFIGURATION, "/x", ["true"], None, timeout=1)
+
+
+def _attempt(monkeypatch: pytest.MonkeyPatch, socket: Socket) -> Any:
+    monkeypatch.setattr(ws_client, "WSClient", socket.opened)
+    return attempt(CONFIGURATION, "/api/v1/namespaces/n/pods/p/exec", ["ls"], None, timeout=1)
+
+
+def test_an_attempt_keeps_both_outputs_and_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    causes = {"causes": [{"reason": "ExitCode", "message": "3"}]}
+    failure = {"status": "Failure", "message": "exit code 3", "details": causes}
+    done = _attempt(monkeypatch, Socket(stdout="a", stderr="b", status=failure))
+    assert (done.code, done.stdout, done.stderr) == (3, "a", "b")
+    assert _attempt(monkeypatch, Socket(stdout="a", status={"status": "Success"})).ok
+
+
+@pytest.mark.parametrize("status", [None, {"status": "Failure", "message": "container not found"}])
+def test_an_attempt_without_a_status_of_the_program_is_an_error(monkeypatch: pytest.MonkeyPatch, status: Any) -> None:
+    with pytest.raises(ApiError):
+        _attempt(monkeypatch, Socket(status=status))

@@ -27,7 +27,7 @@ def world() -> Callable[..., World]:
     def make(fault: str = "", manifests: Path | None = None) -> World:
         made = cluster.make(fault)
         where = manifests or folders.data("manifests") / "suites"
-        return World("fake", made.kube, made.driver_file, where, WORKLOAD.reference)  # type: ignore[arg-type]  # the fake
+        return World(made.owner, made.kube, made.driver_file, where, WORKLOAD.reference)  # type: ignore[arg-type]  # the fake
 
     return make
 

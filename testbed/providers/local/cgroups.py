@@ -1,9 +1,16 @@
-"""The cgroups of a testbed's nodes: /dra-testbed/TESTBED.N.SPACE/NODE in every controller, on cgroup v1 and v2."""
+"""The cgroups of a testbed's nodes: /dra-testbed/TESTBED.N.SPACE/NODE in every controller, on cgroup v1 and v2.
+
+A kubelet insists on every controller that the host knows, and on cgroup v2 an ordinary host has most of them off at its root. They are
+switched on there, which is the one thing that does not lie below /dra-testbed, and off again with the last testbed. What they are is
+written down as an empty cgroup, /dra-testbed/lent:CONTROLLER+CONTROLLER, so that no crash forgets it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +20,7 @@ from testbed.waiting import Budget, NotYet, eventually
 
 ROOT = Path("/sys/fs/cgroup")
 OURS = "dra-testbed"
+_LENT = "lent:"
 
 _EMPTY = Budget("empty cgroups", 10, "the kernel lets go of a killed process only when its last system call returns")
 
@@ -33,14 +41,15 @@ def testbed_of(path: str) -> str:
 def make(path: str) -> None:
     """Make the cgroup in every hierarchy of this host, usable for a kubelet at once."""
     try:
-        for hierarchy in _hierarchies():
-            folder = hierarchy
-            for part in path.strip("/").split("/"):
-                _hand_down(folder)
-                folder = folder / part
-                folder.mkdir(exist_ok=True)
-                _fill_cpuset(folder)
-            _hand_down(folder)
+        with _alone():
+            for hierarchy in _hierarchies():
+                _borrow(hierarchy)
+                folder = hierarchy
+                for part in path.strip("/").split("/"):
+                    folder = folder / part
+                    folder.mkdir(exist_ok=True)
+                    _fill_cpuset(folder)
+                    _hand_down(folder, _off(folder))
     except OSError as refused:
         raise TestbedError(
             f"cannot make cgroup {path}: {refused.strerror} ({refused.filename})",
@@ -49,14 +58,14 @@ def make(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove the cgroup and all below it, in every hierarchy; and our common parent when it is empty."""
+    """Remove the cgroup and all below it, in every hierarchy; and with the last one our common parent, and what the host lent."""
     for hierarchy in _hierarchies():
         folder = hierarchy / path.strip("/")
         if folder.is_dir():
             gone = functools.partial(_remove_tree, folder)
             eventually(gone, f"cgroup {folder} to become empty", _EMPTY, longest_pause=0.05)
-        with contextlib.suppress(OSError):
-            (hierarchy / OURS).rmdir()
+        with _alone(), contextlib.suppress(OSError):
+            _give_back(hierarchy)
 
 
 def all_of_ours() -> set[str]:
@@ -78,14 +87,53 @@ def _hierarchies() -> Iterator[Path]:
             yield folder
 
 
-def _hand_down(folder: Path) -> None:
-    """On cgroup v2, let the children have every controller: a kubelet insists on all that the host knows."""
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """No other testbed's last cgroup goes while the first one of this comes. The lock is the kernel's: it ends with its holder."""
+    number = os.open(ROOT, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def _off(folder: Path) -> set[str]:
+    """On cgroup v2, the controllers that the folder has and its children do not."""
     controllers, subtree = folder / "cgroup.controllers", folder / "cgroup.subtree_control"
     if not subtree.exists():
-        return
-    missing = set(controllers.read_text().split()) - set(subtree.read_text().split())
+        return set()
+    return set(controllers.read_text().split()) - set(subtree.read_text().split())
+
+
+def _hand_down(folder: Path, controllers: set[str]) -> None:
+    """Let the children have these controllers."""
+    if controllers:
+        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in sorted(controllers)))
+
+
+def _borrow(hierarchy: Path) -> None:
+    """Switch on at the host's root what is off there; first it is written down."""
+    missing = _off(hierarchy)
     if missing:
-        subtree.write_text(" ".join(f"+{controller}" for controller in sorted(missing)))
+        (hierarchy / OURS / f"{_LENT}{'+'.join(sorted(missing))}").mkdir(parents=True, exist_ok=True)
+        _hand_down(hierarchy, missing)
+
+
+def _give_back(hierarchy: Path) -> None:
+    """Where no testbed is left: switch off again what was off before us, unless somebody else uses it now, and remove our parent."""
+    ours = hierarchy / OURS
+    children = [child for child in ours.iterdir() if child.is_dir()]
+    if any(not child.name.startswith(_LENT) for child in children):
+        return
+    for controller in {name for child in children for name in child.name.removeprefix(_LENT).split("+")}:
+        for switches in (ours / "cgroup.subtree_control", hierarchy / "cgroup.subtree_control"):
+            with contextlib.suppress(OSError):
+                if switches.exists():
+                    switches.write_text(f"-{controller}")
+    for child in children:
+        child.rmdir()
+    ours.rmdir()
 
 
 def _fill_cpuset(folder: Path) -> None:

@@ -21,9 +21,10 @@ from testbed.providers.local.cluster import LocalCluster, LocalNode
 from testbed.providers.local.components import Facts
 from testbed.providers.local.credentials import write_credentials
 from testbed.providers.local.layout import Layout, Ledger, remember, write_node
-from testbed.providers.local.namespaces import MARK, Machine, boot, mark_of
+from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
 from testbed.providers.local.ready import api_server_ready
+from testbed.providers.marks import MARK, mark_of
 
 
 def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> LocalCluster:

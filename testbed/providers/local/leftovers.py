@@ -12,7 +12,7 @@ from pathlib import Path
 from testbed import process
 from testbed.process import ProcessId
 from testbed.providers.local import cgroups, network
-from testbed.providers.local.namespaces import marked_processes
+from testbed.providers.marks import marked_processes
 
 
 @dataclass(frozen=True)

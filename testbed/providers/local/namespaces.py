@@ -12,9 +12,8 @@ from pathlib import Path
 
 from testbed import process
 from testbed.process import Completed, ProcessId
+from testbed.providers.marks import MARK, mark_of
 from testbed.waiting import Budget, NotYet, eventually
-
-MARK = "DRA_TESTBED_MARK"  # in the environment of every process that we start, so that a sweep finds it without a list
 
 _BOOT = Budget("machine boot", 20, "a few mounts; seconds only on a host that is very busy")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -75,21 +74,6 @@ def boot(cluster: Path, folder: Path, script: Sequence[str], *, own_root: bool) 
         eventually(ready, f"machine {folder.name} to boot", _BOOT, hint=f"see {log}", longest_pause=0.02),
         own_root,
     )
-
-
-def mark_of(cluster: Path) -> str:
-    """What our processes carry: the cluster's folder, and the PID namespace of whoever made it.
-
-    A host sees the processes of its containers too; testbeds in there are none of its business.
-    """
-    return f"{process.pid_space()} {cluster}"
-
-
-def marked_processes() -> dict[ProcessId, Path]:
-    """Every process of a testbed that was made from here, with its cluster's folder."""
-    here = f"{process.pid_space()} "
-    marked = process.processes_with(MARK)
-    return {pid: Path(mark.removeprefix(here)) for pid, mark in marked.items() if mark.startswith(here)}
 
 
 def _environment(cluster: Path) -> dict[str, str]:

@@ -76,12 +76,14 @@ mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
 
 # The host's devices as they are now, in a /dev of the node's own: what a driver makes there stays there.
 mount -t tmpfs -o mode=755 dev "$root/dev"
+set --
 for device in /dev/*; do
   case $device in
     /dev/pts | /dev/shm | /dev/mqueue | /dev/hugepages | /dev/ptmx | /dev/log | /dev/console) ;;
-    *) cp -a "$device" "$root/dev/" 2>/dev/null || true ;;
+    *) set -- "$@" "$device" ;;
   esac
 done
+cp -a "$@" "$root/dev/" 2>/dev/null || true # in one go: an ordinary host has 200 of them; one that vanishes meanwhile is no loss
 mkdir "$root/dev/pts" "$root/dev/shm" "$root/dev/mqueue"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"

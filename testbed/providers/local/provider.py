@@ -13,7 +13,7 @@ from testbed.providers.base import ClusterSpec, Problem
 from testbed.providers.local import cgroups, creation, host, leftovers, network
 from testbed.providers.local.cluster import LocalCluster
 from testbed.providers.local.layout import Layout, Ledger
-from testbed.providers.local.namespaces import marked_processes
+from testbed.providers.marks import marked_processes
 
 _NEEDS = (
     "etcd", "kube-apiserver", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni-ptp", "cni-loopback", "cni-host-local",

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware import description
+from fake_driver.hardware.groups import MOST_DEVICES
 from fake_driver.hardware.model import Version
 
 GROUP = {"kind": "gpu", "count": 2}
@@ -124,4 +125,4 @@ def test_any_group_is_read_or_refused(group: dict[str, object]) -> None:
         read = description.parse(hardware(group), "x")
     except ConfigurationError:
         return
-    assert 1 <= read.groups[0].count <= description.MOST_DEVICES
+    assert 1 <= read.groups[0].count <= MOST_DEVICES

@@ -46,6 +46,39 @@ def test_on_version_2_every_controller_of_the_host_is_handed_down(version_2: Pat
     assert (version_2 / "cgroup.subtree_control").read_text() == "+hugetlb +memory"
 
 
+def test_on_version_2_what_the_host_had_off_is_written_down_and_off_again_with_the_last_testbed(
+    version_2: Path,
+) -> None:
+    (version_2 / "cgroup.controllers").write_text("cpu memory")
+    cgroups.make(cgroups.cgroup_of("dev", 140))
+    (version_2 / "cgroup.subtree_control").write_text("cpu memory")  # as the kernel tells what is on
+    cgroups.make(cgroups.cgroup_of("dev", 141))
+
+    cgroups.remove(cgroups.cgroup_of("dev", 140))
+    assert (version_2 / "dra-testbed/lent:memory").is_dir()
+    assert (version_2 / "cgroup.subtree_control").read_text() == "cpu memory"
+
+    cgroups.remove(cgroups.cgroup_of("dev", 141))
+    assert not (version_2 / "dra-testbed").exists()
+    assert (version_2 / "cgroup.subtree_control").read_text() == "-memory"
+
+
+def test_on_version_2_what_was_on_already_stays_on(version_2: Path) -> None:
+    (version_2 / "cgroup.subtree_control").write_text("cpu memory hugetlb")
+
+    cgroups.make(cgroups.cgroup_of("dev", 140))
+    cgroups.remove(cgroups.cgroup_of("dev", 140))
+
+    assert not (version_2 / "dra-testbed").exists()
+    assert (version_2 / "cgroup.subtree_control").read_text() == "cpu memory hugetlb"
+
+
+def test_what_was_lent_is_no_testbed_of_ours(version_2: Path) -> None:
+    cgroups.make(cgroups.cgroup_of("dev", 140))
+
+    assert cgroups.all_of_ours() == {"/dra-testbed/dev.140.7"}
+
+
 def test_removing_takes_children_and_the_common_parent_and_twice_is_fine(version_1: Path) -> None:
     cgroups.make(cgroups.cgroup_of("dev", 140, "node-1"))
     (version_1 / "memory/dra-testbed/dev.140.7/node-1/kubepods/pod1").mkdir(parents=True)

@@ -1,0 +1,48 @@
+#!/bin/bash
+# What the virtual machine was booted for, as root: install, look, run, look again. The machine's first process starts it.
+# What it prints goes to the second serial port as it comes; the results go to the third disk, as a tar file, when all is done.
+set -u
+export HOME=/root LANG=C.UTF-8 PATH=/root/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export DRA_TESTBED_CACHE=/job/cache
+results=/root/results
+
+facts() {
+  echo "kernel: $(uname -r), Debian $(cat /etc/debian_version), Python $(python3 -c 'import platform; print(platform.python_version())')"
+  echo "first process: $(cat /proc/1/comm), systemd: $([ -d /run/systemd/system ] && echo yes || echo no)"
+  echo "/sys/fs/cgroup: $(stat -f -c %T /sys/fs/cgroup), $(nproc) processors, $(awk '/MemTotal/ {print int($2 / 1024)}' /proc/meminfo) MiB"
+  echo "overlay in /proc/filesystems: $(grep -qw overlay /proc/filesystems && echo yes || echo "not yet")"
+  cgroups before
+}
+
+cgroups() {
+  for file in controllers subtree_control; do
+    echo "cgroup.$file $1: $(cat /sys/fs/cgroup/cgroup.$file 2>&1)"
+  done
+}
+
+job() {
+  mapfile -d '' -t words </job/words
+  echo "== the machine, up for $(cut -d ' ' -f 1 /proc/uptime) s"
+  facts
+  echo "== install"
+  python3 -m venv /root/venv || return
+  pip install --quiet --no-compile --no-index --find-links /job/wheels dra-testbed || return
+  echo "== dra-testbed doctor"
+  dra-testbed doctor
+  echo "== dra-testbed run --provider local --patience 10 ${words[*]}"
+  python3 /job/leftovers.py snapshot /root/before
+  dra-testbed run --provider local --patience 10 --report "$results/report" "${words[@]}"
+  echo "exit $?" >"$results/status"
+  echo "== left behind"
+  python3 /job/leftovers.py compare /root/before && echo nothing
+  cgroups after
+  echo "== the machine ends, up for $(cut -d ' ' -f 1 /proc/uptime) s"
+}
+
+mkdir -p "$results"
+stty -F /dev/ttyS1 raw -echo
+job 2>&1 | cat >/dev/ttyS1 # through a pipe, because what is no terminal is not drawn upon
+tar --create --file /dev/vdc --directory "$results" .
+sync
+echo o >/proc/sysrq-trigger
+sleep infinity

@@ -1,0 +1,134 @@
+"""The kind node image as a whole: what goes into it, and the cache of it. For the kind provider and `dra-testbed images node`.
+
+The lower layer is Debian, the upper one everything that depends on versions. Both are written without a container engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import binaries
+from testbed.binaries import Lock
+from testbed.images import basics, oci, tarball
+from testbed.images.node import kind_files, own_files, root, system_images
+from testbed.images.node.libraries import Libraries
+from testbed.images.node.preload import preload
+from testbed.images.node.system_images import Parts
+from testbed.images.oci import Image, Settings
+from testbed.images.store import Entry, Store, key_of
+from testbed.images.tarball import Member
+from testbed.progress import Progress, Step
+
+RECIPE = 1  # count it up when this package makes something else of the same parts
+
+# As kind's Dockerfile ends: systemd wants to know that it is in a container, and is told to end by a signal of its own.
+SETTINGS = Settings(
+    entrypoint=("/usr/local/bin/entrypoint", "/sbin/init"), env={"container": "docker"}, stop_signal="SIGRTMIN+3"
+)
+
+_PLACES = {
+    "kubeadm": "usr/bin", "kubelet": "usr/bin", "kubectl": "usr/bin",
+    "containerd": "usr/local/bin", "containerd-shim-runc-v2": "usr/local/bin", "ctr": "usr/local/bin", "crictl": "usr/local/bin",
+    "runc": "usr/local/sbin",
+    "cni-ptp": "opt/cni/bin", "cni-bridge": "opt/cni/bin", "cni-loopback": "opt/cni/bin", "cni-host-local": "opt/cni/bin",
+    "cni-portmap": "opt/cni/bin",
+}  # fmt: skip
+_IN_IMAGES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "coredns")
+_OPTIONAL = ("coredns", "crictl")  # a lock may be without
+
+
+def node(lock: Lock, progress: Progress) -> Image:
+    """The image, from the cache or made now."""
+    found = cached_node(lock)
+    if found:
+        return found
+    programs = binaries.ensure(lock, _programs(lock), progress=progress)
+    sandbox = basics.sandbox(progress)
+    with progress.step("Debian for node images") as step:
+        debian = root.layer(step)
+    with progress.step(f"image node {lock.kubernetes}") as step:
+        work = _Work(lock, programs, debian, sandbox, step)
+        return _image(lock, Store().make("node", _key(lock), step, work.build))
+
+
+def cached_node(lock: Lock) -> Image | None:
+    """The image, when it was made before of all that it would be made of now."""
+    entry = Store().find("node", _key(lock))
+    return _image(lock, entry) if entry else None
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What one image is made of, and the making."""
+
+    lock: Lock
+    programs: Mapping[str, Path]
+    debian: Entry
+    sandbox: Image
+    step: Step
+
+    def build(self, archive: Path, scratch: Path) -> dict[str, str]:
+        self.step.note("unpacking Debian")
+        unpacked = root.unpack(self.debian, scratch / "root")
+        upper = oci.write_layer(self._members(unpacked, scratch), scratch / "upper.tar")
+        layers = [oci.Layer(self.debian.file, self.debian.facts["digest"], self.debian.size), upper]
+        self.step.note("writing the image")
+        config = oci.configuration(SETTINGS, layers, ["Debian, from packages", f"a node of Kubernetes {self._version}"])
+        return {
+            "digest": oci.write_archive(_reference(self.lock), config, layers, archive),
+            "kubernetes": self._version,
+        }
+
+    @property
+    def _version(self) -> str:
+        return self.lock.kubernetes
+
+    def _members(self, unpacked: Path, scratch: Path) -> Iterator[Member]:
+        kind = kind_files.fetch(self.lock, scratch, self.step)
+        yield from kind.members()
+        yield from own_files.members()
+        yield tarball.file("etc/containerd/cri-base.json", kind_files.base_spec(self.programs["ctr"]))
+        yield tarball.file("kind/version", f"v{self._version}")
+        yield from self._placed(unpacked)
+        yield from self._images(kind.sandbox_image(), unpacked, scratch)
+
+    def _placed(self, unpacked: Path) -> Iterator[Member]:
+        """The programs; a runc that was built for a newer C library than the node's stays out, and Debian's takes its part."""
+        for name, place in _PLACES.items():
+            program = self.programs.get(name)
+            if program and (name != "runc" or Libraries(unpacked).suffice_for(program)):
+                yield tarball.file(f"{place}/{self.lock.program(name).file}", program, 0o755)
+
+    def _images(self, sandbox_image: str, unpacked: Path, scratch: Path) -> Iterator[Member]:
+        parts = Parts(self.programs, unpacked, self.sandbox)
+        listed = system_images.wanted(self.programs["kubeadm"], self._version)
+        names = system_images.available(list(dict.fromkeys([*listed, sandbox_image])), parts)
+        archives = [scratch / f"image-{number}.tar" for number, _ in enumerate(names)]
+        for name, archive in zip(names, archives, strict=True):
+            self.step.note(f"image {system_images.component(name)}")
+            system_images.write(name, parts, archive, scratch)
+        self.step.note(f"putting {len(names)} images into the node")
+        yield from preload(self.programs, archives, names, scratch)
+        self.step.note("writing the layer")
+
+
+def _image(lock: Lock, entry: Entry) -> Image:
+    return Image("node", _reference(lock), entry.file, entry.facts["digest"])
+
+
+def _reference(lock: Lock) -> str:
+    """Another name for each content, so that an engine that has the image of yesterday is not taken to have today's."""
+    return f"localhost/dra-testbed/node:v{lock.kubernetes}-{_key(lock)[:12]}"
+
+
+def _programs(lock: Lock) -> list[str]:
+    wanted = [*_PLACES, *_IN_IMAGES]
+    return [name for name in wanted if name in lock.programs or name not in _OPTIONAL]
+
+
+def _key(lock: Lock) -> str:
+    versions = {name: lock.program(name).version for name in [*_programs(lock), "kind"]}
+    inputs = [root.key(), basics.SANDBOX.key, own_files.digest(), SETTINGS.as_json()]
+    return key_of(["kind node", RECIPE, oci.architecture(), versions, inputs])

@@ -1,0 +1,33 @@
+"""What only our node image has: the files of files/, at the places that they have there. For assemble.py."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from testbed.images import tarball
+from testbed.images.node.kind_files import enabled
+from testbed.images.tarball import Member
+
+_FILES = Path(__file__).parent / "files"
+
+
+def members() -> Iterator[Member]:
+    """The files, as members of a layer, and the units enabled; programs are those in a folder `bin`, as in kind's own."""
+    for path in _files():
+        yield tarball.file(str(path.relative_to(_FILES)), path, 0o755 if path.parent.name == "bin" else 0o644)
+        if path.suffix == ".service":
+            yield from enabled(path.name, path.read_text())
+
+
+def digest() -> str:
+    """Changes with the content of any of them."""
+    content = hashlib.sha256()
+    for path in _files():
+        content.update(f"{path.relative_to(_FILES)}\0".encode() + path.read_bytes() + b"\0")
+    return content.hexdigest()
+
+
+def _files() -> list[Path]:
+    return [path for path in sorted(_FILES.rglob("*")) if path.is_file()]

@@ -1,0 +1,90 @@
+"""Puts images into the containerd of a node that is being made, with a containerd of our own that runs meanwhile. For assemble.py.
+
+No container is started and nothing is mounted: the archives' contents go into the content store, their names into the database.
+Layers are unpacked by the node, when a container first wants them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from testbed import process
+from testbed.errors import CommandFailed, TestbedError
+from testbed.images import tarball
+from testbed.images.tarball import Member
+from testbed.process import ProcessId
+from testbed.waiting import Budget, NotYet, eventually
+
+_KEPT = ("io.containerd.content.v1.content", "io.containerd.metadata.v1.bolt")
+_LONGEST_SOCKET = 100  # the kernel allows 107 bytes, and containerd wants some of them
+_START = Budget("containerd start", 30, "it opens an empty database; a second on a host that is not busy")
+
+# A content store and its database are all that an import needs. What else containerd would start looks at the host.
+_NOT_NEEDED = (
+    "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "io.containerd.nri.v1.nri",
+    "io.containerd.runtime.v2.task", "io.containerd.service.v1.tasks-service", "io.containerd.grpc.v1.tasks",
+    "io.containerd.internal.v1.opt", "io.containerd.internal.v1.restart", "io.containerd.internal.v1.tracing",
+    "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.erofs", "io.containerd.snapshotter.v1.overlayfs",
+    "io.containerd.snapshotter.v1.zfs", "io.containerd.tracing.processor.v1.otlp", "io.containerd.ttrpc.v1.otelttrpc",
+)  # fmt: skip
+
+
+def preload(
+    programs: Mapping[str, Path], archives: Sequence[Path], names: Sequence[str], scratch: Path
+) -> list[Member]:
+    """What of /var/lib/containerd a node needs to have these images; `names` are what the archives should bring."""
+    root = scratch / "containerd"
+    with _containerd(programs["containerd"], root, scratch) as address:
+        ctr: list[str | Path] = [programs["ctr"], "--address", address, "--namespace", "k8s.io", "images"]
+        for archive in archives:
+            # Pinned, because the node could not pull them again. By the client itself: the server's way wants a snapshotter.
+            how = ("--local", "--all-platforms", "--no-unpack", "--label", "io.cri-containerd.pinned=pinned")
+            process.run(process.tied([*ctr, "import", *how, archive]), timeout=300)
+        there = process.run([*ctr, "list", "--quiet"]).stdout.split()
+    missing = set(names) - set(there)
+    if missing:
+        raise TestbedError(f"containerd did not take the images {', '.join(sorted(missing))}")
+    return [
+        tarball.folder("var/lib/containerd", 0o711),
+        *(member for kept in _KEPT for member in tarball.tree(root / kept, f"var/lib/containerd/{kept}")),
+    ]
+
+
+@contextlib.contextmanager
+def _containerd(program: Path, root: Path, scratch: Path) -> Iterator[Path]:
+    """A containerd that ends with us: in the end by its own way, and if we are killed, by the kernel."""
+    run = scratch / "run"
+    run.mkdir()
+    address = run / "c.sock"
+    if len(str(address)) > _LONGEST_SOCKET:
+        raise TestbedError(f"{scratch} is too long a path for a socket", hint="set DRA_TESTBED_CACHE to a shorter one")
+    config, log = run / "config.toml", run / "containerd.log"
+    config.write_text(_configuration(root, run, address))
+    running = process.start(process.tied([program, "--config", config]), log=log)
+    try:
+        eventually(lambda: _serving(running, address, log), "containerd to listen", _START, longest_pause=0.05)
+        yield address
+    finally:
+        process.kill(running, grace=20)
+
+
+def _serving(running: ProcessId, address: Path, log: Path) -> None:
+    if not process.alive(running):
+        raise CommandFailed(["containerd"], "ended", log.read_text())
+    if not address.exists():
+        raise NotYet(log.read_text()[-300:])
+
+
+def _configuration(root: Path, run: Path, address: Path) -> str:
+    owner = f"uid = {os.geteuid()}\ngid = {os.getegid()}\n"
+    quoted = {name: json.dumps(str(path)) for name, path in (("root", root), ("state", run / "state"))}
+    return (
+        f"version = 3\nroot = {quoted['root']}\nstate = {quoted['state']}\n"
+        f"disabled_plugins = {json.dumps(_NOT_NEEDED)}\n"
+        f"[grpc]\naddress = {json.dumps(str(address))}\n{owner}"
+        f"[ttrpc]\naddress = {json.dumps(str(run / 't.sock'))}\n{owner}"
+    )

@@ -1,0 +1,144 @@
+"""A cluster of somebody else, as far as it was found out and may be used. Made by the provider, found again by its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from testbed.errors import ApiError, UsageError, did_you_mean
+from testbed.kube.client import Kube, Object
+from testbed.kube.ownership import Owner
+from testbed.models.sections import Allow
+from testbed.process import Completed
+from testbed.providers.base import Capability, Component
+from testbed.providers.existing.node_pods import NodePods
+
+_FILE = "cluster.json"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was found out about the cluster when the testbed was made."""
+
+    allow: Allow
+    kubernetes: str
+    capabilities: frozenset[Capability]
+    owner: Owner | None = None
+    image: str = ""
+
+    def save(self, folder: Path) -> None:
+        """Keep them in the testbed's folder."""
+        content = {**asdict(self), "capabilities": sorted(self.capabilities)}
+        temporary = folder / f".{_FILE}"
+        temporary.write_text(json.dumps(content, indent=1))
+        temporary.replace(folder / _FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> Facts | None:
+        """Those of that folder, if they were ever found out."""
+        try:
+            content = json.loads((folder / _FILE).read_text())
+        except FileNotFoundError:
+            return None
+        owner = Owner(**content["owner"]) if content["owner"] else None
+        capabilities = frozenset(map(Capability, content["capabilities"]))
+        return cls(Allow(content["allow"]), content["kubernetes"], capabilities, owner, content["image"])
+
+
+@dataclass(frozen=True)
+class ExistingNode:
+    """A node. What runs on it is somebody else's, so a program is run there only at the level `restart`."""
+
+    name: str
+    cluster: ExistingCluster
+
+    def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
+        """Run a program on the node and keep what it said."""
+        return self.cluster.on_nodes(Capability.RUN_ON_NODE).run(self.name, argv, check=check, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class ExistingCluster:
+    """Fulfils Cluster, and RestartsParts where it may and can."""
+
+    name: str
+    folder: Path
+    facts: Facts
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The copy of the user's kubeconfig, with one context."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the level allows and the cluster can."""
+        return self.facts.capabilities
+
+    @cached_property
+    def kube(self) -> Kube:
+        """Its API."""
+        return Kube(self.kubeconfig)
+
+    def nodes(self) -> Sequence[ExistingNode]:
+        """Its nodes, sorted by name."""
+        found = sorted(str(each["metadata"]["name"]) for each in self.kube.list("v1", "Node"))
+        return [ExistingNode(name, self) for name in found]
+
+    def node(self, name: str) -> ExistingNode:
+        """The node of that name."""
+        nodes = {each.name: each for each in self.nodes()}
+        if name not in nodes:
+            raise UsageError(f"testbed {self.name} has no node {name}", hint=did_you_mean(name, nodes))
+        return nodes[name]
+
+    def components(self) -> Sequence[Component]:
+        """None: its processes are not ours to look at."""
+        return ()
+
+    def collect_logs(self, into: Path) -> None:
+        """The logs of all pods in namespaces that this testbed made; those of the cluster's own parts are its owner's."""
+        for pod in self._own_pods():
+            namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+            folder = into / namespace
+            folder.mkdir(parents=True, exist_ok=True)
+            for container in pod["spec"]["containers"]:
+                with contextlib.suppress(ApiError):  # a container that never started has no log
+                    text = self.kube.logs(namespace, name, container=container["name"])
+                    (folder / f"{name}.{container['name']}.log").write_text(text)
+
+    def stop_kubelet(self, node: str) -> None:
+        """End the kubelet; its pods go on."""
+        self.on_nodes(Capability.RESTART_KUBELET).stop(node, "kubelet")
+
+    def start_kubelet(self, node: str) -> None:
+        """Start the kubelet again."""
+        self.on_nodes(Capability.RESTART_KUBELET).start(node, "kubelet")
+
+    def stop_runtime(self, node: str) -> None:
+        """End the container runtime; containers go on."""
+        self.on_nodes(Capability.RESTART_RUNTIME).stop(node, "runtime")
+
+    def start_runtime(self, node: str) -> None:
+        """Start the container runtime again."""
+        self.on_nodes(Capability.RESTART_RUNTIME).start(node, "runtime")
+
+    def on_nodes(self, needed: Capability) -> NodePods:
+        """The way onto the nodes, where it is open."""
+        if needed not in self.capabilities or self.facts.owner is None:
+            closed = (
+                "the cluster does not let us" if self.facts.allow is Allow.RESTART else "that needs --allow restart"
+            )
+            raise UsageError(f"testbed {self.name} cannot {needed}: {closed}", hint="docs/existing.md, the levels")
+        return NodePods(self.kube, self.facts.owner, self.facts.image)
+
+    def _own_pods(self) -> Iterator[Object]:
+        if self.facts.owner is None or Capability.MAKE_OBJECTS not in self.capabilities:
+            return
+        with contextlib.suppress(ApiError):
+            for namespace in self.kube.list("v1", "Namespace", labelSelector=self.facts.owner.selector):
+                yield from self.kube.list("v1", "Pod", namespace["metadata"]["name"])

@@ -1,0 +1,63 @@
+"""What the user of a kubeconfig must be allowed to do, level by level. A test holds it equal to the roles in manifests/clusters/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed import folders
+from testbed.errors import TestbedError
+from testbed.kube import rights
+from testbed.kube.client import Kube
+from testbed.kube.rights import Right
+from testbed.models.sections import Allow
+
+_APPLY = ("create", "patch", "delete")
+_Rights = dict[tuple[str, str], tuple[str, ...]]
+_READ_ONLY: _Rights = {
+    ("", "nodes"): ("list",),
+    ("resource.k8s.io", "resourceslices"): ("list",),
+}
+_WORKLOADS: _Rights = {
+    ("", "nodes"): ("get",),
+    ("", "namespaces"): (*_APPLY, "get", "list"),
+    ("", "serviceaccounts"): _APPLY,
+    ("", "pods"): (*_APPLY, "get", "list", "watch"),
+    ("", "pods/exec"): ("create", "get"),
+    ("", "pods/log"): ("get",),
+    ("", "events"): ("list",),
+    ("apps", "daemonsets"): (*_APPLY, "list"),
+    ("resource.k8s.io", "resourceclaims"): (*_APPLY, "get", "list", "watch"),
+    ("resource.k8s.io", "resourceclaimtemplates"): (*_APPLY, "list"),
+}
+_RESTART: _Rights = {("", "pods/proxy"): ("get",)}
+_ADDED = {
+    Allow.READ_ONLY: _READ_ONLY,
+    Allow.WORKLOADS: _WORKLOADS,
+    Allow.RESTART: _RESTART,
+}
+
+
+def demanded(level: Allow) -> frozenset[Right]:
+    """What judging at that level needs, in all namespaces: test namespaces get their names when they are made."""
+    return frozenset(_rights(level))
+
+
+def check(kube: Kube, level: Allow, where: str) -> None:
+    """All that the user lacks, at once, with the cure."""
+    lacking = rights.missing(kube, demanded(level))
+    if lacking:
+        role = folders.data("manifests") / "clusters" / f"judge-{level}.yaml"
+        lower = " or --allow read-only" if level is not Allow.READ_ONLY else ""
+        raise TestbedError(
+            f"the user of {where} may not do what --allow {level} needs:\n"
+            + "\n".join(f"    {line}" for line in rights.summary(lacking)),
+            hint=f"an administrator applies {role} and binds it to the user, as the file says{lower}",
+        )
+
+
+def _rights(level: Allow) -> Iterator[Right]:
+    for each, added in _ADDED.items():
+        for (group, resource), verbs in added.items():
+            yield from (Right(verb, group, resource) for verb in verbs)
+        if each is level:
+            return

@@ -1,0 +1,5 @@
+"""Clusters that kind makes: nodes are containers of Docker, Podman or nerdctl, whichever kind itself would choose."""
+
+from testbed.providers.kind.provider import KindProvider
+
+__all__ = ["KindProvider"]

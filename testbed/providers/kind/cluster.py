@@ -1,0 +1,181 @@
+"""A kind cluster that exists: its nodes, and what can be done to them. Found again by the provider."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import process
+from testbed.errors import CommandFailed, TestbedError, UsageError, did_you_mean
+from testbed.process import Completed
+from testbed.providers.base import Capability, Component
+from testbed.providers.kind import images
+from testbed.providers.kind.configuration import SHARED
+from testbed.providers.kind.engine import Engine
+from testbed.providers.kind.inside import first_process
+from testbed.waiting import Budget, NotYet, eventually
+
+_ABILITIES = frozenset(Capability) - {Capability.PROCESS_ON_NODE, Capability.DRIVER_SOCKET}
+_KUBELET = Budget("kubelet serving", 60, "1 s on a quiet machine, after a reboot of the node 10 s")
+_SERVER = Budget("API server ready", 120, "the kubelet starts it again, with a back-off after several times")
+_CTR = ("ctr", "--namespace", "k8s.io", "images")
+# It would wait a minute for open watches to end by themselves.
+_END_SERVER = "server=$(pidof kube-apiserver); kill $server; sleep 2; kill -KILL $server 2>/dev/null || true"
+_SNAPSHOTTER = r"""sed -n 's/^ *snapshotter = "\(.*\)"/\1/p' /etc/containerd/config.toml | head -n 1"""
+
+
+@dataclass(frozen=True)
+class KindNode:
+    """A node of a kind cluster: a container of that name."""
+
+    name: str
+    engine: Engine
+
+    def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
+        """Run a program on the node and keep what it said."""
+        return self.engine.run("exec", self.name, *argv, check=check, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class KindCluster:
+    """Fulfils Cluster, LoadsImages, RestartsParts, RebootsNodes, RestartsApiServer, and ReachesSockets where this host sees into nodes."""
+
+    name: str
+    folder: Path
+    kind_name: str
+    kind: Path
+    engine: Engine
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig, readable by its owner alone."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """A program that we start on a node would not end with it. Sockets are reached where the nodes' processes can be seen."""
+        nodes = self.nodes()
+        seen = bool(nodes) and all(first_process(node.name) for node in nodes)
+        return _ABILITIES | ({Capability.DRIVER_SOCKET} if seen else set())
+
+    def nodes(self) -> Sequence[KindNode]:
+        """Its nodes, sorted by name; the control plane is one of them."""
+        return [KindNode(name, self.engine) for name in self.engine.containers(self.kind_name)]
+
+    def node(self, name: str) -> KindNode:
+        """The node of that name."""
+        nodes = {node.name: node for node in self.nodes()}
+        if name not in nodes:
+            raise UsageError(f"testbed {self.name} has no node {name}", hint=did_you_mean(name, nodes))
+        return nodes[name]
+
+    def components(self) -> Sequence[Component]:
+        """The nodes' containers; what runs in them is systemd's to watch."""
+        return [Component(node.name, None, self.engine.running(node.name)) for node in self.nodes()]
+
+    def collect_logs(self, into: Path) -> None:
+        """What kind said, and what it gathers from the nodes: journals, containers, pods."""
+        said = self.folder / "kind.log"
+        if said.exists():
+            shutil.copy(said, into / "kind.log")
+        if self.nodes():
+            process.run([self.kind, "export", "logs", into, "--name", self.kind_name], check=False, timeout=180)
+
+    def load_image(self, archive: Path) -> None:
+        """Import an OCI archive into every node, all at once."""
+        self.load_images([archive])
+
+    def load_images(self, archives: Sequence[Path]) -> None:
+        """Import archives into all nodes at once, each only where it is missing."""
+        with _visible(archives, self.folder / "shared") as names, ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(lambda node: _import(node, archives, names), self.nodes()))
+
+    def stop_kubelet(self, node: str) -> None:
+        """End the kubelet; its pods go on."""
+        self.node(node).run("systemctl", "stop", "kubelet")
+
+    def start_kubelet(self, node: str) -> None:
+        """Start the kubelet again; returns when it serves."""
+        self.node(node).run("systemctl", "start", "kubelet")
+        _kubelet_serves(self.node(node))
+
+    def stop_runtime(self, node: str) -> None:
+        """End containerd; containers go on under their shims."""
+        self.node(node).run("systemctl", "stop", "containerd")
+
+    def start_runtime(self, node: str) -> None:
+        """Start containerd again; systemd returns when it answers."""
+        self.node(node).run("systemctl", "start", "containerd")
+
+    def reboot(self, node: str) -> None:
+        """Everything on the node ends, what lies on tmpfs is lost, and it comes back."""
+        self.node(node)
+        self.engine.run("restart", "--time", "5", node, timeout=120)
+        _kubelet_serves(self.node(node))
+
+    def restart_api_server(self) -> None:
+        """End the API server, which the kubelet starts again; returns when another one is ready."""
+        control_plane = next(node for node in self.nodes() if node.name.endswith("-control-plane"))
+        before = control_plane.run("pidof", "kube-apiserver").stdout
+        control_plane.run("sh", "-c", _END_SERVER)
+
+        def ready() -> None:
+            now = control_plane.run("pidof", "kube-apiserver", check=False).stdout
+            if not now or now == before:
+                raise NotYet("the old one is ending" if now else "it was not started again yet")
+            asked = ("kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "get", "--raw", "/readyz")
+            said = control_plane.run(*asked, check=False)
+            if not said.ok:
+                raise NotYet(said.stderr.strip())
+
+        eventually(ready, "the API server to be ready again", _SERVER, longest_pause=0.5)
+
+    def socket(self, node: str, path: str) -> Path:
+        """The socket as this host sees it, through the root of the node's first process."""
+        found = first_process(self.node(node).name)
+        if found is None:
+            raise TestbedError(
+                f"this host does not see the processes of node {node}", hint="run it as root, where the engine runs"
+            )
+        return Path(f"/proc/{found}/root{path}")
+
+
+def _kubelet_serves(node: KindNode) -> None:
+    def check() -> None:
+        try:
+            node.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/10248", timeout=10)
+        except CommandFailed as nothing:
+            raise NotYet(nothing.output.strip() or nothing.status) from nothing
+
+    eventually(check, f"the kubelet of {node.name}", _KUBELET, longest_pause=0.2)
+
+
+def _import(node: KindNode, archives: Sequence[Path], names: Sequence[str]) -> None:
+    lacking = images.missing(archives, node.run(*_CTR, "list").stdout)
+    snapshotter = node.run("sh", "-c", _SNAPSHOTTER).stdout.strip() or "overlayfs"
+    for archive, name in zip(archives, names, strict=True):
+        if archive in lacking:
+            path = f"{SHARED}/{name}"
+            node.run(*_CTR, "import", "--digests", "--snapshotter", snapshotter, path, timeout=300)
+
+
+@contextlib.contextmanager
+def _visible(archives: Sequence[Path], shared: Path) -> Iterator[list[str]]:
+    """The archives in the folder that nodes see, for the time of the import: linked, or copied where that is not possible."""
+    names = [f"{number}-{archive.name}" for number, archive in enumerate(archives)]
+    targets = [shared / name for name in names]
+    try:
+        for archive, target in zip(archives, targets, strict=True):
+            target.unlink(missing_ok=True)
+            try:
+                target.hardlink_to(archive)
+            except OSError:
+                shutil.copyfile(archive, target)
+        yield names
+    finally:
+        for target in targets:
+            target.unlink(missing_ok=True)

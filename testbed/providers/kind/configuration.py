@@ -1,0 +1,124 @@
+"""The configuration that `kind create cluster` gets: our template, filled in, with the user's patch merged over it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed import folders
+from testbed.errors import UsageError
+from testbed.models.sections import KindSection
+from testbed.providers.base import ClusterSpec
+from testbed.rendering import render_file
+
+SHARED = (
+    "/kind/dra-testbed"  # in every node: the folder of the host that tells whose cluster it is, and brings archives in
+)
+_API_VERSION = "kind.x-k8s.io/v1alpha4"
+_NAMED_BY_ROLE = "nodes"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What depends on the host and on earlier steps: the nodes' images, the shared folder, and what the host cannot do."""
+
+    control_plane_image: str
+    worker_image: str
+    shared: Path
+    cgroup_v1: bool
+    restrict_oom_score: bool
+
+
+def rendered(name: str, spec: ClusterSpec, around: Surroundings) -> str:
+    """The whole configuration as YAML."""
+    section = section_of(spec)
+    made = render_file(
+        folders.data("manifests") / "clusters" / "kind.yaml",
+        {
+            "name": name,
+            "feature_gates": json.dumps(dict(spec.feature_gates)),
+            "runtime_config": json.dumps(dict(spec.runtime_config)),
+            "cgroup_v1": around.cgroup_v1,
+            "restrict_oom_score": around.restrict_oom_score,
+            "mirrors": bool(section.registry_mirrors),
+            "nodes": _nodes(spec, section, around),
+        },
+    )
+    content = yaml.safe_load(made)
+    if section.patch:
+        content = merged(content, read_patch(section.patch))
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def section_of(spec: ClusterSpec) -> KindSection:
+    """What the configuration says to this provider."""
+    return spec.options if isinstance(spec.options, KindSection) else KindSection()
+
+
+def mirror_files(mirrors: Mapping[str, str]) -> dict[str, str]:
+    """For containerd, a file per registry: its path below certs.d, and its content."""
+    return {
+        f"{registry}/hosts.toml": f'server = "https://{registry}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'
+        for registry, url in mirrors.items()
+    }
+
+
+def read_patch(path: Path) -> dict[str, Any]:
+    """The user's patch: part of a kind cluster configuration."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as broken:
+        raise UsageError(f"{path} cannot be read as YAML: {broken}") from broken
+    if not isinstance(content, dict):
+        raise UsageError(
+            f"{path} is no part of a kind cluster configuration", hint="it is a mapping, like `nodes: […]`"
+        )
+    said = (content.get("kind", "Cluster"), content.get("apiVersion", _API_VERSION))
+    if said != ("Cluster", _API_VERSION):
+        raise UsageError(f"{path} is of kind {said[0]}, {said[1]}", hint=f"kind: Cluster, apiVersion: {_API_VERSION}")
+    if "name" in content:
+        raise UsageError(f"{path} names the cluster", hint="the testbed names it; use --name")
+    return content
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Maps are joined, lists appended, other values replaced; an entry of `nodes` goes into every node of its role."""
+    made = dict(below)
+    for key, value in above.items():
+        if key == _NAMED_BY_ROLE and key in below:
+            made[key] = [_with_patches(node, value) for node in below[key]]
+        else:
+            made[key] = _joined(below.get(key), value)
+    return made
+
+
+def _with_patches(node: dict[str, Any], patches: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    for patch in patches:
+        if patch.get("role", "worker") == node["role"]:
+            node = merged(node, patch)
+    return node
+
+
+def _joined(below: Any, above: Any) -> Any:
+    if isinstance(below, dict) and isinstance(above, dict):
+        return merged(below, above)
+    if isinstance(below, list) and isinstance(above, list):
+        return [*below, *above]
+    return above
+
+
+def _nodes(spec: ClusterSpec, section: KindSection, around: Surroundings) -> list[dict[str, str]]:
+    shared = [{"hostPath": str(around.shared), "containerPath": SHARED, "readOnly": True}]
+    if section.registry_mirrors:
+        certificates = {"hostPath": str(around.shared / "certs.d"), "containerPath": "/etc/containerd/certs.d"}
+        shared.append({**certificates, "readOnly": True})
+    mounts = json.dumps([*shared, *(mount.model_dump(by_alias=True) for mount in section.mounts)])
+    control_plane = {"role": "control-plane", "image": around.control_plane_image, "labels": "{}", "mounts": mounts}
+    labels = json.dumps(section.node_labels)
+    worker = {"role": "worker", "image": around.worker_image, "labels": labels, "mounts": mounts}
+    return [control_plane, *([worker] * spec.nodes)]

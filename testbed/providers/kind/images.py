@@ -1,0 +1,93 @@
+"""Images for kind nodes: which one the nodes are made of, and bringing archives into nodes that run."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import CommandFailed, TestbedError, UsageError
+from testbed.progress import Progress
+from testbed.providers.base import NodeImage
+from testbed.providers.kind.engine import Engine, lost
+
+
+def for_nodes(engine: Engine, wanted: NodeImage, given: str | None, progress: Progress) -> str:
+    """An image that the engine has: the one that was asked for, else the published one, else one that is made here."""
+    if given:
+        _have(engine, given, progress)
+        _check_version(engine, given, wanted.kubernetes)
+        return given
+    if engine.has_image(wanted.published):
+        return wanted.published
+    try:
+        _have(engine, wanted.published, progress)
+    except TestbedError as out_of_reach:
+        progress.say(f"{out_of_reach.what}; making a node image from packages instead")
+        return _made(engine, wanted, progress)
+    return wanted.published
+
+
+def _have(engine: Engine, reference: str, progress: Progress) -> None:
+    if engine.has_image(reference):
+        return
+    with progress.step(f"node image {reference.partition('@')[0]} pulled"):
+        try:
+            engine.pull(reference)
+        except CommandFailed as failed:
+            raise lost(engine, f"cannot pull {reference.partition('@')[0]}", failed) from failed
+
+
+def _made(engine: Engine, wanted: NodeImage, progress: Progress) -> str:
+    reference, archive = wanted.make(progress)
+    loaded = engine.run("image", "inspect", "--format", "{{.Id}}", reference, check=False)
+    if not loaded.ok or loaded.stdout.strip() not in ids_of(archive):
+        with progress.step(f"node image {reference} loaded into {engine.program}"):
+            engine.load(archive)
+    return reference
+
+
+def _check_version(engine: Engine, reference: str, kubernetes: str) -> None:
+    """The nodes' Kubernetes must be of the minor version that was asked for: gates and the judging depend on it."""
+    said = engine.run("run", "--rm", "--entrypoint", "cat", reference, "/kind/version", check=False)
+    found = said.stdout.strip().removeprefix("v")
+    if not said.ok or not found:
+        raise UsageError(f"{reference} is no image of a kind node: it has no /kind/version")
+    if found.split(".")[:2] != kubernetes.split(".")[:2]:
+        raise UsageError(
+            f"{reference} is Kubernetes {found}, but {kubernetes} was asked for",
+            hint=f"--kubernetes {'.'.join(found.split('.')[:2])}, or another --node-image",
+        )
+
+
+def ids_of(archive: Path) -> set[str]:
+    """What engines call the image of an archive: the digest of its configuration, or of its manifest."""
+    listed = _member(archive, "manifest.json")
+    digests = re.findall(r"[0-9a-f]{64}", str(listed[0]["Config"])) if isinstance(listed, list) and listed else []
+    return {*(f"sha256:{digest}" for digest in digests), *named(archive).values()}
+
+
+def named(archive: Path) -> dict[str, str]:
+    """The images of an OCI archive: reference to manifest digest. Empty for archives of another kind."""
+    index = _member(archive, "index.json")
+    listed = index["manifests"] if isinstance(index, dict) and "manifests" in index else []
+    names = {each.get("annotations", {}).get("io.containerd.image.name", ""): each["digest"] for each in listed}
+    return {name: digest for name, digest in names.items() if name}
+
+
+def missing(archives: Sequence[Path], listed: str) -> list[Path]:
+    """The archives of which a node lacks something; `listed` is what `ctr images list` says there."""
+    there = {(words[0], words[2]) for line in listed.splitlines()[1:] if len(words := line.split()) > 2}
+    return [archive for archive in archives if not (images := named(archive)) or set(images.items()) - there]
+
+
+def _member(archive: Path, name: str) -> Any:
+    try:
+        with tarfile.open(archive) as tar:
+            member = tar.extractfile(name)
+            return json.load(member) if member else {}
+    except (KeyError, tarfile.TarError, ValueError):
+        return {}

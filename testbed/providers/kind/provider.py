@@ -1,0 +1,217 @@
+"""The kind provider itself: makes a cluster through kind's command line, finds it again, removes what is left after any crash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from testbed import process
+from testbed.errors import CommandFailed, TestbedError, UsageError
+from testbed.progress import Progress
+from testbed.providers.base import ClusterSpec, Problem
+from testbed.providers.kind import configuration, engine, images
+from testbed.providers.kind.cluster import KindCluster
+from testbed.providers.kind.configuration import Surroundings, section_of
+from testbed.providers.kind.engine import Engine
+from testbed.providers.marks import MARK, mark_of, marked_processes
+from testbed.providers.privileges import lacks_sys_resource
+
+_PREFIX = "dratb-"
+_OLDEST = (0, 31)
+_INSTANCES_PER_NODE = 60
+_RUNTIME = Path(__file__).with_name("runtime.py")
+
+
+class KindProvider:
+    """Fulfils Provider."""
+
+    def programs(self) -> Sequence[str]:
+        """kind, where the user has none; kubectl is only for people and comes last."""
+        return [*([] if shutil.which("kind") else ["kind"]), "kubectl"]
+
+    def preflight(self, spec: ClusterSpec) -> list[Problem]:
+        """What will not work here: the engine, its rights, and what the patch file says."""
+        _refuse(spec)
+        using = engine.chosen()
+        found = engine.problems(using)
+        return found or [*_privileges(using), *_old_kind(), *_inotify(spec.nodes)]
+
+    def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> KindCluster:
+        """Make the cluster. On failure its nodes stay until `delete`, so that their logs can be kept."""
+        using, kind = engine.chosen(), _kind(spec)
+        cluster = KindCluster(name, state, _kind_name(name, state), kind, using)
+        if using.containers(cluster.kind_name):
+            raise UsageError(
+                f"a kind cluster {cluster.kind_name} is there already",
+                hint=f"kind delete cluster --name {cluster.kind_name}",
+            )
+        _remember(cluster)
+        config = _write_configuration(cluster, spec, progress)
+        with progress.step(f"kind: control plane and {spec.nodes} nodes") as step:
+            _run_kind(cluster, config, step.note)
+            step.note("")
+        with progress.step("images loaded into the nodes"):
+            cluster.load_images([archive for archive in spec.images if not _is_sandbox(archive, spec)])
+        return cluster
+
+    def attach(self, name: str, state: Path) -> KindCluster | None:
+        """The cluster of that name, also a half-made one."""
+        try:
+            said = json.loads((state / "kind.json").read_text())
+        except FileNotFoundError:
+            return None
+        return KindCluster(name, state, said["cluster"], Path(said["kind"]), Engine(said["engine"]))
+
+    def delete(self, name: str, state: Path) -> None:
+        """End a kind that still works on it, then remove its containers and files. What is gone already is fine."""
+        process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
+        cluster = self.attach(name, state)
+        if cluster:
+            _removed(cluster.engine, cluster.kind_name)
+        if state.exists():
+            shutil.rmtree(state)
+
+    def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
+        """Remove clusters that carry our name and our folder, when no testbed uses that folder any more."""
+        using = engine.chosen()
+        if engine.problems(using):
+            return []
+        containers = using.containers()
+        orphans = {
+            cluster
+            for container, cluster in containers.items()
+            if cluster.startswith(_PREFIX) and _orphan(using, container, in_use)
+        }
+        for cluster in orphans:
+            _removed(using, cluster)
+        return [f"kind cluster {cluster}" for cluster in sorted(orphans)]
+
+
+def _refuse(spec: ClusterSpec) -> None:
+    section = section_of(spec)
+    if section.patch:
+        configuration.read_patch(section.patch)
+    unknown = sorted(spec.gates_unknown_to_scheduler & spec.feature_gates.keys())
+    if unknown:
+        raise UsageError(
+            f"kind gives every gate to every component, and the scheduler does not know {', '.join(unknown)}",
+            hint="leave it out, or use --provider local",
+        )
+
+
+def _privileges(using: Engine) -> list[Problem]:
+    """A node is a privileged container. Where root lacks a capability, only our runtime wrapper can start one."""
+    if not lacks_sys_resource() or engine.default_runtime(using) not in ("runc", "crun", ""):
+        return []
+    wrapper = f"--add-runtime dra-testbed={_RUNTIME} --default-runtime dra-testbed"
+    cure = f"start the engine with the wrapper that leaves that capability out: dockerd {wrapper}"
+    return [Problem("root lacks CAP_SYS_RESOURCE here, so privileged containers do not start", cure)]
+
+
+def _old_kind() -> list[Problem]:
+    found = shutil.which("kind")
+    if not found:
+        return []
+    said = process.run([found, "--version"], check=False).stdout
+    version = re.search(r"(\d+)\.(\d+)", said)
+    if version and (int(version[1]), int(version[2])) >= _OLDEST:
+        return []
+    what = f"{found} is {said.strip() or 'silent about its version'}; node images of today want 0.{_OLDEST[1]} or newer"
+    return [Problem(what, "install a newer kind, or take it off PATH: dra-testbed brings its own", fatal=False)]
+
+
+def _inotify(nodes: int, setting: Path = Path("/proc/sys/fs/inotify/max_user_instances")) -> list[Problem]:
+    """All nodes share this host's limit; systemd, containerd, the kubelet and kube-proxy of each want some."""
+    try:
+        most = int(setting.read_text())
+    except (OSError, ValueError):
+        return []
+    wanted = _INSTANCES_PER_NODE * (nodes + 1)
+    if most >= wanted:
+        return []
+    what = f"this host allows {most} inotify instances, {nodes + 1} nodes may want {wanted}: programs end with 'too many open files'"
+    return [Problem(what, f"sysctl fs.inotify.max_user_instances={max(512, wanted)}", fatal=False)]
+
+
+def _kind(spec: ClusterSpec) -> Path:
+    found = spec.programs.get("kind") or shutil.which("kind")
+    if not found:
+        raise TestbedError("kind was on PATH a moment ago, and is gone")
+    return Path(found)
+
+
+def _kind_name(name: str, state: Path) -> str:
+    """Users with testbeds of the same name may share an engine, so the folder is a part of it."""
+    return f"{_PREFIX}{name}-{hashlib.sha256(str(state).encode()).hexdigest()[:4]}"
+
+
+def _remember(cluster: KindCluster) -> None:
+    """Written before anything is made, so that whoever is killed leaves a trace."""
+    (cluster.folder / "shared").mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = {"cluster": cluster.kind_name, "kind": str(cluster.kind), "engine": cluster.engine.program}
+    temporary = cluster.folder / "kind.json.tmp"
+    temporary.write_text(json.dumps(content, indent=1))
+    temporary.replace(cluster.folder / "kind.json")
+
+
+def _write_configuration(cluster: KindCluster, spec: ClusterSpec, progress: Progress) -> Path:
+    if spec.node_image is None:
+        raise TestbedError("kind was not told what nodes are made of")
+    given = section_of(spec).node_image
+    image = images.for_nodes(cluster.engine, spec.node_image(spec.kubernetes), given, progress)
+    older = images.for_nodes(cluster.engine, spec.node_image(spec.kubelet), None, progress) if spec.kubelet else image
+    shared = cluster.folder / "shared"
+    for name, content in configuration.mirror_files(section_of(spec).registry_mirrors).items():
+        (shared / "certs.d" / name).parent.mkdir(parents=True, exist_ok=True)
+        (shared / "certs.d" / name).write_text(content)
+    around = Surroundings(image, older, shared, engine.cgroup_version(cluster.engine) == 1, lacks_sys_resource())
+    config = cluster.folder / "kind.yaml"
+    config.write_text(configuration.rendered(cluster.kind_name, spec, around))
+    return config
+
+
+def _run_kind(cluster: KindCluster, config: Path, note: Callable[[str], None]) -> None:
+    """The output goes into a log as it comes; nodes of a failed attempt are retained for their logs."""
+    words = ["create", "cluster", "--config", str(config), "--kubeconfig", str(cluster.kubeconfig), "--retain"]
+    marked = {**os.environ, MARK: mark_of(cluster.folder)}
+    log = cluster.folder / "kind.log"
+    try:
+        with log.open("w") as kept, process.stream([cluster.kind, *words], env=marked) as lines:
+            for line in lines:
+                kept.write(line + "\n")
+                kept.flush()
+                if line.startswith((" •", " ✓")):  # steps; all else is a chat about what to do next
+                    note(line.strip(" •…"))
+    except CommandFailed as failed:
+        raise TestbedError(
+            f"kind could not make the cluster: {_reason(failed)}", hint="kind.log is what it said"
+        ) from failed
+    cluster.kubeconfig.chmod(0o600)
+
+
+def _reason(failed: CommandFailed) -> str:
+    said = [line for line in failed.output.splitlines() if line.strip()]
+    errors = [line for line in said if line.startswith("ERROR")]
+    return (errors or said or [failed.status])[-1]
+
+
+def _is_sandbox(archive: Path, spec: ClusterSpec) -> bool:
+    """Nodes of kind bring their own."""
+    return spec.sandbox_image in images.named(archive)
+
+
+def _orphan(using: Engine, container: str, in_use: Callable[[Path], bool]) -> bool:
+    shared = using.mounted_from(container, configuration.SHARED)
+    return shared is not None and not in_use(shared.parent)
+
+
+def _removed(using: Engine, cluster: str) -> None:
+    try:
+        using.remove(cluster)
+    except CommandFailed as failed:
+        raise engine.lost(using, f"cannot remove the nodes of {cluster}", failed) from failed

@@ -1,0 +1,99 @@
+"""What a pod's state has to be for a word to be fulfilled. Pure: each check returns, or raises NotYet or NeverComes with what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from testbed.kube.client import Object
+from testbed.vocabulary.diagnosis import tell
+from testbed.vocabulary.observing import NeverComes
+from testbed.waiting import NotYet
+
+Check = Callable[[Object], None]
+
+
+def running(pod: Object) -> None:
+    """All its containers run."""
+    status = pod.get("status", {})
+    started = [each["name"] for each in status.get("containerStatuses", ()) if "running" in each.get("state", {})]
+    if status.get("phase") in ("Succeeded", "Failed"):
+        raise NeverComes(tell(pod))
+    if len(started) < len(pod["spec"]["containers"]):
+        raise NotYet(tell(pod))
+
+
+def succeeded(pod: Object) -> None:
+    """All its containers have ended with 0."""
+    _ended(pod, "Succeeded", "Failed")
+
+
+def failed(pod: Object) -> None:
+    """Its containers have ended, and one of them badly."""
+    _ended(pod, "Failed", "Succeeded")
+
+
+def pending(pod: Object) -> None:
+    """None of its containers was ever started."""
+    status = pod.get("status", {})
+    started = [
+        each["name"]
+        for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+        if "waiting" not in each.get("state", {"waiting": {}})
+    ]
+    if status.get("phase", "Pending") != "Pending" or started:
+        raise NotYet(tell(pod))
+
+
+def unplaced(pod: Object) -> None:
+    """The scheduler has found no node for it, as far as anybody knows."""
+    if pod["spec"].get("nodeName"):
+        raise NeverComes(f"the scheduler gave it to node {pod['spec']['nodeName']}; {tell(pod)}")
+    pending(pod)
+
+
+def unschedulable(because: str) -> Check:
+    """The scheduler has said that no node will do, in these words."""
+
+    def check(pod: Object) -> None:
+        unplaced(pod)
+        said = [each.get("message", "") for each in _refusals(pod)]
+        if not any(because in each for each in said):
+            raise NotYet(tell(pod))
+
+    return check
+
+
+def started_again(container: str, before: int) -> Check:
+    """The container runs, and has been started more than `before` times."""
+
+    def check(pod: Object) -> None:
+        for each in pod.get("status", {}).get("containerStatuses", ()):
+            if each["name"] == container and each["restartCount"] > before and "running" in each["state"]:
+                return
+        raise NotYet(tell(pod))
+
+    return check
+
+
+def another_than(uid: str) -> Check:
+    """It is a successor of the pod with that UID, under the same name, and runs."""
+
+    def check(pod: Object) -> None:
+        if pod["metadata"]["uid"] == uid:
+            raise NotYet(f"still the old one: {tell(pod)}")
+        running(pod)
+
+    return check
+
+
+def _ended(pod: Object, wanted: str, other: str) -> None:
+    phase = pod.get("status", {}).get("phase")
+    if phase == other:
+        raise NeverComes(tell(pod))
+    if phase != wanted:
+        raise NotYet(tell(pod))
+
+
+def _refusals(pod: Object) -> list[Object]:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return [each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]

@@ -1,0 +1,82 @@
+"""What a testbed made in somebody's cluster goes, in an order in which a driver can finish, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from testbed.bringup import clearing
+from testbed.errors import TestbedError, WaitTimeout
+from testbed.kube.client import Object
+from testbed.kube.ownership import REQUIREMENT, Owner
+from testbed.waiting import set_patience
+from tests.fakes.kube import FakeKube
+
+MINE = Owner("mine", "aaaaaaaaaaaa")
+
+
+@pytest.fixture(autouse=True)
+def _impatient() -> Iterator[None]:
+    set_patience(0.001)
+    yield
+    set_patience(1.0)
+
+
+def _made(kube: FakeKube, kind: str, name: str, namespace: str = "default", **labels: str) -> Object:
+    manifest = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": {}}
+    return kube.apply(MINE.mark(manifest, **labels))
+
+
+def _everything(kube: FakeKube) -> list[Object]:
+    """A driver, and a test that was killed in the middle: one of its pods was made by a controller and has no label of ours."""
+    kube.put("Pod", "of-a-daemonset", "dra-x-1")
+    test = {REQUIREMENT: "X-001"}
+    return [
+        _made(kube, "Namespace", "driver"),
+        _made(kube, "ClusterRole", "driver"),
+        _made(kube, "DaemonSet", "driver", "driver"),
+        _made(kube, "Namespace", "dra-x-1", **test),
+        _made(kube, "ResourceClaim", "claim", "dra-x-1", **test),
+        _made(kube, "DaemonSet", "test", "dra-x-1", **test),
+        _made(kube, "Pod", "pod", "dra-x-1", **test),
+    ]
+
+
+def test_tests_end_while_their_driver_is_there_and_namespaces_go_last() -> None:
+    kube: Any = FakeKube()
+    kube.put("ConfigMap", "theirs")
+    removed = clearing.remove(kube, _everything(kube))
+    deleted = kube.deleted
+    assert deleted[:2] == ["DaemonSet/test", "Pod/of-a-daemonset"]
+    order = ["Pod/pod", "ResourceClaim/claim", "DaemonSet/driver", "ClusterRole/driver", "Namespace/driver"]
+    assert [each for each in deleted if each in order] == order
+    assert list(kube.objects) == [("ConfigMap", "default", "theirs")]
+    assert "DaemonSet driver in namespace driver" in removed
+
+
+def test_pods_that_do_not_end_keep_their_driver_and_are_no_verdict_on_it() -> None:
+    kube: Any = FakeKube()
+    objects = _everything(kube)
+    kube.finalizers["pod"] = 1
+    with pytest.raises(TestbedError, match=r"dra-x-1 does not end, so the driver is left") as stuck:
+        clearing.remove(kube, objects)
+    assert stuck.value.exit_code == 3
+    assert ("DaemonSet", "driver", "driver") in kube.objects
+
+
+def test_what_does_not_end_is_said() -> None:
+    kube: Any = FakeKube()
+    namespace = _made(kube, "Namespace", "driver")
+    kube.finalizers["driver"] = 1
+    with pytest.raises(WaitTimeout, match="still there: Namespace driver"):
+        clearing.remove(kube, [namespace])
+
+
+def test_an_object_that_came_anew_under_the_same_name_is_somebody_elses() -> None:
+    kube: Any = FakeKube()
+    old = {**_made(kube, "ConfigMap", "c"), "metadata": {"name": "c", "namespace": "default", "uid": "old"}}
+    kube.finalizers["c"] = 1
+    kube.objects["ConfigMap", "default", "c"]["metadata"]["uid"] = "new"
+    assert clearing.remove(kube, [old]) == ["ConfigMap c in namespace default"]

@@ -1,0 +1,113 @@
+"""What would be made, said beforehand: of a cluster that is not there yet, and of one that is looked at and left as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import folders
+from testbed.cli.main import run
+from tests.fakes import api_server
+from tests.fakes.api_server import ApiServer
+
+METRICS = 'kubernetes_feature_enabled{name="DRAAdminAccess"} 1\nkubernetes_feature_enabled{name="Other"} 1\n'
+SLICES = "GET /apis/resource.k8s.io/v1/resourceslices"
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with api_server.running() as made:
+        made.answers["GET /metrics"] = (200, METRICS)
+        made.answers[SLICES] = (200, {"items": []})
+        made.answers["GET /api/v1/namespaces/dra-testbed-driver/pods"] = (200, {"items": []})
+        yield made
+
+
+def _plan(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert run(["up", "--plan", "-o", "json", *words]) == 0
+    assert not list(folders.state().glob("[!.]*"))
+    return json.loads(capsys.readouterr().out)
+
+
+def _existing(server: ApiServer, folder: Path) -> list[str]:
+    images = ["--workload-image", "r.example/w", "--driver-image", "r.example/d"]
+    return ["--provider", "existing", "--kubeconfig", str(server.kubeconfig(folder)), *images]
+
+
+def test_a_new_cluster_and_every_object_of_its_driver(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = _plan(capsys, "--name", "gpus", "--nodes", "3")
+    assert (plan["cluster"], plan["nodes"]) == ("gpus, made by provider local", 3)
+    assert "DaemonSet fake-gpu-driver in namespace dra-testbed-driver" in plan["objects"]
+    assert "ClusterRole gpu.dra-testbed.example" in plan["objects"]
+
+
+def test_without_a_driver_nothing_is_made_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _plan(capsys, "--driver", "none")["objects"] == []
+
+
+def test_a_cluster_that_is_there_is_only_looked_at(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
+    plan = _plan(capsys, *_existing(server, tmp_path))
+    assert plan["cluster"].startswith(f"{server.url} (context here of ")
+    assert (plan["kubernetes"], plan["nodes"], plan["dynamicResourceGates"]) == ("1.37.1", 1, ["DRAAdminAccess"])
+    assert "create, delete, get, list, patch, watch pods" in plan["rights"]
+    assert "create, delete, get, patch deviceclasses.resource.k8s.io" in plan["rights"]
+    assert "what needs reboot-node" in plan["leftOut"]
+    assert server.writes == []
+
+
+def test_where_one_may_only_look_nothing_is_installed(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
+    plan = _plan(capsys, *_existing(server, tmp_path), "--allow", "read-only")
+    assert (plan["objects"], plan["driver"]) == ([], "gpu.dra-testbed.example is judged as it is there")
+    assert plan["rights"] == ["list nodes", "list resourceslices.resource.k8s.io"]
+    assert "what needs make-objects" in plan["leftOut"]
+
+
+def test_people_read_the_same(capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path) -> None:
+    assert run(["up", "--plan", *_existing(server, tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "makes        DeviceClass gpu.dra-testbed.example" in shown
+    assert "leaves out   what needs reboot-node" in shown
+    assert "gates        DRAAdminAccess" in shown
+
+
+def test_a_run_says_what_its_tests_make_and_decides_by_the_real_cluster(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
+    words = ["run", "--plan", "-o", "json", *_existing(server, tmp_path)]
+    assert run(words) == 0
+    plan = {row["id"]: row for row in json.loads(capsys.readouterr().out)}
+    assert plan["CLAIM-001"]["makes"] == "namespace dra-claim-001-…: ResourceClaimTemplate, Pod"
+    assert (plan["SLICE-001"]["plan"], plan["SLICE-001"]["makes"]) == ("run", "")
+    assert run([*words, "--allow", "read-only"]) == 0
+    plan = {row["id"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (plan["CLAIM-001"]["plan"], plan["SLICE-001"]["plan"]) == ("cluster-unsupported", "run")
+    assert server.writes == []
+
+
+def test_rights_that_the_installation_lacks_are_said_at_once(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
+    core = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
+    claims = {
+        "verbs": ["*"],
+        "apiGroups": ["resource.k8s.io"],
+        "resources": ["resourceclaims", "resourceclaimtemplates"],
+    }
+    slices = {"verbs": ["list"], "apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"]}
+    server.answers["POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"] = api_server.may(core, claims, slices)
+    assert run(["up", "--plan", *_existing(server, tmp_path)]) == 3
+    said = capsys.readouterr().err
+    assert "this user may not install the driver" in said
+    assert "create, delete, get, patch deviceclasses.resource.k8s.io" in said
+
+
+def test_json_is_for_the_plan() -> None:
+    assert run(["up", "-o", "json"]) == 2

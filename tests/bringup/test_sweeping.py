@@ -1,0 +1,103 @@
+"""Whose objects in a cluster are swept: those that nobody will miss."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import process
+from testbed.bringup import clearing, state, sweeping
+from testbed.bringup.state import Phase, Record
+from testbed.cli.main import run
+from testbed.kube.discovery import Found
+from testbed.kube.ownership import Owner
+from testbed.progress import Silent
+from tests.fakes import api_server
+
+MINE = state.me()
+DEAD = MINE.started + 1
+RECORD = Record(
+    "dev", "existing", Phase.READY, MINE.pid, DEAD, process.pid_space(), ephemeral=False, config={}, identity="aaaa"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
+    return tmp_path
+
+
+def _left(owner: Owner | None, identity: str = "aaaa") -> str:
+    return sweeping._in_use(identity, owner)
+
+
+def test_a_testbed_that_is_up_on_this_host_is_in_use() -> None:
+    state.write(RECORD)
+    assert _left(RECORD.owner) == "it is up"
+    assert _left(None) == "it is up"
+
+
+def test_a_testbed_whose_maker_was_killed_is_not() -> None:
+    record = dataclasses.replace(RECORD, phase=Phase.CREATING)
+    state.write(record)
+    assert _left(record.owner) == ""
+
+
+def test_a_testbed_without_a_record_is_not_unless_its_process_is_at_work() -> None:
+    assert _left(RECORD.owner) == ""
+    alive = dataclasses.replace(RECORD.owner, started=MINE.started)
+    assert _left(alive) == f"process {MINE.pid} is at work"
+
+
+def test_a_testbed_that_is_up_in_another_state_folder_of_this_host_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.write(RECORD)
+    owner = RECORD.owner
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "other"))
+    assert _left(owner) == "it is up"
+    assert _left(dataclasses.replace(owner, identity="bbbb"), "bbbb") == ""
+
+
+@pytest.mark.parametrize("change", [{"boot": "other"}, {"pid_space": "pid:[1]"}])
+def test_what_was_made_elsewhere_is_nobodys_to_judge(change: dict[str, Any]) -> None:
+    elsewhere = dataclasses.replace(RECORD.owner, **change)
+    assert "made elsewhere" in _left(elsewhere)
+    state.write(dataclasses.replace(RECORD, phase=Phase.CREATING))
+    assert _left(elsewhere) == "", "this host's own record knows better"
+
+
+def test_what_nobody_signed_is_left() -> None:
+    assert "nothing says who made them" in _left(None)
+
+
+def _object(owner: Owner, name: str) -> Any:
+    return owner.mark({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
+
+
+@pytest.mark.parametrize(("everything", "removed"), [(False, ["dead"]), (True, ["dead", "far"])])
+def test_a_cluster_is_swept_testbed_by_testbed(
+    everything: bool, removed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = dataclasses.replace(RECORD.owner, identity="bbbb", boot="other")
+    objects = (_object(RECORD.owner, "dead"), _object(far, "far"))
+    monkeypatch.setattr(sweeping, "labelled", lambda _kube, _selector: Found(objects, ("secrets",)))
+    monkeypatch.setattr(clearing, "remove", lambda _kube, doomed: [each["metadata"]["name"] for each in doomed])
+    with api_server.running() as server:
+        file = server.kubeconfig(tmp_path)
+        assert sweeping.sweep_cluster(file, None, Silent(), everything=everything) == removed
+
+
+def test_the_command_finds_nothing_in_a_cluster_without_testbeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: [])  # this host's own remains are not this test's
+    with api_server.running() as server:
+        assert run(["sweep", "--kubeconfig", str(server.kubeconfig(tmp_path))]) == 0
+    said = capsys.readouterr()
+    assert "nothing to remove" in said.out
+    assert server.writes == []
+    assert run(["sweep", "--context", "here"]) == 2

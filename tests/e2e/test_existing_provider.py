@@ -1,0 +1,204 @@
+"""The provider `existing` on a cluster that it did not make, a local one without a driver, through the command line.
+
+As an administrator, and as users who may do no more than the shipped roles say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed import folders, images
+from testbed.bringup import Testbed
+from testbed.conformance.running import plugin_options
+from testbed.kube.client import Kube
+from testbed.kube.discovery import labelled
+from testbed.kube.ownership import ANYBODYS
+from testbed.progress import Silent
+from testbed.waiting import Budget, eventually_true
+
+TESTBED = [sys.executable, "-m", "testbed.cli.main"]
+ROLES = folders.data("manifests") / "clusters"
+MOMENT = Budget("a moment", 60, "a command starts and makes its first objects")
+
+
+def dra(*argv: str, state: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run dra-testbed as a user would; with another state folder, as one on another host would."""
+    env = {**os.environ, **({"DRA_TESTBED_STATE": str(state)} if state else {})}
+    return subprocess.run([*TESTBED, *argv], capture_output=True, text=True, timeout=300, check=False, env=env)
+
+
+def verdicts(done: subprocess.CompletedProcess[str], report: Path) -> dict[str, str]:
+    """What the report of a run says of each requirement."""
+    assert (report / "report.yaml").exists(), done.stdout + done.stderr
+    return {
+        each["id"]: each["verdict"] for each in yaml.safe_load((report / "report.yaml").read_text())["requirements"]
+    }
+
+
+def ours(kube: Kube) -> set[str]:
+    """What testbeds have made in the cluster."""
+    return {f"{each['kind']}/{each['metadata']['name']}" for each in labelled(kube, ANYBODYS).objects}
+
+
+def is_there(kube: Kube, kind: str, start: str) -> bool:
+    return any(name.startswith(f"{kind}/{start}") for name in ours(kube))
+
+
+@pytest.fixture(scope="module")
+def admin(testbed: Testbed) -> str:
+    """An administrator's kubeconfig of a cluster that has the driver's image, as if somebody had loaded it."""
+    cluster: Any = testbed.cluster
+    cluster.load_image(images.driver(Silent()).archive)
+    return str(testbed.folder / "kubeconfig")
+
+
+@pytest.fixture(scope="module")
+def installed(testbed: Testbed, admin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A driver file without `install`, for the driver that a testbed `theirs` has installed."""
+    up = dra("up", "--provider", "existing", "--kubeconfig", admin, "--name", "theirs")
+    assert up.returncode == 0, up.stderr
+    content = yaml.safe_load((folders.data("manifests") / "drivers/fake-gpu.yaml").read_text())
+    del content["spec"]["install"]
+    file = tmp_path_factory.mktemp("driver") / "in-place.yaml"
+    file.write_text(yaml.safe_dump(content))
+    yield file
+    down = dra("down", "--name", "theirs")
+    assert down.returncode == 0, down.stderr
+    assert ours(testbed.kube) == set()
+
+
+def narrow_user(testbed: Testbed, level: str, folder: Path) -> str:
+    """The kubeconfig of a service account that may do what the shipped role of that level says, and nothing else."""
+    kube, name = testbed.kube, f"judge-{level}"
+    role = yaml.safe_load((ROLES / f"{name}.yaml").read_text())
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role["metadata"]["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+    }
+    for each in (role, account, binding):
+        kube.apply(each)
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    token = kube.request("POST", path, body=asked)["status"]["token"]
+    config = yaml.safe_load((testbed.folder / "kubeconfig").read_text())
+    config["users"][0]["user"] = {"token": token}
+    file = folder / f"{level}.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return str(file)
+
+
+def test_what_a_killed_up_made_is_swept_and_nothing_else(testbed: Testbed, admin: str) -> None:
+    kube = testbed.kube
+    kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "default"}})
+    up = subprocess.Popen([*TESTBED, "up", "--provider", "existing", "--kubeconfig", admin, "--name", "killed"])
+    assert eventually_true(lambda: is_there(kube, "ClusterRoleBinding", "gpu"), MOMENT, longest_pause=0.05)
+    up.kill()
+    up.wait()
+    elsewhere = dra("sweep", "--kubeconfig", admin, state=testbed.folder / "other-state")
+    swept = dra("sweep", "--kubeconfig", admin)
+
+    assert elsewhere.returncode == swept.returncode == 0, elsewhere.stderr + swept.stderr
+    assert "ClusterRoleBinding" in elsewhere.stdout or "testbed killed" in swept.stdout
+    assert ours(kube) == set()
+    assert kube.find("v1", "ConfigMap", "theirs", "default")
+
+
+def test_the_verdicts_are_those_of_the_clusters_own_provider(testbed: Testbed, installed: Path, tmp_path: Path) -> None:
+    own = dra("run", "--testbed", testbed.name, "--driver", str(installed), "--report", str(tmp_path / "own"))
+    existing = dra("run", "--testbed", "theirs", "--report", str(tmp_path / "existing"))
+
+    assert verdicts(own, tmp_path / "own") == verdicts(existing, tmp_path / "existing")
+    assert set(verdicts(existing, tmp_path / "existing").values()) == {"pass"}
+    assert json.loads(dra("status", "--name", "theirs", "-o", "json").stdout)["kubernetes"].startswith("1.")
+
+
+def test_a_user_with_the_shipped_role_judges_a_driver_that_is_installed(
+    testbed: Testbed, installed: Path, tmp_path: Path
+) -> None:
+    report, kubeconfig = tmp_path / "report", narrow_user(testbed, "workloads", tmp_path)
+    words = ["--provider", "existing", "--kubeconfig", kubeconfig]
+    done = dra("run", *words, "--driver", str(installed), "--report", str(report))
+    refused = dra("run", *words, "--report", str(tmp_path / "none"))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(verdicts(done, report).values()) == {"pass"}
+    assert refused.returncode in (2, 3), "installing a driver is more than this user may do"
+
+
+def test_a_user_who_may_only_look_judges_what_is_static_and_makes_nothing(
+    testbed: Testbed, installed: Path, tmp_path: Path
+) -> None:
+    report, kubeconfig = tmp_path / "report", narrow_user(testbed, "read-only", tmp_path)
+    before = ours(testbed.kube)
+    words = ["--provider", "existing", "--kubeconfig", kubeconfig, "--driver", str(installed)]
+    done = dra("run", *words, "--allow", "read-only", "--report", str(report))
+    more = dra("run", *words, "--report", str(tmp_path / "none"))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdicts(done, report)["SLICE-001"] == "pass"
+    assert verdicts(done, report)["CLAIM-001"] == "cluster-unsupported"
+    assert (more.returncode, "create, delete, get, list, patch namespaces" in more.stderr) == (3, True)
+    assert ours(testbed.kube) == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_second_testbed_of_the_same_name_is_refused_and_harms_nothing(
+    testbed: Testbed, admin: str, tmp_path: Path
+) -> None:
+    before = ours(testbed.kube)
+    words = ["--provider", "existing", "--kubeconfig", admin, "--name", "theirs"]
+    second = dra("up", *words, state=tmp_path)
+    down = dra("down", "--name", "theirs", state=tmp_path)
+
+    assert second.returncode == 2
+    assert "belongs to testbed theirs of host" in second.stderr
+    assert "there is no testbed theirs" in down.stdout
+    assert ours(testbed.kube) == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_programs_run_on_nodes_only_where_that_is_allowed(admin: str) -> None:
+    words = ["--provider", "existing", "--kubeconfig", admin, "--driver", "none", "--name", "nodes"]
+    up = dra("up", *words, "--allow", "restart")
+    record = json.loads((folders.state() / "nodes/cluster/cluster.json").read_text())
+    down = dra("down", "--name", "nodes")
+
+    assert up.returncode == 0, up.stderr
+    assert record["capabilities"] == ["make-objects", "run-on-node"], "these nodes have no systemd to restart parts by"
+    assert down.returncode == 0, down.stderr
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_testbed_that_is_up_is_never_swept(testbed: Testbed, admin: str) -> None:
+    before = ours(testbed.kube)
+    swept = dra("sweep", "--kubeconfig", admin)
+
+    assert "it is up" in swept.stderr
+    assert ours(testbed.kube) == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_killed_tests_left_goes_with_their_testbed(testbed: Testbed, tmp_path: Path) -> None:
+    """The fixture's `down` finds it: the driver is still there when the pods end."""
+    suites = [sys.executable, "-m", "pytest", str(folders.data("suites")), "-p", "no:cacheprovider", "-k", "every_node"]
+    words = [*plugin_options(), "--testbed", "theirs", "--report", str(tmp_path / "report")]
+    tests = subprocess.Popen([*suites, *words], stdout=subprocess.DEVNULL)
+    assert eventually_true(lambda: is_there(testbed.kube, "DaemonSet", "one-per-node"), MOMENT, longest_pause=0.05)
+    tests.kill()
+    tests.wait()
+
+    assert is_there(testbed.kube, "Namespace", "dra-reg-001-")

@@ -1,0 +1,286 @@
+"""The one contract that every provider keeps, ability by ability, written against the protocols alone.
+
+`local` and `existing` are judged by `tox -e cluster`, `kind` by `tox -e kind`. What a provider lacks is a Capability that it does not list;
+ABILITIES says which it lists here, so that a test that is skipped for want of one can never be the provider's silent doing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import stat
+import tarfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import images, process
+from testbed.bringup import Testbed, bring_up, tear_down
+from testbed.images import oci, tarball
+from testbed.kube import features
+from testbed.models.config import effective
+from testbed.progress import Silent
+from testbed.providers.base import (
+    Capability,
+    Cluster,
+    LoadsImages,
+    Node,
+    ReachesSockets,
+    RebootsNodes,
+    RestartsApiServer,
+    RestartsParts,
+    RunsProcesses,
+)
+from testbed.waiting import Budget, NotYet, eventually
+from tests.e2e.conftest import WORKLOAD, Kubectl
+
+READY = Budget("node ready", 120, "a kubelet reports every 10 s at the latest; a kind node boots systemd first")
+EVERYTHING = frozenset(Capability)
+# `existing` is tried on a cluster of `local`, whose nodes have no systemd, so nothing of them can be restarted from a pod.
+ABILITIES = {
+    "local": EVERYTHING,
+    "kind": EVERYTHING - {Capability.PROCESS_ON_NODE},
+    "existing": frozenset({Capability.MAKE_OBJECTS, Capability.RUN_ON_NODE}),
+}
+PROTOCOLS: dict[Capability, type] = {
+    Capability.LOAD_IMAGE: LoadsImages,
+    Capability.RESTART_KUBELET: RestartsParts,
+    Capability.RESTART_RUNTIME: RestartsParts,
+    Capability.REBOOT_NODE: RebootsNodes,
+    Capability.RESTART_API_SERVER: RestartsApiServer,
+    Capability.PROCESS_ON_NODE: RunsProcesses,
+    Capability.DRIVER_SOCKET: ReachesSockets,
+    Capability.RUN_ON_NODE: Cluster,
+    Capability.MAKE_OBJECTS: Cluster,
+}
+
+
+@pytest.fixture(scope="module", params=["local", pytest.param("kind", marks=pytest.mark.kind), "existing"])
+def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
+    """A testbed of each provider in turn. Of a cluster that is not the provider's own, `local` is the maker."""
+    flags: dict[str, Any] = {"name": f"contract-{request.param}", "driver": "none", "provider": request.param}
+    with contextlib.ExitStack() as at_the_end:
+        if request.param == "existing":
+            theirs = at_the_end.enter_context(_up({"name": "contract-theirs", "driver": "none"}))
+            flags |= {"kubeconfig": str(theirs.folder / "kubeconfig"), "allow": "restart"}
+        yield at_the_end.enter_context(_up(flags))
+
+
+@contextlib.contextmanager
+def _up(flags: dict[str, Any]) -> Iterator[Testbed]:
+    tear_down(flags["name"], Silent())
+    yield bring_up(effective(None, flags), Silent(), ephemeral=True)
+    tear_down(flags["name"], Silent())
+
+
+@pytest.fixture(scope="module")
+def kubectl(testbed: Testbed) -> Kubectl:
+    """The program kubectl for that testbed."""
+    return Kubectl(testbed)
+
+
+@pytest.fixture(scope="module")
+def workers(testbed: Testbed) -> list[str]:
+    """The nodes that take pods."""
+    tainted = {node["metadata"]["name"] for node in testbed.kube.list("v1", "Node") if node["spec"].get("taints")}
+    return [node.name for node in testbed.cluster.nodes() if node.name not in tainted]
+
+
+def able(testbed: Testbed, *abilities: Capability) -> Any:
+    """The cluster, for tests of an optional ability; one that is listed is never skipped."""
+    lacking = [ability for ability in abilities if ability not in testbed.cluster.capabilities]
+    if lacking:
+        pytest.skip(f"{testbed.config.provider} does not list {', '.join(lacking)}")
+    return testbed.cluster
+
+
+def node_ready(testbed: Testbed, name: str) -> None:
+    """Wait until the API says that the node is Ready."""
+
+    def check() -> None:
+        conditions = testbed.kube.get("v1", "Node", name)["status"]["conditions"]
+        ready = next(c for c in conditions if c["type"] == "Ready")
+        if ready["status"] != "True":
+            raise NotYet(str(ready))
+
+    eventually(check, f"{name} Ready", READY)
+
+
+def answer(kubectl: Kubectl, pod: str) -> str:
+    """What a command in the pod says; a kubelet that just started may not know the pod yet."""
+    said = kubectl("exec", pod, "--", "echo", "here", check=False)
+    if not said.ok:
+        raise NotYet(said.stderr)
+    return str(said.stdout)
+
+
+def test_it_lists_the_abilities_that_it_has_and_fulfils_their_protocols(testbed: Testbed) -> None:
+    cluster = testbed.cluster
+
+    assert isinstance(cluster, Cluster)
+    assert all(isinstance(node, Node) for node in cluster.nodes())
+    assert cluster.capabilities == ABILITIES[testbed.config.provider]
+    assert all(isinstance(cluster, PROTOCOLS[ability]) for ability in cluster.capabilities)
+
+
+def test_the_kubeconfig_is_its_owners_alone(testbed: Testbed) -> None:
+    assert stat.S_IMODE((testbed.folder / "kubeconfig").stat().st_mode) == 0o600
+
+
+def test_the_nodes_are_those_of_the_api_and_two_take_pods(testbed: Testbed, workers: list[str]) -> None:
+    names = sorted(node["metadata"]["name"] for node in testbed.kube.list("v1", "Node"))
+
+    assert [node.name for node in testbed.cluster.nodes()] == names
+    assert len(workers) == 2
+
+
+def test_the_version_and_the_gates_that_are_on_are_found(testbed: Testbed) -> None:
+    found = features.read(testbed.kube)
+
+    assert found.version.startswith(testbed.config.kubernetes)
+    assert found.gates is not None
+    assert found.gates["DRAConsumableCapacity"]
+    assert found.resource_versions[0] == "v1"
+
+
+def test_pods_reach_pods_on_the_other_node(kubectl: Kubectl, workers: list[str]) -> None:
+    address = kubectl.run_pod("server", "httpd -p 8080 -h /etc; sleep 3600", workers[1])
+    kubectl.run_pod("client", "sleep 3600", workers[0])
+
+    assert kubectl("exec", "client", "--", "wget", "-qO-", f"http://{address}:8080/hostname").stdout.strip() == "server"
+
+
+def test_logs_and_exec_work(kubectl: Kubectl) -> None:
+    kubectl.run_pod("talker", "echo hello; sleep 3600")
+
+    assert kubectl("logs", "talker").stdout == "hello\n"
+    assert kubectl("exec", "talker", "--", "hostname").stdout == "talker\n"
+
+
+def test_port_forward_works(kubectl: Kubectl, tmp_path: Path) -> None:
+    kubectl.run_pod("page", "httpd -p 8080 -h /etc; sleep 3600")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    argv: list[str | Path] = [kubectl.program, f"--kubeconfig={kubectl.kubeconfig}", "port-forward", "pod/page", f"{port}:8080"]
+    forwarding = process.start(argv, log=tmp_path / "log")
+
+    def fetch() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/hostname", timeout=2) as page:
+                return str(page.read().decode())
+        except OSError as nothing:
+            raise NotYet(f"{nothing}; {(tmp_path / 'log').read_text()}") from nothing
+
+    try:
+        assert eventually(fetch, "an answer through the forwarded port", READY) == "page\n"
+    finally:
+        process.kill(forwarding)
+
+
+def test_a_pod_reaches_the_api_server_by_the_service_address(kubectl: Kubectl) -> None:
+    kubectl.run_pod("caller", "sleep 3600")
+    knock = "nc -w 2 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null && echo open"
+
+    assert kubectl("exec", "caller", "--", "sh", "-c", knock).stdout == "open\n"
+
+
+def test_the_api_server_accepts_a_pods_token_as_its_service_account(testbed: Testbed, kubectl: Kubectl) -> None:
+    kubectl.run_pod("account", "sleep 3600")
+    token = kubectl("exec", "account", "--", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token").stdout
+
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": {}, "spec": {"token": token}}
+    status = testbed.kube.create(review)["status"]
+
+    assert status["user"]["username"] == "system:serviceaccount:default:default"
+
+
+def test_a_program_runs_on_a_node_and_its_end_is_told(testbed: Testbed, workers: list[str]) -> None:
+    cluster = able(testbed, Capability.RUN_ON_NODE)
+    node = next(node for node in cluster.nodes() if node.name == workers[0])
+
+    assert node.run("sh", "-c", "hostname; ls -d /var/lib/kubelet").stdout.split() == [workers[0], "/var/lib/kubelet"]
+    assert node.run("sh", "-c", "exit 3", check=False).code == 3
+
+
+def test_an_image_from_an_archive_is_there_on_every_node_and_twice_is_fine(
+    testbed: Testbed, kubectl: Kubectl, workers: list[str], tmp_path: Path
+) -> None:
+    cluster = able(testbed, Capability.LOAD_IMAGE)
+    archive = _another_name("localhost/contract/loaded:1", tmp_path)
+    cluster.load_image(archive)
+    cluster.load_image(archive)
+
+    for worker in workers:
+        assert kubectl.run_pod(f"loaded-{worker[-1]}", "sleep 3600", worker, image="localhost/contract/loaded:1")
+
+
+def test_logs_are_gathered(testbed: Testbed, tmp_path: Path) -> None:
+    testbed.cluster.collect_logs(tmp_path)
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
+
+
+def test_a_drivers_socket_can_be_reached(testbed: Testbed, workers: list[str]) -> None:
+    cluster = able(testbed, Capability.DRIVER_SOCKET)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(cluster.socket(workers[0], "/run/containerd/containerd.sock")))
+
+
+def test_pods_survive_a_restart_of_kubelet_and_runtime(testbed: Testbed, kubectl: Kubectl, workers: list[str]) -> None:
+    cluster = able(testbed, Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME)
+    kubectl.run_pod("survivor", "sleep 3600", workers[0])
+    cluster.stop_kubelet(workers[0])
+    cluster.stop_runtime(workers[0])
+    cluster.start_runtime(workers[0])
+    cluster.start_kubelet(workers[0])
+    node_ready(testbed, workers[0])
+
+    status = testbed.kube.get("v1", "Pod", "survivor", "default")["status"]
+    assert (status["phase"], status["containerStatuses"][0]["restartCount"]) == ("Running", 0)
+    assert eventually(lambda: answer(kubectl, "survivor"), "the kubelet to know its pods again", READY) == "here\n"
+
+
+def test_a_reboot_loses_run_and_keeps_var_lib(testbed: Testbed, workers: list[str]) -> None:
+    cluster = able(testbed, Capability.REBOOT_NODE, Capability.RUN_ON_NODE)
+    node = next(node for node in cluster.nodes() if node.name == workers[1])
+    node.run("sh", "-c", "mkdir -p /run/cdi; touch /run/cdi/lost /var/run/gone /var/lib/kubelet/kept")
+    cluster.reboot(node.name)
+    node_ready(testbed, node.name)
+
+    rebooted = next(each for each in cluster.nodes() if each.name == node.name)
+    assert not rebooted.run("ls", "/run/cdi/lost", check=False).ok
+    assert rebooted.run("ls", "/var/lib/kubelet/kept").ok
+
+
+def test_the_api_server_comes_back_with_its_objects(testbed: Testbed, kubectl: Kubectl) -> None:
+    cluster = able(testbed, Capability.RESTART_API_SERVER)
+    kubectl("create", "configmap", "kept", "--from-literal=a=b")
+    cluster.restart_api_server()
+
+    assert testbed.kube.get("v1", "ConfigMap", "kept", "default")["data"] == {"a": "b"}
+
+
+def _another_name(reference: str, folder: Path) -> Path:
+    """An image that no node has: the workload's files and one more, under a name of its own."""
+    original = images.workload(Silent())
+    assert original.reference == WORKLOAD
+    own = oci.write_layer([tarball.file("contract", b"kept\n")], folder / "own.tar")
+    base = oci.Layer.of(_layer_of(original.archive, folder))
+    config = oci.configuration(oci.Settings(cmd=("sh",)), [base, own], ["workload", "contract"])
+    oci.write_archive(reference, config, [base, own], folder / "image.tar")
+    return folder / "image.tar"
+
+
+def _layer_of(archive: Path, folder: Path) -> Path:
+    with tarfile.open(archive) as tar:
+        listed = tar.extractfile("manifest.json")
+        assert listed is not None
+        layer = tar.extractfile(json.load(listed)[0]["Layers"][0])
+        assert layer is not None
+        (folder / "base.tar").write_bytes(layer.read())
+    return folder / "base.tar"

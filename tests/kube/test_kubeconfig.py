@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from testbed.errors import UsageError
+from testbed.kube.kubeconfig import access
+
+
+def _file(path: Path, **sections: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **sections}))
+    return path
+
+
+def _context(name: str, cluster: str = "c", user: str = "u") -> dict[str, Any]:
+    return {"name": name, "context": {"cluster": cluster, "user": user}}
+
+
+CLUSTER = {"name": "c", "cluster": {"server": "https://one:6443", "certificate-authority": "ca.crt"}}
+USER = {"name": "u", "user": {"client-certificate": "u.crt", "client-key": "/abs/u.key"}}
+
+
+def test_one_context_is_taken_out_and_its_files_are_seen_from_anywhere(tmp_path: Path) -> None:
+    other = {"name": "d", "cluster": {"server": "https://other"}}
+    file = _file(
+        tmp_path / "kube/config",
+        contexts=[_context("one"), _context("two", cluster="d")],
+        clusters=[CLUSTER, other],
+        users=[USER, {"name": "v", "user": {"token": "secret"}}],
+        **{"current-context": "two"},
+    )
+    found = access(file, "one")
+    found.write(tmp_path / "copy")
+    content = yaml.safe_load((tmp_path / "copy").read_text())
+    assert (content["current-context"], len(content["contexts"]), len(content["users"])) == ("one", 1, 1)
+    assert content["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "kube/ca.crt")
+    assert content["users"][0]["user"] == {
+        "client-certificate": str(tmp_path / "kube/u.crt"),
+        "client-key": "/abs/u.key",
+    }
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
+    assert str(found) == f"https://one:6443 (context one of {file})"
+    assert access(file, None).server == "https://other"
+
+
+@pytest.mark.parametrize(("command", "kept"), [("./bin/login", "{folder}/bin/login"), ("aws", "aws"), ("/x/y", "/x/y")])
+def test_a_program_that_gets_credentials_is_kept(tmp_path: Path, command: str, kept: str) -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": ["token"]}
+    file = _file(
+        tmp_path / "config",
+        contexts=[_context("one")],
+        clusters=[CLUSTER],
+        users=[{"name": "u", "user": {"exec": plugin}}],
+        **{"current-context": "one"},
+    )
+    found = access(file, None).user["exec"]
+    assert found == {**plugin, "command": kept.format(folder=tmp_path)}
+
+
+def test_several_files_are_one_as_for_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _file(tmp_path / "a", contexts=[_context("one")], users=[USER])
+    second = _file(tmp_path / "b", contexts=[_context("two")], clusters=[CLUSTER], **{"current-context": "one"})
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path / 'gone'}:{second}")
+    assert access(None, None).server == "https://one:6443"
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({}, "has no current context"),
+        ({"current-context": "x"}, "has no context x"),
+        ({"current-context": "one", "contexts": [_context("one")]}, "means cluster c"),
+        ({"current-context": "one", "contexts": [_context("one")], "clusters": [CLUSTER]}, "means user u"),
+        ({"current-context": "one", "contexts": ["nonsense"]}, "has no context one"),
+    ],
+)
+def test_a_kubeconfig_with_holes_is_the_users_mistake(tmp_path: Path, sections: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        access(_file(tmp_path / "config", **sections), None)
+
+
+def _certificate(end: datetime) -> bytes:
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "u")])
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(end - timedelta(days=2)).not_valid_after(end)
+    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.mark.parametrize(("days", "said"), [(-1, "its client certificate expired on "), (1, "")])
+def test_a_certificate_that_has_expired_is_known(tmp_path: Path, days: int, said: str) -> None:
+    (tmp_path / "u.crt").write_bytes(_certificate(datetime.now(UTC) + timedelta(days=days)))
+    file = _file(
+        tmp_path / "config",
+        contexts=[_context("one")],
+        clusters=[CLUSTER],
+        users=[USER],
+        **{"current-context": "one"},
+    )
+    assert access(file, None).expired().startswith(said)
+    assert bool(access(file, None).expired()) is bool(said)

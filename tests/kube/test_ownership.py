@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from testbed.kube.ownership import Owner, identity_of, is_ours, new_identity, owner_of
+
+MINE = Owner("gpus", "aaaaaaaaaaaa", "box", "boot", "pid:[1]", 7, 99, "/state/gpus")
+POD = {"kind": "Pod", "metadata": {"name": "p", "labels": {"app": "x"}, "annotations": {"a": "b"}}}
+
+
+def test_a_marked_object_says_whose_it_is_and_keeps_what_it_said() -> None:
+    marked = MINE.mark(POD, extra="yes")
+    assert MINE.owns(marked)
+    assert owner_of([marked]) == MINE
+    assert marked["metadata"]["labels"] == {
+        "app": "x",
+        "extra": "yes",
+        "dra-testbed.example/managed-by": "dra-testbed",
+        "dra-testbed.example/testbed": "gpus",
+        "dra-testbed.example/testbed-id": "aaaaaaaaaaaa",
+    }
+    assert marked["metadata"]["annotations"]["a"] == "b"
+    assert POD["metadata"] == {"name": "p", "labels": {"app": "x"}, "annotations": {"a": "b"}}
+
+
+def test_a_testbed_of_the_same_name_is_another_one() -> None:
+    other = Owner("gpus", new_identity())
+    marked = MINE.mark(POD)
+    assert is_ours(marked)
+    assert not other.owns(marked)
+    assert other.manager != MINE.manager
+    assert not is_ours(POD)
+    assert identity_of(POD) == ""
+
+
+def test_the_owner_is_known_if_one_object_tells_and_what_others_wrote_is_not_believed() -> None:
+    marked = MINE.mark(POD)
+    silent = {"metadata": {"labels": marked["metadata"]["labels"]}}
+    lying = {"metadata": {**silent["metadata"], "annotations": {"dra-testbed.example/owner": "{}"}}}
+    stolen = Owner("gpus", "bbbbbbbbbbbb").mark(POD)
+    stolen["metadata"]["annotations"] = marked["metadata"]["annotations"]
+    assert owner_of([silent, lying, marked]) == MINE
+    assert owner_of([silent, lying, stolen]) is None
+
+
+def test_an_owner_is_told_with_its_host() -> None:
+    assert str(MINE) == "testbed gpus of host box (process 7)"
+    assert str(Owner("gpus", "x")) == "testbed gpus"

@@ -1,0 +1,238 @@
+"""What users get wrong: one clear message each, with its exit code, before anything is changed. Through the command line."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed import folders
+from testbed.cli.main import run
+from tests.fakes import api_server
+from tests.fakes.api_server import ApiServer
+
+Up = Callable[..., str]
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with api_server.running() as made:
+        yield made
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Up:
+    """Try to bring up a testbed on that kubeconfig; what is said, once it is sure that nothing was made."""
+
+    def call(kubeconfig: Path, *words: str, code: int) -> str:
+        arguments = ["up", "--provider", "existing", "--kubeconfig", str(kubeconfig), "--driver", "none", *words]
+        assert run(arguments) == code
+        assert [path.name for path in folders.state().iterdir() if not path.name.startswith(".")] == []
+        return capsys.readouterr().err
+
+    return call
+
+
+def _token(**claims: int) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"header.{payload}.signature"
+
+
+def test_a_file_that_is_not_there(refused: Up, tmp_path: Path) -> None:
+    assert "--kubeconfig: there is no file" in refused(tmp_path / "gone", code=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a: [", "cannot be read"), ("- 1", "is not a kubeconfig"), ("kind: Pod", "is not a kubeconfig"), ("", "is not")],
+)
+def test_a_file_that_is_no_kubeconfig(refused: Up, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "file").write_text(text)
+    assert said in refused(tmp_path / "file", code=2)
+
+
+def test_no_kubeconfig_anywhere(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
+    assert run(["up", "--provider", "existing", "--driver", "none"]) == 2
+    assert f"there is no kubeconfig: looked at {tmp_path / 'gone'}" in capsys.readouterr().err
+
+
+def test_a_context_that_is_not_there_is_answered_with_near_ones(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    said = refused(server.kubeconfig(tmp_path), "--context", "her", code=2)
+    assert "has no context her" in said
+    assert "did you mean here?" in said
+
+
+def test_an_address_where_nobody_answers(refused: Up, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = ApiServer(f"http://127.0.0.1:{free.getsockname()[1]}")
+        said = refused(nobody.kubeconfig(tmp_path), code=3)
+    assert f"nobody answers at {nobody.url} (context here of {tmp_path / 'kubeconfig'})" in said
+
+
+def test_a_server_that_speaks_no_tls(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    server.url = server.url.replace("http:", "https:")
+    assert f"no trusted connection to {server.url}" in refused(server.kubeconfig(tmp_path), code=3)
+
+
+def test_a_server_that_is_something_else(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    server.everybody_gets = (200, "<html>")
+    assert "not as a Kubernetes API server does" in refused(server.kubeconfig(tmp_path), code=3)
+
+
+def test_a_token_that_has_expired(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
+    said = refused(server.kubeconfig(tmp_path, token=_token(exp=86400)), code=2)
+    assert f"{server.url} (context here" in said
+    assert "its token expired on 1970-01-02 00:00 UTC" in said
+
+
+def test_credentials_that_nobody_knows(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
+    assert "does not accept these credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=2)
+
+
+def test_a_certificate_file_that_is_gone(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    server.url = server.url.replace("http:", "https:")
+    kubeconfig = server.kubeconfig(tmp_path, **{"client-certificate": "gone.crt", "client-key": "gone.key"})
+    said = refused(kubeconfig, code=2)
+    assert str(tmp_path / "gone.crt") in said
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [(["apps/v1"], "does not serve resource.k8s.io"), (["resource.k8s.io/v1beta1"], "only as v1beta1")],
+)
+def test_a_cluster_without_dynamic_resource_allocation(
+    refused: Up, server: ApiServer, tmp_path: Path, versions: list[str], said: str
+) -> None:
+    server.answers["GET /apis"] = (200, api_server.groups(*versions))
+    assert said in refused(server.kubeconfig(tmp_path), code=3)
+
+
+def test_a_user_without_rights_is_told_all_that_is_missing_at_once(
+    refused: Up, server: ApiServer, tmp_path: Path
+) -> None:
+    pods = {"verbs": ["*"], "apiGroups": [""], "resources": ["pods", "pods/exec", "pods/log"]}
+    reviews = "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    server.answers[reviews] = api_server.may(pods, incomplete=True)
+    said = refused(server.kubeconfig(tmp_path), code=3)
+    assert "list resourceslices.resource.k8s.io" in said
+    assert "create, delete, get, list, patch namespaces" in said
+    assert " pods" not in said
+    assert "judge-workloads.yaml" in said
+    assert server.writes == []
+
+
+def test_a_cluster_without_nodes(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    server.answers["GET /api/v1/nodes"] = (200, {"items": []})
+    assert "has no nodes" in refused(server.kubeconfig(tmp_path), code=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        (["--kubernetes", "1.37"], "--kubernetes"),
+        (["--nodes", "2"], "--nodes"),
+        (["--kubelet", "1.36"], "--kubelet"),
+        (["--feature-gate", "DRAAdminAccess=true"], "--feature-gate"),
+        (["--runtime-config", "api/alpha=true"], "--runtime-config"),
+        (["--binaries-from", "cache"], "--binaries-from"),
+    ],
+)
+def test_what_only_a_new_cluster_can_be_asked_for(
+    refused: Up, server: ApiServer, tmp_path: Path, words: list[str], flag: str
+) -> None:
+    said = refused(server.kubeconfig(tmp_path), *words, code=2)
+    assert f"{flag} cannot be asked of a cluster that is there already" in said
+    assert server.asked == []
+
+
+def test_somebody_elses_driver_of_that_name(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
+    name = "gpu.dra-testbed.example"
+    server.answers[f"GET /apis/resource.k8s.io/v1/deviceclasses/{name}"] = (200, {"metadata": {"name": name}})
+    words = [
+        "--provider",
+        "existing",
+        "--kubeconfig",
+        str(server.kubeconfig(tmp_path)),
+        "--driver-image",
+        "r.example/d",
+    ]
+    assert run(["up", *words]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"the cluster has a driver {name} already: DeviceClass {name} is there, and dra-testbed did not install it"
+        in said
+    )
+    assert "without spec.install" in said
+    assert server.writes == []
+
+
+def test_hardware_where_no_driver_may_be_installed(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+    words = ["--allow", "read-only", "--hardware", "gpus"]
+    assert "--hardware" in refused(server.kubeconfig(tmp_path), *words, code=2)
+
+
+def test_an_image_that_no_node_tells_of_is_said_and_may_be_there_all_the_same(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
+    words = ["--provider", "existing", "--kubeconfig", str(server.kubeconfig(tmp_path)), "--driver", "none"]
+    assert run(["up", "--plan", *words]) == 0
+    assert "no node tells of image localhost/dra-testbed/workload:1" in capsys.readouterr().out
+    image = {"names": ["localhost/dra-testbed/workload:1"]}
+    server.answers["GET /api/v1/nodes"] = (200, {"items": [{**api_server.NODE, "status": {"images": [image]}}]})
+    assert run(["up", "--plan", *words]) == 0
+    assert "no node tells" not in capsys.readouterr().out
+
+
+def test_a_testbed_comes_up_keeps_one_context_for_itself_and_goes(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
+    words = [
+        "--provider",
+        "existing",
+        "--kubeconfig",
+        str(server.kubeconfig(tmp_path)),
+        "--workload-image",
+        "r.example/w",
+    ]
+    assert run(["up", *words, "--driver", "none", "--name", "mine"]) == 0
+    kept = folders.state() / "mine/cluster/kubeconfig"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert [each["name"] for each in yaml.safe_load(kept.read_text())["contexts"]] == ["here"]
+    assert run(["status", "--name", "mine"]) == 0
+    assert "existing, Kubernetes 1.37.1" in capsys.readouterr().out
+    assert run(["down", "--name", "mine"]) == 0
+    assert not (folders.state() / "mine").exists()
+    assert server.writes == []
+
+
+def test_a_cluster_that_has_gone_for_good_can_be_forgotten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with api_server.running() as server:
+        words = ["--kubeconfig", str(server.kubeconfig(tmp_path)), "--workload-image", "r.example/w", "--name", "mine"]
+        assert run(["up", "--provider", "existing", *words, "--driver", "none"]) == 0
+    assert run(["down", "--name", "mine"]) == 3
+    assert "dra-testbed down --name mine --forget" in capsys.readouterr().err
+    assert run(["down", "--name", "mine", "--forget"]) == 0
+    assert not (folders.state() / "mine").exists()
+
+
+def test_doctor_says_what_keeps_the_cluster_from_being_used(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path)))
+    assert run(["doctor", "--provider", "existing"]) == 0
+    server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
+    assert run(["doctor", "--provider", "existing"]) == 3
+    assert "does not accept these credentials" in capsys.readouterr().out

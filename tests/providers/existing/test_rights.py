@@ -1,0 +1,58 @@
+"""What is demanded and what the shipped roles grant is one and the same, and enough for every manifest of the suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed import folders
+from testbed.kube.rights import Right
+from testbed.models.sections import Allow
+from testbed.providers.existing.rights import demanded
+from testbed.rendering import render_file
+
+ROLES = folders.data("manifests") / "clusters"
+SUITES = folders.data("manifests") / "suites"
+
+
+def _role(level: Allow) -> Any:
+    return yaml.safe_load((ROLES / f"judge-{level}.yaml").read_text())
+
+
+def _granted(level: Allow) -> set[Right]:
+    return {
+        Right(verb, group, resource)
+        for rule in _role(level)["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.parametrize("level", Allow)
+def test_a_role_grants_what_its_level_demands_and_nothing_more(level: Allow) -> None:
+    assert _granted(level) == demanded(level)
+    assert "*" not in str(_role(level))
+
+
+@pytest.mark.parametrize("level", Allow)
+def test_a_role_says_how_it_is_bound(level: Allow) -> None:
+    text = (ROLES / f"judge-{level}.yaml").read_text()
+    assert f"kubectl apply -f judge-{level}.yaml" in text
+    assert f"--clusterrole={_role(level)['metadata']['name']}" in text
+
+
+def test_each_level_has_the_rights_of_those_before_it() -> None:
+    assert demanded(Allow.READ_ONLY) < demanded(Allow.WORKLOADS) < demanded(Allow.RESTART)
+
+
+@pytest.mark.parametrize("path", sorted(SUITES.rglob("*.yaml")), ids=str)
+def test_what_a_scenario_makes_may_be_made_and_deleted(path: Path) -> None:
+    text = render_file(path, {"device_class": "c", "driver": "d", "image": "i"}, allow_unused=True)
+    for each in filter(None, yaml.safe_load_all(text)):
+        group, plural = each["apiVersion"].rpartition("/")[0], f"{each['kind'].lower()}s"
+        needed = {Right(verb, group, plural) for verb in ("create", "patch", "delete", "list")}
+        assert needed <= demanded(Allow.WORKLOADS)

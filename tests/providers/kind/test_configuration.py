@@ -1,0 +1,111 @@
+"""What kind is told: the template, what the user says, and the user's patch over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.errors import UsageError
+from testbed.models.sections import KindSection, Mount
+from testbed.providers.base import ClusterSpec
+from testbed.providers.kind.configuration import SHARED, Surroundings, merged, mirror_files, read_patch, rendered
+
+AROUND = Surroundings("node:new", "node:old", Path("/state/shared"), cgroup_v1=False, restrict_oom_score=False)
+
+
+def made(spec: ClusterSpec, around: Surroundings = AROUND) -> Any:
+    return yaml.safe_load(rendered("mine", spec, around))
+
+
+def patched(tmp_path: Path, text: str) -> Any:
+    file = tmp_path / "patch.yaml"
+    file.write_text(text)
+    return made(ClusterSpec("1.37.1", nodes=2, options=KindSection.model_construct(patch=file)))
+
+
+def test_one_control_plane_and_as_many_workers_as_asked_with_their_images() -> None:
+    nodes = made(ClusterSpec("1.37.1", nodes=2))["nodes"]
+
+    assert [(node["role"], node["image"]) for node in nodes] == [
+        ("control-plane", "node:new"), ("worker", "node:old"), ("worker", "node:old"),
+    ]  # fmt: skip
+
+
+def test_every_node_sees_the_folder_that_says_whose_it_is_and_cannot_change_it() -> None:
+    for node in made(ClusterSpec("1.37.1"))["nodes"]:
+        assert node["extraMounts"] == [{"hostPath": "/state/shared", "containerPath": SHARED, "readOnly": True}]
+
+
+def test_gates_and_api_groups_are_passed_on_in_their_types() -> None:
+    config = made(ClusterSpec("1.37.1", feature_gates={"A": True, "B": False}, runtime_config={"api/alpha": "true"}))
+
+    assert config["featureGates"] == {"A": True, "B": False}
+    assert config["runtimeConfig"] == {"api/alpha": "true"}
+
+
+def test_what_the_host_lacks_is_told_and_nothing_of_it_elsewhere() -> None:
+    poor = Surroundings("a", "a", Path("/s"), cgroup_v1=True, restrict_oom_score=True)
+    there, here = rendered("x", ClusterSpec("1.37.1"), AROUND), rendered("x", ClusterSpec("1.37.1"), poor)
+
+    for word in ("failCgroupV1: false", "restrict_oom_score_adj = true"):
+        assert word in here
+        assert word not in there
+
+
+def test_cdi_folders_are_where_drivers_write() -> None:
+    patches = made(ClusterSpec("1.37.1"))["containerdConfigPatches"]
+
+    assert 'cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]' in patches[0]
+
+
+def test_mounts_labels_and_mirrors_of_the_user_are_there() -> None:
+    mirrors = {"registry.example": "http://mirror.example:5000"}
+    mount = Mount.model_validate({"hostPath": "/dev/gpu", "containerPath": "/dev/gpu"})
+    section = KindSection.model_construct(mounts=(mount,), node_labels={"gpu": "yes"}, registry_mirrors=mirrors)
+    config = made(ClusterSpec("1.37.1", nodes=1, options=section))
+    control_plane, worker = config["nodes"]
+
+    assert (control_plane["labels"], worker["labels"]) == ({}, {"gpu": "yes"})
+    assert {"hostPath": "/dev/gpu", "containerPath": "/dev/gpu", "readOnly": False} in worker["extraMounts"]
+    assert any(mount["containerPath"] == "/etc/containerd/certs.d" for mount in worker["extraMounts"])
+    assert "certs.d" in config["containerdConfigPatches"][1]
+    assert 'host."http://mirror.example:5000"' in mirror_files(mirrors)["registry.example/hosts.toml"]
+
+
+def test_a_patch_joins_maps_appends_lists_and_goes_into_every_node_of_its_role(tmp_path: Path) -> None:
+    config = patched(
+        tmp_path,
+        "networking: {podSubnet: 10.9.0.0/16}\nkubeadmConfigPatches: [more]\n"
+        "nodes:\n- role: worker\n  labels: {zone: a}\n  extraMounts: [{hostPath: /x, containerPath: /x}]\n",
+    )
+
+    assert config["networking"] == {"apiServerAddress": "127.0.0.1", "podSubnet": "10.9.0.0/16"}
+    assert config["kubeadmConfigPatches"][-1] == "more"
+    assert [node["labels"] for node in config["nodes"]] == [{}, {"zone": "a"}, {"zone": "a"}]
+    assert [len(node["extraMounts"]) for node in config["nodes"]] == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("- a list", "is no part of a kind cluster configuration"),
+        ("kind: Pod", "is of kind Pod"),
+        ("name: mine", "names the cluster"),
+        ("a: [", "cannot be read as YAML"),
+    ],
+)
+def test_a_patch_that_is_none_is_refused(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "patch.yaml").write_text(text)
+
+    with pytest.raises(UsageError, match=what):
+        read_patch(tmp_path / "patch.yaml")
+
+
+def test_merging_changes_neither_side() -> None:
+    below, above = {"a": {"b": 1}}, {"a": {"c": 2}}
+
+    assert merged(below, above) == {"a": {"b": 1, "c": 2}}
+    assert (below, above) == ({"a": {"b": 1}}, {"a": {"c": 2}})

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from testbed.drivers.slices import Device
+from testbed.vocabulary.driver import Driver
+from testbed.vocabulary.world import World
+from tests.fakes import cluster
+
+Make = Callable[..., World]
+
+
+def test_a_right_driver_has_whole_pools_and_each_device_once(world: Make) -> None:
+    driver = Driver(world())
+    assert [pool.name for pool in driver.pools] == list(cluster.NODES)
+    assert (driver.incomplete_pools, driver.repeated_devices) == ((), ())
+    assert len(driver.devices) == 8
+
+
+def test_a_pool_that_lacks_a_slice_is_incomplete(world: Make) -> None:
+    driver = Driver(world("count-one-slice-too-many"))
+    assert [str(pool) for pool in driver.incomplete_pools] == [
+        f"pool {node}: 1 of 2 slices of generation 1" for node in cluster.NODES
+    ]
+
+
+def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> None:
+    driver = Driver(world("publish-devices-twice"))
+    assert driver.repeated_devices[0] == Device(cluster.DRIVER, "node-1", "gpu-0")
+    assert len(driver.repeated_devices) == len(driver.devices) == 8
+    assert driver.incomplete_pools == ()
+
+
+def test_a_driver_that_publishes_nothing_has_nothing(world: Make) -> None:
+    driver = Driver(world("slices-missing"))
+    assert (driver.pools, driver.devices) == ((), frozenset())
