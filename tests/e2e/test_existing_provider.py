@@ -54,17 +54,22 @@ def is_there(kube: Kube, kind: str, start: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def admin(testbed: Testbed) -> str:
-    """An administrator's kubeconfig of a cluster that has the driver's image, as if somebody had loaded it."""
+def admin(testbed: Testbed) -> list[str]:
+    """The words of an administrator of a cluster that has the driver's image, as if somebody had loaded it."""
     cluster: Any = testbed.cluster
-    cluster.load_image(images.driver(Silent()).archive)
+    image = images.driver(Silent())
+    cluster.load_image(image.archive)
+    return ["--provider", "existing", "--kubeconfig", _kubeconfig(testbed), "--driver-image", image.reference]
+
+
+def _kubeconfig(testbed: Testbed) -> str:
     return str(testbed.folder / "kubeconfig")
 
 
 @pytest.fixture(scope="module")
-def installed(testbed: Testbed, admin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def installed(testbed: Testbed, admin: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A driver file without `install`, for the driver that a testbed `theirs` has installed."""
-    up = dra("up", "--provider", "existing", "--kubeconfig", admin, "--name", "theirs")
+    up = dra("up", *admin, "--name", "theirs")
     assert up.returncode == 0, up.stderr
     content = yaml.safe_load((folders.data("manifests") / "drivers/fake-gpu.yaml").read_text())
     del content["spec"]["install"]
@@ -101,15 +106,15 @@ def narrow_user(testbed: Testbed, level: str, folder: Path) -> str:
     return str(file)
 
 
-def test_what_a_killed_up_made_is_swept_and_nothing_else(testbed: Testbed, admin: str) -> None:
+def test_what_a_killed_up_made_is_swept_and_nothing_else(testbed: Testbed, admin: list[str]) -> None:
     kube = testbed.kube
     kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "default"}})
-    up = subprocess.Popen([*TESTBED, "up", "--provider", "existing", "--kubeconfig", admin, "--name", "killed"])
+    up = subprocess.Popen([*TESTBED, "up", *admin, "--name", "killed"])
     assert eventually_true(lambda: is_there(kube, "ClusterRoleBinding", "gpu"), MOMENT, longest_pause=0.05)
     up.kill()
     up.wait()
-    elsewhere = dra("sweep", "--kubeconfig", admin, state=testbed.folder / "other-state")
-    swept = dra("sweep", "--kubeconfig", admin)
+    elsewhere = dra("sweep", "--kubeconfig", _kubeconfig(testbed), state=testbed.folder / "other-state")
+    swept = dra("sweep", "--kubeconfig", _kubeconfig(testbed))
 
     assert elsewhere.returncode == swept.returncode == 0, elsewhere.stderr + swept.stderr
     assert "ClusterRoleBinding" in elsewhere.stdout or "testbed killed" in swept.stdout
@@ -157,11 +162,10 @@ def test_a_user_who_may_only_look_judges_what_is_static_and_makes_nothing(
 
 @pytest.mark.usefixtures("installed")
 def test_a_second_testbed_of_the_same_name_is_refused_and_harms_nothing(
-    testbed: Testbed, admin: str, tmp_path: Path
+    testbed: Testbed, admin: list[str], tmp_path: Path
 ) -> None:
     before = ours(testbed.kube)
-    words = ["--provider", "existing", "--kubeconfig", admin, "--name", "theirs"]
-    second = dra("up", *words, state=tmp_path)
+    second = dra("up", *admin, "--name", "theirs", state=tmp_path)
     down = dra("down", "--name", "theirs", state=tmp_path)
 
     assert second.returncode == 2
@@ -171,9 +175,8 @@ def test_a_second_testbed_of_the_same_name_is_refused_and_harms_nothing(
 
 
 @pytest.mark.usefixtures("installed")
-def test_programs_run_on_nodes_only_where_that_is_allowed(admin: str) -> None:
-    words = ["--provider", "existing", "--kubeconfig", admin, "--driver", "none", "--name", "nodes"]
-    up = dra("up", *words, "--allow", "restart")
+def test_programs_run_on_nodes_only_where_that_is_allowed(admin: list[str]) -> None:
+    up = dra("up", *admin, "--driver", "none", "--name", "nodes", "--allow", "restart")
     record = json.loads((folders.state() / "nodes/cluster/cluster.json").read_text())
     down = dra("down", "--name", "nodes")
 
@@ -183,9 +186,9 @@ def test_programs_run_on_nodes_only_where_that_is_allowed(admin: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_testbed_that_is_up_is_never_swept(testbed: Testbed, admin: str) -> None:
+def test_a_testbed_that_is_up_is_never_swept(testbed: Testbed) -> None:
     before = ours(testbed.kube)
-    swept = dra("sweep", "--kubeconfig", admin)
+    swept = dra("sweep", "--kubeconfig", _kubeconfig(testbed))
 
     assert "it is up" in swept.stderr
     assert ours(testbed.kube) == before

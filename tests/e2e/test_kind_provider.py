@@ -46,7 +46,7 @@ def dra(*argv: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_cluster_made_by_hand_gives_the_same_verdicts(theirs: Path, tmp_path: Path) -> None:
     flags = ["--provider", "existing", "--kubeconfig", str(theirs)]
-    run = dra("run", *flags, "--report", str(tmp_path / "report"))
+    run = dra("run", *flags, "-k", "two_claims_from_one_template or pool", "--report", str(tmp_path / "report"))
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert "is conformant" in run.stdout

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -18,13 +20,15 @@ from fake_driver.api import Api
 from fake_driver.errors import DriverError
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import changed, pools
-from fake_driver.hardware.model import Change, Device, Pool, Taint
+from fake_driver.hardware.model import Change, Taint
 from fake_driver.journal import Journal
+from fake_driver.planning import comparable
 from fake_driver.publisher import Publisher
 from fake_driver.slices import Owner, desired, of_network
+from fake_driver.versions import Served
 from testbed import binaries, process
 from testbed.progress import Silent
-from testbed.waiting import Budget, NotYet, eventually
+from testbed.waiting import Budget, NotYet, eventually, eventually_true
 
 DRIVER = "gpu.dra-testbed.example"
 HARDWARE = Path(__file__).parents[2] / "manifests" / "hardware"
@@ -47,6 +51,11 @@ class Server:
     served: str = ""
     port: int = 0
 
+    @property
+    def address(self) -> str:
+        """Where slices are."""
+        return f"/apis/resource.k8s.io/{'v1beta1' if self.served else 'v1'}/resourceslices"
+
     def api(self) -> Api:
         """A client with all rights."""
         return Api(
@@ -60,9 +69,20 @@ class Server:
         with contextlib.closing(self.api()) as api:
             return call(api)
 
-    def slices(self, version: str = "v1") -> dict[str, Object]:
+    def wipe(self, selector: str = "") -> None:
+        """Delete all slices, or those that a field selector finds, as a kubelet does when it starts."""
+        query = f"?{urlencode({'fieldSelector': selector})}" if selector else ""
+        self.ask(lambda api: api._call("DELETE", f"{self.address}{query}"))
+
+    def edit(self, name: str, change: Callable[[Object], object]) -> None:
+        """What somebody else does to the spec of a slice."""
+        found = self.slices()[name]
+        change(found["spec"])
+        self.ask(lambda api: api.replace(f"{self.address}/{name}", found))
+
+    def slices(self) -> dict[str, Object]:
         """All slices, by name."""
-        listed = self.ask(lambda api: api.get(f"/apis/resource.k8s.io/{version}/resourceslices"))
+        listed = self.ask(lambda api: api.get(self.address))
         return {item["metadata"]["name"]: item for item in listed.get("items") or []}
 
 
@@ -74,13 +94,18 @@ def running(server: Server) -> Iterator[Server]:
     server.port, clients, peers = _free_ports(3)
     _write_keys(server.folder)
     started = [
-        process.start(process.tied(_etcd(programs["etcd"], server.folder, clients, peers)), log=server.folder / "etcd.log"),
-        process.start(process.tied(_api_server(programs["kube-apiserver"], server, clients)), log=server.folder / "api.log"),
+        process.start(
+            process.tied(_etcd(programs["etcd"], server.folder, clients, peers)), log=server.folder / "etcd.log"
+        ),
+        process.start(
+            process.tied(_api_server(programs["kube-apiserver"], server, clients)), log=server.folder / "api.log"
+        ),
     ]
     try:
         eventually(lambda: _ready(server), "the API server", UP, hint=str(server.folder / "api.log"))
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker"}}
-        server.ask(lambda api: api.create("/api/v1/nodes", node))
+        for name in ("worker", "node-2"):
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            server.ask(functools.partial(Api.create, where="/api/v1/nodes", body=node))
         yield server
     finally:
         process.kill_all(started)
@@ -134,6 +159,7 @@ def _ready(server: Server) -> None:
 class Writer:
     """A publisher for what a hardware file says, and what may be changed of it while it runs."""
 
+    server: Server
     publisher: Publisher
     api: Api
     journal: Path
@@ -148,6 +174,10 @@ class Writer:
         """What the journal says of one kind of event."""
         lines = self.journal.read_text().splitlines() if self.journal.exists() else []
         return [note for note in map(json.loads, lines) if note["event"] == event]
+
+    def until(self, check: Callable[[], bool]) -> None:
+        """Wait for a state of the API server or the journal."""
+        assert eventually_true(check, SOON), self.journal.read_text()
 
     def stop(self) -> None:
         """The process ends."""
@@ -164,13 +194,13 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
         here, *of_the_network = pools(description.read(HARDWARE / f"{hardware}.yaml"), node or "worker")
         api, journal, changes = server.api(), tmp_path / f"journal-{len(started)}.jsonl", list[Change]()
 
-        def wanted(owner: Owner) -> Sequence[Object]:
+        def slices(owner: Owner) -> Sequence[Object]:
             if not node:
                 return of_network(DRIVER, of_the_network)
             return desired(DRIVER, owner, changed(here.devices, changes, here.name))
 
-        publisher = Publisher(api, DRIVER, node, wanted, Journal(journal))
-        writer = Writer(publisher, api, journal, changes)
+        publisher = Publisher(api, DRIVER, node, slices, Journal(journal))
+        writer = Writer(server, publisher, api, journal, changes)
         started.append(writer)
         publisher.start()
         assert publisher.published.wait(20), journal.read_text() if journal.exists() else "nothing was written"
@@ -179,30 +209,145 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
     yield start
     for writer in started:
         writer.stop()
+        writer.server.wipe()
 
 
-@pytest.fixture(scope="module", params=["1.34", "1.35", "1.36", "1.37"])
+MINORS = ("1.34", "1.35", "1.36", "1.37")
+
+
+@pytest.fixture(scope="module", params=MINORS)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An API server with every feature that slices have a field for, where that version knows it."""
-    known = binaries.lock_for(request.param).gates
-    gates = {name: True for name in EVERYTHING if name in known and not known[name].locked}
-    versions = ",".join(f"resource.k8s.io/{version}=true" for version in ("v1beta1", "v1beta2"))
-    with running(Server(tmp_path_factory.mktemp("server"), request.param, gates, versions)) as found:
+    gates = dict.fromkeys(known_gates(request.param), True)
+    with running(Server(tmp_path_factory.mktemp("server"), request.param, gates)) as found:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def no_slices(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each test finds an API server without slices."""
-    yield
+@pytest.fixture(scope="module", params=MINORS)
+def plain_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An API server that keeps no field of a feature, and serves nothing newer than v1beta1."""
+    served = ",".join(f"resource.k8s.io/{name}={name == 'v1beta1'}".lower() for name in ("v1", "v1beta2", "v1beta1"))
+    with running(Server(tmp_path_factory.mktemp("plain"), request.param, off(request.param), served)) as found:
+        yield found
 
 
-def test_it(server: Server, write: Callable[..., Writer]) -> None:
-    writer = write(server, "teaching")
-    print(json.dumps(server.slices(), indent=1))
-    print(writer.journal.read_text())
-    for hw in sorted(p.stem for p in HARDWARE.glob("*.yaml")):
-        w = write(server, hw)
-        print(hw, w.publisher.dropped)
-        w.stop()
-    assert 0
+def known_gates(minor: str) -> list[str]:
+    """The gates of this version that decide on a field of slices and can be set."""
+    known = binaries.lock_for(minor).gates
+    return [name for name in EVERYTHING if name in known and not known[name].locked]
+
+
+def off(minor: str) -> dict[str, bool]:
+    """Those gates off, with all that need them."""
+    ours, known = set(known_gates(minor)), binaries.lock_for(minor).gates
+    needy = {name for name, gate in known.items() if gate.default and ours & set(gate.needs)}
+    return dict.fromkeys(ours | needy, False)
+
+
+def spec_of(slice_: Object) -> Object:
+    """What a slice says, without what the server adds."""
+    return dict(comparable(slice_)["spec"])
+
+
+def wanted(server: Server, hardware: str) -> dict[str, Object]:
+    """The specs that the driver asks this server to keep, by name."""
+    (here, *network) = pools(description.read(HARDWARE / f"{hardware}.yaml"), "worker")
+    slices = [*desired(DRIVER, Owner("worker", "x"), here.devices), *of_network(DRIVER, network)]
+    arranged = Served("v1", counters_apart=server.minor != "1.34").arranged(slices)
+    return {slice_["metadata"]["name"]: spec_of(slice_) for slice_ in arranged}
+
+
+def versions(server: Server) -> dict[str, str]:
+    """The resource version of each slice: it changes with every write."""
+    return {name: item["metadata"]["resourceVersion"] for name, item in server.slices().items()}
+
+
+@pytest.mark.parametrize("hardware", sorted(path.stem for path in HARDWARE.glob("*.yaml")))
+def test_all_that_a_hardware_file_says_is_kept_with_one_write_for_each_slice(
+    server: Server, write: Callable[..., Writer], hardware: str
+) -> None:
+    writers = [write(server, hardware), write(server, hardware, node="")]
+
+    stored = server.slices()
+    assert {name: spec_of(item) for name, item in stored.items()} == wanted(server, hardware)
+    assert {item["spec"]["pool"]["generation"] for item in stored.values()} == {1}
+    assert sum(len(writer.notes("slice-write")) for writer in writers) == len(stored)
+    assert [writer.publisher.dropped for writer in writers] == [{}, {}]
+
+
+def test_a_restart_writes_nothing(server: Server, write: Callable[..., Writer]) -> None:
+    write(server, "mixed-fleet").stop()
+    before = versions(server)
+
+    write(server, "mixed-fleet")
+
+    assert versions(server) == before
+
+
+def test_one_changed_device_is_one_write_and_other_taints_keep_their_time(
+    server: Server, write: Callable[..., Writer]
+) -> None:
+    writer = write(server, "thousand")
+    writer.change(Change(devices=("gpu-500",), attributes={"model": "F2"}))
+    writer.until(lambda: len(writer.notes("slice-write")) == 9)
+    writer.change(Change(devices=("gpu-500",), taints=(Taint("a", "NoSchedule"),)))
+    writer.until(lambda: len(taints(server, "gpu-500")) == 1)
+    before, writes = taints(server, "gpu-500"), len(writer.notes("slice-write"))
+    writer.change(Change(devices=("gpu-500",), taints=(Taint("b", "NoSchedule"),)))
+    writer.until(lambda: len(taints(server, "gpu-500")) == 2)
+
+    assert taints(server, "gpu-500")[:1] == before
+    assert len(writer.notes("slice-write")) == writes + 1
+
+
+def taints(server: Server, device: str) -> list[Object]:
+    """The taints that a device has."""
+    everything = [each for item in server.slices().values() for each in item["spec"]["devices"]]
+    return [taint for each in everything if each["name"] == device for taint in each.get("taints", ())]
+
+
+def test_what_a_starting_kubelet_deletes_and_what_somebody_edits_comes_back(
+    server: Server, write: Callable[..., Writer]
+) -> None:
+    writer = write(server, "a100")
+    node, network = wanted(server, "a100"), write(server, "fabric", node="")
+    of_network = versions(server)
+
+    server.wipe("spec.nodeName=worker")
+    writer.until(lambda: {name: spec_of(item) for name, item in server.slices().items() if name in node} == node)
+    name = min(node)
+    server.edit(name, lambda spec: spec["devices"].pop())
+    writer.until(lambda: spec_of(server.slices()[name]) == node[name])
+
+    assert len(writer.notes("slice-gone")) == len(node)
+    untouched = {name: version for name, version in of_network.items() if name.startswith("pool-")}
+    assert untouched == {name: version for name, version in versions(server).items() if name.startswith("pool-")}
+    assert not network.notes("slice-gone")
+
+
+@pytest.mark.parametrize("hardware", ["mixed-fleet", "a100", "l40s", "fabric"])
+def test_what_a_server_without_the_features_drops_is_told_and_a_restart_still_writes_nothing(
+    plain_server: Server, write: Callable[..., Writer], hardware: str
+) -> None:
+    node = "" if hardware == "fabric" else "node-2"
+    first = write(plain_server, hardware, node)
+    first.stop()
+    before = versions(plain_server)
+    second = write(plain_server, hardware, node)
+
+    assert versions(plain_server) == before
+    assert not second.notes("slice-write")
+    assert gates_told(first) == gates_told(second) == NEEDED[hardware]
+
+
+NEEDED = {
+    "mixed-fleet": {"DRADeviceTaints", "DRAListTypeAttributes"},
+    "a100": {"DRAPartitionableDevices"},
+    "l40s": {"DRAConsumableCapacity"},
+    "fabric": {"DRADeviceBindingConditions"},
+}
+
+
+def gates_told(writer: Writer) -> set[str]:
+    """The feature gates that the journal names as those which would have kept what was dropped."""
+    return {gate for note in writer.notes("slice-fields-dropped") for gate in note["gates"]}

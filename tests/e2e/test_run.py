@@ -41,7 +41,9 @@ def test_the_fake_driver_conforms(tmp_path: Path) -> None:
     done = dra_run(tmp_path / "report")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert verdicts(tmp_path / "report") == {"CLAIM-001": "pass", "REG-001": "pass", "SHARE-001": "pass"}
+    found = verdicts(tmp_path / "report")
+    assert found.keys() >= {"CLAIM-001", "REG-001", "SHARE-001", "SLICE-001", "SLICE-002"}
+    assert set(found.values()) == {"pass"}
     assert ElementTree.parse(tmp_path / "report/junit.xml").getroot() is not None
 
 
