@@ -43,6 +43,9 @@ class _Wanted:
 @options.testbed
 @options.driver
 @click.option("--tier", "tiers", type=_TIERS, multiple=True, help="Only this tier; repeatable.")
+@click.option(
+    "--profile", metavar="core|full", help="The requirements to judge by. [default: core; full with -k or --tier]"
+)
 @click.option("-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names match, as in pytest.")
 @click.option("-n", "workers", type=click.IntRange(0, 64), default=0, metavar="N", help="Tests at once. [default: 1]")
 @click.option("--report", type=click.Path(path_type=Path), default="dra-testbed-report", help="The report folder.")
@@ -52,11 +55,11 @@ class _Wanted:
 @options.output_format
 def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -> None:
     """Judge a driver: a testbed, the suites, a verdict, a report folder; then all is removed again."""
-    ours = {name: flags.pop(name) for name in ("tiers", "keyword", "workers", "report", "patience")}
+    ours = {name: flags.pop(name) for name in ("tiers", "profile", "keyword", "workers", "report", "patience")}
     wanted = _Wanted(testbed, keep, flags)
     _check(wanted)
     if plan:
-        _print_plan(wanted, ours["tiers"], output)
+        _print_plan(wanted, ours, output)
         return
     if output == "json":
         raise UsageError("-o json is for --plan", hint="the report of a run is report.yaml in its report folder")
@@ -157,12 +160,14 @@ def _new(flags: dict[str, Any]) -> Any:
     return replace(config, name=f"run-{secrets.token_hex(3)}") if config.name == "default" else config
 
 
-def _print_plan(wanted: _Wanted, tiers: tuple[str, ...], output: str) -> None:
-    from testbed.conformance import selection, table  # noqa: PLC0415 - so that --help stays quick
+def _print_plan(wanted: _Wanted, ours: dict[str, Any], output: str) -> None:
+    from testbed.conformance import profiles, selection, table  # noqa: PLC0415 - so that --help stays quick
 
     found, plan = _facts(wanted)
     catalogue = _catalogue()
-    choices = selection.plan([entry.requirement for entry in catalogue.entries], found, frozenset(tiers))
+    name = ours["profile"] or profiles.default([*ours["tiers"], ours["keyword"]])
+    every = [entry.requirement for entry in catalogue.entries]
+    choices = selection.plan(every, found, frozenset(ours["tiers"]), name)
     decisions = [_decision(choice, catalogue.get(choice.requirement.id)) for choice in choices]
     if output == "json":
         options.print_json(decisions)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from testbed.conformance.profiles import FULL
 from testbed.conformance.selection import Facts
 
 
@@ -21,6 +22,7 @@ class RunContext:
     provider: str
     runtime: str
     tiers: frozenset[str] = frozenset()
+    profile: str = FULL
     patience: float = 1.0
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
 

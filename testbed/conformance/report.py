@@ -11,6 +11,7 @@ import yaml
 
 from testbed.conformance import events, junit
 from testbed.conformance.events import Event
+from testbed.conformance.profiles import FULL
 from testbed.conformance.verdicts import Judged, exit_code, overall, settle, worst
 from testbed.errors import Incomplete
 from testbed.models.report import DriverConformanceReport, RequirementReport
@@ -35,6 +36,7 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
     return DriverConformanceReport.model_validate(
         {
             **{part: began[part] for part in ("generated", "subject", "environment", "patience")},
+            "profile": began.get("profile", FULL),
             "result": overall(judged, finished=finished),
             "reasons": _reasons(rows, finished=finished),
             "finished": finished,

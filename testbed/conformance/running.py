@@ -25,6 +25,7 @@ class SuiteRun:
     report: Path
     driver: Path | None = None
     tiers: tuple[str, ...] = ()
+    profile: str | None = None
     keyword: str = ""
     workers: int = 0
     patience: float = 1.0
@@ -37,6 +38,7 @@ class SuiteRun:
         words += ["-p", "no:cacheprovider", "--import-mode=importlib", "--no-header", *plugin_options()]
         words += ["--driver", str(self.driver)] if self.driver else []
         words += [word for tier in self.tiers for word in ("--tier", tier)]
+        words += ["--profile", self.profile] if self.profile else []
         words += ["-k", self.keyword] if self.keyword else []
         return [*words, "-n", str(self.workers)] if self.workers else words
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from testbed.conformance import profiles
+from testbed.conformance.profiles import FULL
 from testbed.conformance.requirement import Requirement
 from testbed.models.words import Tier, Verdict
 from testbed.providers.base import Capability
@@ -41,13 +43,17 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     return Choice(requirement)
 
 
-def plan(requirements: Iterable[Requirement], facts: Facts, tiers: frozenset[str] = frozenset()) -> list[Choice]:
-    """Decide on all; with `tiers`, the others are excluded."""
+def plan(
+    requirements: Iterable[Requirement], facts: Facts, tiers: frozenset[str] = frozenset(), profile: str = FULL
+) -> list[Choice]:
+    """Decide on all of the profile; with `tiers`, the others are excluded."""
+    wanted = profiles.profile(profile)
     return [
         Choice(each, Verdict.EXCLUDED, f"tier {each.tier} was not asked for")
         if tiers and each.tier not in tiers
         else choose(each, facts)
         for each in requirements
+        if wanted.has(each.id)
     ]
 
 

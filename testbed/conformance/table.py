@@ -31,7 +31,9 @@ def show(report: DriverConformanceReport, console: Console) -> None:
     console.print(_table(report.requirements))
     result = f"[{_RESULTS[report.result]}]{report.result}[/]"
     counts = ", ".join(f"{count} {name}" for name, count in report.statistics.items())
-    where = f"Kubernetes {report.environment.kubernetes}, {report.environment.hardware} hardware"
+    where = (
+        f"profile {report.profile}, Kubernetes {report.environment.kubernetes}, {report.environment.hardware} hardware"
+    )
     console.print(
         f"{escape(report.subject.driver)} is {result}: {counts}; {report.seconds:.1f} s, {where}", highlight=False
     )

@@ -69,6 +69,7 @@ class DriverConformanceReport(Strict):
     generated: Generated
     subject: Subject
     environment: Environment
+    profile: str = Field("full", description="the named set of requirements that was judged by")
     result: Result
     reasons: tuple[str, ...] = Field((), description="why the result is not better")
     finished: bool = Field(description="whether the run came to its end")

@@ -27,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--patience", dest="dra_patience", metavar="X", type=float, default=1.0, help="stretch every wait")
     group.addoption(
+        "--profile",
+        dest="dra_profile",
+        metavar="NAME",
+        help="core or full; default: core, or full with -k, -m or --tier",
+    )
+    group.addoption(
         "--tier", dest="dra_tiers", metavar="TIER", action="append", default=[], help="only this tier; repeatable"
     )
 

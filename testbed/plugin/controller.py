@@ -97,7 +97,8 @@ class Controller:
                 self._tests[test] = entry.requirement.id
                 tests.setdefault(entry.requirement.id, []).append(test)
         rows = []
-        for choice in plan([entry.requirement for entry in known.entries], self.context.facts, self.context.tiers):
+        every = [entry.requirement for entry in known.entries]
+        for choice in plan(every, self.context.facts, self.context.tiers, self.context.profile):
             each, verdict, reason = choice.requirement, choice.verdict, choice.reason
             if each.id not in tests and not verdict:
                 verdict, reason = Verdict.EXCLUDED, "not selected on the command line"
@@ -165,6 +166,7 @@ def _beginning(context: RunContext) -> dict[str, object]:
             "feature_gates": dict(context.feature_gates),
             "hardware": driver_file.hardware,
         },
+        "profile": context.profile,
         "patience": context.patience,
     }
 

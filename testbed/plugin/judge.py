@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.conformance.context import RunContext
+from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame
@@ -29,7 +30,7 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out the tiers that were not asked for, and skip what the cluster or the driver file rules out."""
+        """Leave out profiles and tiers that were not asked for, and skip what the cluster or the driver file rules out."""
         kept = [item for item in items if self._asked_for(required(item))]
         if len(kept) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
@@ -59,7 +60,10 @@ class Judge:
         return report
 
     def _asked_for(self, requirement: Requirement | None) -> bool:
-        return requirement is None or not self.context.tiers or requirement.tier in self.context.tiers
+        if requirement is None:
+            return True
+        tiers = self.context.tiers
+        return profile(self.context.profile).has(requirement.id) and (not tiers or requirement.tier in tiers)
 
     def _prepare(self, item: pytest.Item, requirement: Requirement) -> None:
         choice = choose(requirement, self.context.facts)

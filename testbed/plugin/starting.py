@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import bringup
-from testbed.conformance import events, facts
+from testbed import bringup, folders
+from testbed.conformance import events, facts, profiles
 from testbed.conformance.context import RunContext
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
@@ -77,9 +77,20 @@ def _decide(config: pytest.Config) -> RunContext:
         provider=testbed.config.provider,
         runtime=_runtime(testbed),
         tiers=frozenset(option.dra_tiers),
+        profile=_profile(config),
         patience=option.dra_patience,
         feature_gates=dict(testbed.config.feature_gates),
     )
+
+
+def _profile(config: pytest.Config) -> str:
+    """The one that was named; else `core`, unless somebody says with -k, -m, a tier or a place what he wants."""
+    option = config.option
+    if option.dra_profile:
+        return profiles.profile(option.dra_profile).name
+    ours = folders.data("suites").resolve()
+    places = [word for word in config.args if (config.invocation_params.dir / word).resolve() != ours]
+    return profiles.default([option.keyword, option.markexpr, *option.dra_tiers, *places])
 
 
 def _runtime(testbed: bringup.Testbed) -> str:

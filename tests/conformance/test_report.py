@@ -188,4 +188,4 @@ def test_the_table_says_the_verdict_the_cause_and_the_result() -> None:
     assert "T-001" in text
     assert "→ expected pod a to run" in text
     assert "→ likely cause: no socket [x]" in text
-    assert "gpu.example is non-conformant: 1 fail; 10.0 s, Kubernetes v1.37.0, synthetic hardware" in text
+    assert "gpu.example is non-conformant: 1 fail; 10.0 s, profile full, Kubernetes v1.37.0, synthetic hardware" in text

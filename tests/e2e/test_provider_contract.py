@@ -1,6 +1,6 @@
 """The one contract that every provider keeps, ability by ability, written against the protocols alone.
 
-`local` and `existing` are judged by `tox -e cluster`, `kind` by `tox -e kind`. What a provider lacks is a Capability that it does not list;
+`local` and `existing` are judged by `tox -e cluster`, `kind` by `tox -e kind-cluster`. What a provider lacks is a Capability that it does not list;
 ABILITIES says which it lists here, so that a test that is skipped for want of one can never be the provider's silent doing.
 """
 

@@ -1,0 +1,60 @@
+"""Profiles: named sets of requirements. A run judges by one; what is outside of it is not a part of that run's report.
+
+`selection`, the command line and the plugin read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import UsageError, did_you_mean
+
+CORE, FULL = "core", "full"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A name, what it is for, and the ids of its requirements; none means all of them."""
+
+    name: str
+    about: str
+    ids: frozenset[str] = frozenset()
+
+    def has(self, requirement: str) -> bool:
+        """Whether a requirement belongs to it."""
+        return not self.ids or requirement in self.ids
+
+
+def _ids(prefix: str, *numbers: int) -> list[str]:
+    return [f"{prefix}-{number:03}" for number in numbers]
+
+
+_CORE = (
+    *_ids("REG", 1),
+    *_ids("SLICE", 1, 2),
+    *_ids("CLAIM", 1, 2, 3, 5, 8, 9, 10, 11, 12, 13, 15, 24, 25, 26),
+    *_ids("SHARE", 1, 2, 4, 6, 7),
+    *_ids("ADMIN", 1, 2, 10, 12, 13, 14, 16),
+    *_ids("STATUS", 1, 6, 20),
+    *_ids("PRESCHED", 1, 3, 4, 7),
+    *_ids("SELECT", 1, 3, 20, 21),
+)
+
+PROFILES: dict[str, Profile] = {
+    CORE: Profile(CORE, "what every driver must do, in about a minute", frozenset(_CORE)),
+    FULL: Profile(FULL, "every requirement that there is"),
+}
+
+
+def profile(name: str) -> Profile:
+    """The profile of that name."""
+    try:
+        return PROFILES[name]
+    except KeyError as unknown:
+        raise UsageError(f"there is no profile {name}", hint=did_you_mean(name, PROFILES)) from unknown
+
+
+def default(words: Collection[str] | Sequence[str]) -> str:
+    """Who says with other words which tests he wants gets them whatever the profile; else it is `core`."""
+    return FULL if any(words) else CORE
