@@ -192,6 +192,26 @@ def test_leaving_a_stream_early_kills_a_stubborn_program(monkeypatch: pytest.Mon
     assert not child.alive
 
 
+def test_a_tied_program_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    starts = (
+        "import pathlib, sys; from testbed import process; "
+        "tied = process.start(process.tied(['sleep', '1000']), log=pathlib.Path(sys.argv[1])); print(tied.pid, flush=True); "
+        "sys.stdin.read()"
+    )
+    log = tmp_path / "log"
+    reader, writer = os.pipe()
+    parent = process.start([sys.executable, "-c", starts, str(tmp_path / "tied")], log=log, stdin=reader)
+    os.close(reader)
+    assert eventually_true(lambda: log.read_text().endswith("\n"), SOON)
+    tied = ProcessId.of(int(log.read_text()))
+    assert tied
+
+    process.kill(parent)
+    os.close(writer)
+
+    assert eventually_true(lambda: not tied.alive, SOON)
+
+
 def test_a_program_with_our_terminal_gives_its_status() -> None:
     assert process.call(["sh", "-c", "exit 5"]) == 5
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from testbed.binaries import Lock
 from testbed.cli import images as commands
+from testbed.errors import UsageError
 from testbed.images import Image, basics
 
 
@@ -74,3 +76,43 @@ def test_the_list_says_what_is_there_and_what_is_not(tmp_path: Path, monkeypatch
     ]
     assert "2.0 MB" in table.splitlines()[3]
     assert "localhost/dra-testbed/driver:12" in table.splitlines()[3]
+
+
+@pytest.fixture
+def node_image(tmp_path: Path) -> Image:
+    (tmp_path / "node").write_bytes(b"x" * 3_000_000)
+    return Image("node", "localhost/dra-testbed/node:v1.36.4-12", tmp_path / "node", "sha256:def")
+
+
+def test_the_list_has_the_node_images_that_are_in_the_cache(node_image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "cached_node", lambda lock: node_image if lock.minor == "1.36" else None)
+
+    rows = json.loads(CliRunner().invoke(commands.group, ["list", "-o", "json"], catch_exceptions=False).stdout)
+
+    assert [row["image"] for row in rows[3:]] == ["node 1.36"]
+    assert rows[3]["reference"] == node_image.reference
+
+
+def test_a_node_image_is_made_for_the_version_that_is_asked_for(
+    node_image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def make(lock: Lock, progress: object) -> Image:
+        asked.append(lock.kubernetes)
+        return node_image
+
+    monkeypatch.setattr(commands, "make_node", make)
+
+    result = CliRunner().invoke(commands.group, ["node", "--kubernetes", "1.36"], catch_exceptions=False)
+
+    assert asked == ["1.36.4"]
+    first, archive = result.stdout.splitlines()
+    assert first.startswith(f"{node_image.reference}  3.0 MB  sha256:def  ")
+    assert archive == str(node_image.archive)
+
+
+def test_a_node_image_of_an_unknown_version_is_wrong_usage() -> None:
+    result = CliRunner().invoke(commands.group, ["node", "--kubernetes", "1.12"])
+
+    assert isinstance(result.exception, UsageError)

@@ -23,7 +23,7 @@ from testbed.providers.privileges import lacks_sys_resource
 
 _PREFIX = "dratb-"
 _OLDEST = (0, 31)
-_INSTANCES_PER_NODE = 60
+_INSTANCES_PER_NODE = 25  # 20 were seen
 _RUNTIME = Path(__file__).with_name("runtime.py")
 
 

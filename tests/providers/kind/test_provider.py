@@ -162,7 +162,7 @@ def test_a_nodes_first_process_is_the_one_with_number_one_and_its_name(tmp_path:
     assert first_process("nobody", tmp_path) is None
 
 
-@pytest.mark.parametrize(("most", "remarks"), [("128", 1), ("512", 0), ("not a number", 0)])
+@pytest.mark.parametrize(("most", "remarks"), [("64", 1), ("128", 0), ("not a number", 0)])
 def test_too_few_inotify_instances_are_remarked_with_their_cure(tmp_path: Path, most: str, remarks: int) -> None:
     setting = tmp_path / "max_user_instances"
     setting.write_text(f"{most}\n")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.binaries import Lock
+from testbed.binaries.sources import Unavailable
+from testbed.binaries.toolchain import Go
+from testbed.errors import TestbedError
+from testbed.images.node import kind_files
+from testbed.images.node.kind_files import KindFiles
+from testbed.images.tarball import Member
+from testbed.progress import Step
+
+
+def _members(kind: KindFiles) -> dict[str, Member]:
+    return {member.path: member for member in kind.members()}
+
+
+def test_programs_can_be_run_and_other_files_cannot(kind: KindFiles) -> None:
+    members = _members(kind)
+
+    assert members["usr/local/bin/entrypoint"].mode == members["kind/bin/hook.sh"].mode == 0o755
+    assert members["etc/systemd/system/kubelet.service"].mode == 0o644
+    assert {"etc/kubernetes/manifests", "etc/cdi"} < set(members)
+
+
+def test_units_are_enabled_and_masked_as_the_dockerfile_says(kind: KindFiles) -> None:
+    members = _members(kind)
+
+    enabled = members["etc/systemd/system/multi-user.target.wants/kubelet.service"]
+    assert enabled.target == "/etc/systemd/system/kubelet.service"
+    assert members["etc/systemd/system/systemd-binfmt.service"].target == "/dev/null"
+
+
+def test_containerd_has_cdi_nri_and_no_score_below_its_own(kind: KindFiles) -> None:
+    plugins = tomllib.loads(kind.containerd_configuration())["plugins"]
+
+    assert plugins["io.containerd.grpc.v1.cri"] == {
+        "sandbox_image": "registry.k8s.io/pause:3.10",
+        "restrict_oom_score_adj": True,
+        "enable_cdi": True,
+        "cdi_spec_dirs": ["/etc/cdi", "/var/run/cdi"],
+    }
+    assert plugins["io.containerd.nri.v1.nri"] == {"disable": False}
+    assert kind.sandbox_image() == "registry.k8s.io/pause:3.10"
+
+
+def test_a_containerd_configuration_that_was_not_foreseen_is_an_error(kind: KindFiles) -> None:
+    (kind.base / "files/etc/containerd/config.toml").write_text('[plugins."io.containerd.grpc.v1.cri"]\n')
+
+    with pytest.raises(TestbedError, match="not as it was"):
+        kind.containerd_configuration()
+
+
+def test_every_container_starts_with_kinds_hook_and_without_limits(program: Callable[[str, str], Path]) -> None:
+    ctr = program("ctr", """echo '{"process": {"args": ["sh"], "rlimits": [{"soft": 1024}]}}'""")
+
+    spec = json.loads(kind_files.base_spec(ctr))
+
+    assert spec["process"] == {"args": ["sh"]}
+    assert spec["hooks"] == {"createContainer": [{"path": "/kind/bin/mount-product-files.sh"}]}
+
+
+def _fetch_with(go: Path, lock: Lock, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> KindFiles:
+    monkeypatch.setattr(kind_files, "go_for", lambda *asked: Go(go, (1, 26)))
+    return kind_files.fetch(lock, scratch, Step("test"))
+
+
+def test_the_files_come_from_the_module_that_the_committed_sums_pin(
+    lock: Lock, tmp_path: Path, program: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = program("go", f"""echo "$@" >{tmp_path}/asked; cp go.sum {tmp_path}; echo '{{"Dir": "/modules/kind"}}'""")
+
+    fetched = _fetch_with(go, lock, tmp_path, monkeypatch)
+
+    assert fetched.base == Path("/modules/kind/images/base")
+    assert (tmp_path / "asked").read_text().split() == ["mod", "download", "-json", "sigs.k8s.io/kind"]
+    assert f"sigs.k8s.io/kind v{lock.program('kind').version} h1:" in (tmp_path / "go.sum").read_text()
+
+
+def test_a_module_that_cannot_be_had_says_why(
+    lock: Lock, tmp_path: Path, program: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = program("go", """echo '{"Error": "dial tcp: lookup proxy: no such host"}'; exit 1""")
+
+    with pytest.raises(TestbedError, match=r"(?s)cannot be had: dial tcp: .*GOPROXY"):
+        _fetch_with(go, lock, tmp_path, monkeypatch)
+
+
+def test_a_host_without_go_gets_the_cure_of_the_toolchain(
+    lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*asked: object) -> Go:
+        raise Unavailable("Go >= 1.24 is needed, there is no go command", cure="install Go >= 1.24")
+
+    monkeypatch.setattr(kind_files, "go_for", refuse)
+
+    with pytest.raises(TestbedError, match=r"(?s)there is no go command.*install Go >= 1\.24"):
+        kind_files.fetch(lock, tmp_path, Step("test"))

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.images.node import root
+from testbed.images.store import Store
+from testbed.progress import Step
+
+Script = Callable[[str, str], Path]
+
+# The last argument but the mirrors is the file to make.
+MMDEBSTRAP = """printf '%s\\n' "$@" >{log}
+echo 'I: extracting archives...' >&2
+for word; do case $word in */content.tar) echo made >"$word" ;; */sources.list) cp "$word" {sources} ;; esac; done
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with mmdebstrap; what it was told is in the file that is returned."""
+    log = tmp_path / "told"
+    script("mmdebstrap", MMDEBSTRAP.format(log=log, sources=tmp_path / "sources"))
+    script("setpriv", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    script("unshare", 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"')
+    script("apt-config", "true")
+    script("apt-get", "true")
+    (tmp_path / "keyring").write_text("keys")
+    monkeypatch.setattr(root, "_KEYRING", tmp_path / "keyring")
+    monkeypatch.setattr(root, "_host_is_the_same", lambda: False)
+    return log
+
+
+def test_the_layer_is_what_mmdebstrap_wrote(host: Path) -> None:
+    entry = root.layer(Step("test"))
+
+    assert entry.file.read_text() == "made\n"
+    assert entry.facts["digest"] == "sha256:" + hashlib.sha256(b"made\n").hexdigest()
+    told = host.read_text()
+    assert "--variant=minbase" in told
+    assert ",iptables,nftables,conntrack," in told
+    assert "\nbookworm\n" in told
+
+
+def test_the_layer_is_made_once(host: Path) -> None:
+    first = root.layer(Step("test"))
+    host.unlink()
+
+    assert root.layer(Step("test")).file == first.file
+    assert not host.exists()
+
+
+@pytest.mark.parametrize(("user", "mode"), [(0, "root"), (1000, "unshare")])
+def test_only_root_does_without_user_namespaces(
+    host: Path, user: int, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+
+    root.layer(Step("test"))
+
+    assert f"--mode={mode}\n" in host.read_text()
+
+
+def test_a_host_of_the_same_debian_gives_its_own_mirrors(
+    host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(root, "_host_is_the_same", lambda: True)
+    lines = (
+        "http://mirror/debian/ bookworm main", "http://mirror/debian/ bookworm-updates main", "http://vendor/apt bookworm stable",
+        "http://other/apt nodistro main", "http://mirror/debian/ bookworm main",
+    )  # fmt: skip
+    script("apt-get", f"printf '%s\\n' {' '.join(repr(line) for line in lines)}")
+
+    root.layer(Step("test"))
+
+    assert (tmp_path / "sources").read_text().splitlines() == [
+        "deb http://mirror/debian/ bookworm main",
+        "deb http://mirror/debian/ bookworm-updates main",
+    ]
+
+
+def test_another_host_leaves_the_mirror_to_mmdebstrap(host: Path, tmp_path: Path) -> None:
+    root.layer(Step("test"))
+
+    assert not (tmp_path / "sources").exists()
+    assert host.read_text().splitlines()[-2:][0] == "bookworm"
+
+
+def test_the_hosts_proxy_is_passed_on_and_its_indices_are_not(host: Path, script: Script) -> None:
+    script(
+        "apt-config",
+        """echo 'Acquire::http::Proxy "http://proxy:3128";'; echo 'Acquire::IndexTargets::deb "";'; echo 'Acquire::Retries "";'""",
+    )
+
+    root.layer(Step("test"))
+
+    assert [line for line in host.read_text().splitlines() if "Acquire" in line] == [
+        '--aptopt=Acquire::http::Proxy "http://proxy:3128";'
+    ]
+
+
+def test_a_host_without_mmdebstrap_is_told_how_to_get_it(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    with pytest.raises(TestbedError, match="apt install mmdebstrap"):
+        root.layer(Step("test"))
+
+
+def test_a_host_without_debians_keys_is_told_how_to_get_them(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root, "_KEYRING", Path("/nowhere/keyring"))
+
+    with pytest.raises(TestbedError, match="apt install debian-archive-keyring"):
+        root.layer(Step("test"))
+
+
+@pytest.mark.parametrize(
+    ("said", "user", "message"),
+    [
+        (
+            "Err:1 http://mirror bookworm InRelease\\n  Temporary failure resolving mirror\\nE: apt-get update failed",
+            0,
+            r"(?s)http://mirror bookworm InRelease: Temporary failure resolving mirror.*apt-get update",
+        ),
+        ("E: cannot find newuidmap", 1000, "(?s)cannot find newuidmap.*apt install uidmap"),
+        ("E: tar: No space left on device", 0, "(?s)make room on the disk"),
+        ("E: mount: permission denied", 0, "(?s)mount: permission denied.*root may mount"),
+    ],
+)
+def test_what_mmdebstrap_cannot_do_is_told_with_its_cure(
+    host: Path, script: Script, monkeypatch: pytest.MonkeyPatch, said: str, user: int, message: str
+) -> None:
+    script("mmdebstrap", f"printf '%b\\n' 'I: starting' '{said}' >&2; exit 1")
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+
+    with pytest.raises(TestbedError, match=message):
+        root.layer(Step("test"))
+
+    assert Store().find("debian", root.key()) is None
+
+
+def test_another_list_of_packages_is_another_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = root.key()
+    monkeypatch.setattr(root, "PACKAGES", (*root.PACKAGES, "vim"))
+
+    assert root.key() != before
