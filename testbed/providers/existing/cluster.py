@@ -101,7 +101,9 @@ class ExistingCluster:
         return ()
 
     def collect_logs(self, into: Path) -> None:
-        """The logs of all pods in namespaces that this testbed made; those of the cluster's own parts are its owner's."""
+        """What its nodes say of themselves, and the logs of all pods in namespaces that this testbed made; the rest is its owner's."""
+        nodes = self.kube.list("v1", "Node")
+        (into / "nodes.log").write_text("".join(f"{line}\n" for node in nodes for line in _told(node)))
         for pod in self._own_pods():
             namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
             folder = into / namespace
@@ -142,3 +144,14 @@ class ExistingCluster:
         with contextlib.suppress(ApiError):
             for namespace in self.kube.list("v1", "Namespace", labelSelector=self.facts.owner.selector):
                 yield from self.kube.list("v1", "Pod", namespace["metadata"]["name"])
+
+
+def _told(node: Object) -> list[str]:
+    """A node's programs and conditions."""
+    name, status = node["metadata"]["name"], node.get("status", {})
+    info = status.get("nodeInfo", {})
+    programs = (
+        f"{name}: kubelet {info.get('kubeletVersion')}, {info.get('containerRuntimeVersion')}, {info.get('osImage')}"
+    )
+    conditions = [f"{name}: {c['type']} {c['status']}: {c.get('message', '')}" for c in status.get("conditions", ())]
+    return [programs, *conditions]

@@ -24,9 +24,17 @@ _WORKLOADS: _Rights = {
     ("", "pods"): (*_APPLY, "get", "list", "watch"),
     ("", "pods/exec"): ("create", "get"),
     ("", "pods/log"): ("get",),
-    ("", "events"): ("list",),
+    ("", "events"): ("list", "watch"),
+    ("", "resourcequotas"): (*_APPLY, "list", "watch"),
     ("apps", "daemonsets"): (*_APPLY, "list"),
+    ("apps", "deployments"): (*_APPLY, "list"),
+    ("apps", "statefulsets"): (*_APPLY, "list"),
+    ("batch", "jobs"): (*_APPLY, "list"),
+    ("resource.k8s.io", "deviceclasses"): (*_APPLY, "get", "list"),
     ("resource.k8s.io", "resourceclaims"): (*_APPLY, "get", "list", "watch"),
+    ("resource.k8s.io", "resourceclaims/status"): ("patch",),
+    ("resource.k8s.io", "resourceclaims/binding"): ("patch",),
+    ("resource.k8s.io", "resourceclaims/driver"): ("arbitrary-node:patch",),
     ("resource.k8s.io", "resourceclaimtemplates"): (*_APPLY, "list"),
 }
 _RESTART: _Rights = {("", "pods/proxy"): ("get",)}

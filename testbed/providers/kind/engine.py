@@ -13,9 +13,11 @@ from testbed import process
 from testbed.errors import CommandFailed, TestbedError
 from testbed.process import Completed
 from testbed.providers.base import Problem
+from testbed.waiting import Budget, NotYet, eventually
 
 _CHOICE = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own variable
 _ENGINES = ("docker", "nerdctl", "podman")  # in the order in which kind looks for them
+_GONE = Budget("nodes gone", 90, "5 s; an engine that is busy says that it could not, and then has")
 _CLUSTER_LABEL = "io.x-k8s.kind.cluster"
 
 
@@ -66,11 +68,18 @@ class Engine:
 
     def remove(self, cluster: str) -> list[str]:
         """Remove every container of a kind cluster with its volumes; returns their names. None is fine."""
-        removed: list[str] = []
-        while found := self.containers(cluster):  # again: one may have been starting while we looked
-            self.run("rm", "--force", "--volumes", *found, timeout=120)
-            removed += found
-        return removed
+        removed: set[str] = set()
+
+        def gone() -> None:
+            """Again after a success, because one may have been starting while we looked; and after a refusal of a busy engine."""
+            while found := self.containers(cluster):
+                removed.update(found)
+                said = self.run("rm", "--force", "--volumes", *found, check=False, timeout=120)
+                if not said.ok:
+                    raise NotYet(said.stderr.strip())
+
+        eventually(gone, f"the nodes of {cluster} to be gone", _GONE, hint=f"{self.program} ps --all")
+        return sorted(removed)
 
 
 def chosen(environment: Mapping[str, str] = os.environ) -> Engine:

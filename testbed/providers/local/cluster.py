@@ -19,7 +19,9 @@ from testbed.providers.local.layout import Layout, recall, remember, remembered
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import connect_node
 from testbed.providers.local.ready import api_server_ready, kubelet_serves, socket_answers
+from testbed.waiting import Budget
 
+_IMPORT = Budget("image import", 120, "60 MB of the driver take a second; minutes on an emulated machine")
 _CTR = ("ctr", "--address", components.CONTAINERD_SOCKET, "--namespace", "k8s.io")
 
 
@@ -101,7 +103,8 @@ class LocalCluster:
         try:
             path = f"/var/lib/containerd/{archive.name}"
             kind = components.snapshotter(self.facts)
-            node.run(*_CTR, "images", "import", "--local", "--snapshotter", kind, path, timeout=120)
+            importing = (*_CTR, "images", "import", "--local", "--snapshotter", kind, path)
+            node.run(*importing, timeout=_IMPORT.stretched)
         finally:
             inside.unlink(missing_ok=True)
 

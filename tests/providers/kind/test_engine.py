@@ -78,6 +78,18 @@ def test_removing_a_cluster_looks_again_until_nothing_is_left(fake_engine: FakeE
     assert left.read_text() == ""
 
 
+def test_an_engine_that_could_not_remove_a_node_is_asked_again(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    left, refused = tmp_path / "left", tmp_path / "refused"
+    left.write_text("one c\n")
+    busy = (
+        f"if [ -e {refused} ]; then : > {left}; else : > {refused}; echo did not receive an exit event >&2; exit 1; fi"
+    )
+    fake_engine(f"ps*) cat {left};;\nrm*) {busy};;")
+
+    assert DOCKER.remove("c") == ["one"]
+    assert left.read_text() == ""
+
+
 @pytest.mark.parametrize(("said", "version"), [("1", 1), ("2", 2), ("v2", 2), ("", 2)])
 def test_the_version_of_the_nodes_cgroups_is_the_engines_word(fake_engine: FakeEngine, said: str, version: int) -> None:
     fake_engine(f"info*) echo '{said}';;")
