@@ -13,6 +13,7 @@ from testbed import process
 from testbed.errors import CommandFailed, TestbedError
 from testbed.process import Completed
 from testbed.providers.base import Problem
+from testbed.providers.freezer import thaw
 from testbed.waiting import Budget, NotYet, eventually
 
 _CHOICE = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own variable
@@ -57,6 +58,10 @@ class Engine:
         said = self.run("inspect", "--format", "{{.State.Running}}", container, check=False)
         return said.ok and said.stdout.strip() == "true"
 
+    def identity(self, container: str) -> str:
+        """The long name of a container, which its cgroups carry; empty when it is gone."""
+        return self.run("inspect", "--format", "{{.Id}}", container, check=False).stdout.strip()
+
     def mounted_from(self, container: str, target: str) -> Path | None:
         """The folder of the host that a container sees at a place."""
         shown = '{{range .Mounts}}{{.Destination}} {{.Source}}{{"\\n"}}{{end}}'
@@ -76,6 +81,8 @@ class Engine:
                 removed.update(found)
                 said = self.run("rm", "--force", "--volumes", *found, check=False, timeout=120)
                 if not said.ok:
+                    for container in found:
+                        thaw(self.identity(container))
                     raise NotYet(said.stderr.strip())
 
         eventually(gone, f"the nodes of {cluster} to be gone", _GONE, hint=f"{self.program} ps --all")

@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from testbed import process
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.process import Completed, ProcessId
+from testbed.providers import freezer
 from testbed.providers.base import Capability, Component
-from testbed.providers.local import components
+from testbed.providers.local import cgroups, components
 from testbed.providers.local.components import Facts
 from testbed.providers.local.layout import Layout, recall, remember, remembered
 from testbed.providers.local.namespaces import Machine, boot
@@ -142,6 +143,7 @@ class LocalCluster:
 
     def stop_node(self, node: str) -> None:
         """Cut a node's power."""
+        freezer.thaw(PurePath(cgroups.cgroup_of(self.name, self.facts.plan.octet)).name)
         process.kill(self.node(node).machine.init)
 
     def start_node(self, node: str) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from testbed import process
 from testbed.process import ProcessId
+from testbed.providers import freezer
 from testbed.providers.local import cgroups, network
 from testbed.providers.marks import marked_processes
 
@@ -49,6 +50,8 @@ def find(in_use: Callable[[Path], bool]) -> Leftovers:
 
 def remove(found: Leftovers) -> None:
     """End the processes, then remove links and cgroups; namespaces and mounts end with the processes."""
+    for path in found.cgroups:
+        freezer.thaw(PurePath(path).name)
     process.kill_all(found.processes)
     for folder in found.links.values():
         network.remove_links_of(folder)

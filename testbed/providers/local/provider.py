@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from testbed import process
 from testbed.progress import Progress
+from testbed.providers import freezer
 from testbed.providers.base import ClusterSpec, Problem
 from testbed.providers.local import cgroups, creation, host, leftovers, network
 from testbed.providers.local.cluster import LocalCluster
@@ -49,9 +50,11 @@ class LocalProvider:
 
     def delete(self, name: str, state: Path) -> None:
         """End every process of the cluster, then remove its link, its cgroups and its files. What is gone already is fine."""
+        ledger = Ledger.load(state / "cluster.json")
+        if ledger:
+            freezer.thaw(PurePath(cgroups.cgroup_of(name, ledger.octet)).name)
         process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
         network.remove_links_of(state)
-        ledger = Ledger.load(state / "cluster.json")
         if ledger:
             cgroups.remove(cgroups.cgroup_of(name, ledger.octet))
         if state.exists():
