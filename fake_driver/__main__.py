@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fake_driver import settings as configuration
 from fake_driver import wiring
 from fake_driver.errors import ConfigurationError
+from fake_driver.network import NetworkProcess
 from fake_driver.settings import Settings
 
 log = logging.getLogger("fake_driver")
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         settings = configuration.read(arguments, os.environ)
         log.info("settings:\n%s", settings.shown())
-        process = wiring.Process(settings, _parts(settings))
+        process = _process(settings)
         process.start()
     except (ConfigurationError, OSError) as wrong:
         log.critical("%s", wrong)
@@ -35,6 +36,12 @@ def main(arguments: Sequence[str]) -> int:
     log.info("told to stop")
     process.stop()
     return 0
+
+
+def _process(settings: Settings) -> wiring.Process | NetworkProcess:
+    if settings.role == "network":
+        return NetworkProcess(settings, wiring.api(settings))
+    return wiring.Process(settings, _parts(settings))
 
 
 def _parts(settings: Settings) -> wiring.Parts:

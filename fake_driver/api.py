@@ -13,6 +13,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,7 +22,7 @@ from fake_driver.errors import ApiError, ConfigurationError
 
 Object = dict[str, Any]
 # A call of the kubelet lasts 45 s at most and may hold several claims.
-_PATIENCE = 8.0
+PATIENCE = 8.0
 _KEEP_ALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
@@ -41,6 +42,34 @@ def path(*words: str) -> str:
     return "/" + "/".join(quote(word, safe="") for word in words)
 
 
+def claim_path(namespace: str, name: str) -> str:
+    """Where a ResourceClaim is."""
+    return path("apis", "resource.k8s.io", "v1", "namespaces", namespace, "resourceclaims", name)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One request; the same again on another connection is still the same request."""
+
+    method: str
+    where: str
+    query: Mapping[str, str] | None
+    body: Object | None
+
+    @property
+    def target(self) -> str:
+        return self.where + (f"?{urlencode(self.query)}" if self.query else "")
+
+    @property
+    def content(self) -> bytes | None:
+        return None if self.body is None else json.dumps(self.body).encode()
+
+    @property
+    def content_type(self) -> str:
+        # JSON is YAML, and this is the name of server-side apply that all servers know.
+        return "application/apply-patch+yaml" if self.method == "PATCH" else "application/json"
+
+
 class Api:
     """The API server. Thread-safe; connections are kept and used again."""
 
@@ -56,17 +85,21 @@ class Api:
         self._guard = threading.Lock()
         self._closed = False
 
-    def get(self, where: str, query: Mapping[str, str] | None = None) -> Object:
-        """One object or a list."""
-        return self._call("GET", where, query)
+    def get(self, where: str, query: Mapping[str, str] | None = None, *, patience: float = PATIENCE) -> Object:
+        """One object or a list; `patience` is how many seconds the server may take."""
+        return self._call("GET", where, query, patience=patience)
 
     def create(self, where: str, body: Object) -> Object:
         """A new object, as the server stored it."""
         return self._call("POST", where, body=body)
 
-    def replace(self, where: str, body: Object) -> Object:
+    def replace(self, where: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
         """A changed object, as the server stored it."""
-        return self._call("PUT", where, body=body)
+        return self._call("PUT", where, query, body)
+
+    def apply(self, where: str, body: Object, *, manager: str) -> Object:
+        """Fields that a field manager owns from now on, whoever had them; the object as the server stored it."""
+        return self._call("PATCH", where, {"fieldManager": manager, "force": "true"}, body)
 
     def delete(self, where: str, *, uid: str) -> None:
         """The end of an object, if it still is the one with that UID; one that is gone is fine."""
@@ -79,11 +112,10 @@ class Api:
 
     def watch(self, where: str, query: Mapping[str, str], seconds: int) -> Generator[Object]:
         """Watch events, until the server ends the watch after `seconds` or `close()` is called."""
-        connection = self._connect(seconds + _PATIENCE)
+        connection = self._connect(seconds + PATIENCE)
         try:
-            response = self._send(
-                connection, "GET", where, {**query, "watch": "true", "timeoutSeconds": str(seconds)}, None
-            )
+            query = {**query, "watch": "true", "timeoutSeconds": str(seconds)}
+            response = self._send(connection, _Request("GET", where, query, None))
             while line := response.readline():
                 yield _parsed(f"watch {where}", line)
         except (OSError, http.client.HTTPException, ValueError) as lost:
@@ -106,36 +138,37 @@ class Api:
                     connection.sock.shutdown(socket.SHUT_RDWR)
 
     def _call(
-        self, method: str, where: str, query: Mapping[str, str] | None = None, body: Object | None = None
+        self,
+        method: str,
+        where: str,
+        query: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        patience: float = PATIENCE,
     ) -> Object:
         what = f"{method} {where}"
+        if patience <= 0:
+            raise ApiError(what, 0, "the caller left no time for it")
         try:
-            text = self._exchange(method, where, query, body)
+            text = self._exchange(_Request(method, where, query, body), patience)
         except (OSError, http.client.HTTPException, ValueError) as lost:
             raise ApiError(what, 0, str(lost) or type(lost).__name__) from lost
         return _parsed(what, text)
 
-    def _exchange(self, method: str, where: str, query: Mapping[str, str] | None, body: Object | None) -> bytes:
+    def _exchange(self, request: _Request, patience: float) -> bytes:
         try:
             connection = self._idle.pop()
         except IndexError:
-            return self._once(self._connect(_PATIENCE), method, where, query, body)
+            return self._once(self._connect(patience), request)
         try:
-            return self._once(connection, method, where, query, body)
+            _be_patient(connection, patience)
+            return self._once(connection, request)
         except _REUSED_TOO_LATE:
             # The server closed it while it lay idle; that says nothing about this request.
-            return self._once(self._connect(_PATIENCE), method, where, query, body)
+            return self._once(self._connect(patience), request)
 
-    def _once(
-        self,
-        connection: http.client.HTTPConnection,
-        method: str,
-        where: str,
-        query: Mapping[str, str] | None,
-        body: Object | None,
-    ) -> bytes:
+    def _once(self, connection: http.client.HTTPConnection, request: _Request) -> bytes:
         try:
-            text = self._send(connection, method, where, query, body).read()
+            text = self._send(connection, request).read()
         except BaseException:
             self._discard(connection)
             raise
@@ -147,26 +180,18 @@ class Api:
             self._discard(connection)
         return text
 
-    def _send(
-        self,
-        connection: http.client.HTTPConnection,
-        method: str,
-        where: str,
-        query: Mapping[str, str] | None,
-        body: Object | None,
-    ) -> http.client.HTTPResponse:
+    def _send(self, connection: http.client.HTTPConnection, request: _Request) -> http.client.HTTPResponse:
         """Send a request and read the head of the answer; a refusal is an ApiError with the server's own words."""
-        target = where + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "fake-driver"}
+        headers = {"Accept": "application/json", "Content-Type": request.content_type, "User-Agent": "fake-driver"}
         if self._token_file:
             # Read each time: the kubelet replaces it long before it expires.
             headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
         if connection.sock is None:
             self._dial(connection)
-        connection.request(method, target, None if body is None else json.dumps(body).encode(), headers)
+        connection.request(request.method, request.target, request.content, headers)
         response = connection.getresponse()
         if response.status >= 400:
-            raise ApiError(f"{method} {where}", response.status, _reason(response.read()))
+            raise ApiError(f"{request.method} {request.where}", response.status, _reason(response.read()))
         return response
 
     def _connect(self, patience: float) -> http.client.HTTPConnection:
@@ -197,6 +222,12 @@ class Api:
         connection.close()
         with self._guard:
             self._open.discard(connection)
+
+
+def _be_patient(connection: http.client.HTTPConnection, seconds: float) -> None:
+    connection.timeout = seconds
+    if connection.sock:
+        connection.sock.settimeout(seconds)
 
 
 def _tls(ca_file: Path | None) -> ssl.SSLContext:

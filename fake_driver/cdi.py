@@ -1,15 +1,15 @@
 """CDI spec files: how the container runtime learns what to put into containers. One file per claim, named by its UID.
 
-Names: the kind is `<driver>/device`; a device is `<claim UID>.<request>[.<subrequest>].<device>[:<share>]`. Labels and UIDs have no
-dots, so no two allocations share a name, and no name is ever used again with another content.
+Names: the kind is `<driver>/device`; a device is `<claim UID>.<request>[.<subrequest>].<device>[:<share>][:admin]`. Labels and UIDs
+have no dots, so no two allocations share a name.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +21,62 @@ from fake_driver.names import UID, fits
 
 Environment = Mapping[str, str]
 _CLASS = "device"
+_ADMIN = "admin"
 
 
 @dataclass(frozen=True)
 class CdiDevice:
-    """What one allocated device adds to a container."""
+    """What one allocated device adds to a container: variables, and what its hardware file says beside them, in the words of CDI."""
 
     name: str
     env: Environment
+    edits: Mapping[str, Any] = field(default_factory=dict)
 
 
-def environment(device: Device) -> dict[str, str]:
-    """The variables that tell a container which device it got: GPU_DEVICE_GPU_0=gpu-0, GPU_DEVICE_GPU_0_UUID=…, and so on."""
+def environment(device: Device, use: AllocatedDevice) -> dict[str, str]:
+    """The variables that tell a container which device it got, and how.
+
+    GPU_DEVICE_GPU_0=gpu-0, GPU_DEVICE_GPU_0_UUID=… and so on; with admin access GPU_DEVICE_GPU_0_ADMIN_ACCESS=true; what configuration
+    says of the device, such as GPU_DEVICE_GPU_0_SHARING_STRATEGY=…; and the variables that it names: user_a=b.
+    """
     stem = f"{_variable(device.kind)}_DEVICE_{_variable(device.name)}"
     facts = {**device.attributes, **device.capacity}
-    return {stem: device.name, **{f"{stem}_{_variable(name)}": _text(facts[name]) for name in sorted(facts)}}
+    said = {_variable(name): _text(facts[name]) for name in sorted(facts)}
+    if device.network and device.network.ips:
+        said["IPS"] = ",".join(device.network.ips)
+    access = {"ADMIN_ACCESS": "true"} if use.admin_access else {}
+    told = {f"{stem}_{name}": text for name, text in {**said, **use.facts, **access}.items()}
+    return {stem: device.name, **told, **use.variables}
 
 
 def device_name(uid: str, device: AllocatedDevice) -> str:
     """The CDI name of one allocated device."""
     name = f"{uid}.{device.request.replace('/', '.')}.{device.device}"
-    return f"{name}:{device.share_id}" if device.share_id else name
+    marks = (device.share_id, _ADMIN if device.admin_access else None)
+    return ":".join((name, *filter(None, marks)))
 
 
 def spec(kind: str, devices: tuple[CdiDevice, ...]) -> dict[str, Any]:
     """The content of a spec file; declares the oldest version that allows it."""
-    digit_first = any(device.name[0].isdigit() for device in devices)
     edits = [
-        {"name": device.name, "containerEdits": {"env": [f"{key}={value}" for key, value in device.env.items()]}}
+        {
+            "name": device.name,
+            "containerEdits": {"env": [f"{key}={value}" for key, value in device.env.items()], **device.edits},
+        }
         for device in devices
     ]
-    return {"cdiVersion": "0.5.0" if digit_first else "0.3.0", "kind": kind, "devices": edits}
+    return {"cdiVersion": max(need for device in devices for need in _needs(device)), "kind": kind, "devices": edits}
+
+
+def _needs(device: CdiDevice) -> Iterator[str]:
+    """The version of CDI that introduced each thing which this device uses."""
+    yield "0.3.0"
+    if any("type" in mount for mount in device.edits.get("mounts", ())):
+        yield "0.4.0"
+    if device.name[0].isdigit() or any("hostPath" in node for node in device.edits.get("deviceNodes", ())):
+        yield "0.5.0"
+    if {"intelRdt", "additionalGids"} & device.edits.keys():
+        yield "0.7.0"
 
 
 class CdiFolder:
@@ -89,13 +114,16 @@ class CdiFolder:
         uids = (path.name.removeprefix(prefix).removesuffix(".json") for path in self.folder.glob(f"{prefix}*.json"))
         return sorted(uid for uid in uids if fits(UID, uid))
 
-    def remembered(self, uid: str, pool: str) -> PreparedClaim | None:
-        """The devices that a claim's file names; None when the file is not ours. The last resort where a checkpoint is lost."""
+    def remembered(self, uid: str, pool_of: Callable[[str], str]) -> PreparedClaim | None:
+        """The devices that a claim's file names; None when the file is not ours. The last resort where a checkpoint is lost.
+
+        It does not say in which pool a device is; `pool_of` knows.
+        """
         try:
             content = json.loads(self.path(uid).read_bytes())
             if content["kind"] != self.kind:
                 return None
-            devices = tuple(_parsed(uid, device["name"], pool) for device in content["devices"])
+            devices = tuple(_parsed(uid, device["name"], pool_of) for device in content["devices"])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as broken:
@@ -103,12 +131,14 @@ class CdiFolder:
         return PreparedClaim(ClaimRef(uid), devices)
 
 
-def _parsed(uid: str, name: str, pool: str) -> AllocatedDevice:
-    whole, _, share = name.partition(":")
+def _parsed(uid: str, name: str, pool_of: Callable[[str], str]) -> AllocatedDevice:
+    whole, *marks = name.split(":")
     owner, *request, device = whole.split(".")
-    if owner != uid or not 1 <= len(request) <= 2:
+    is_admin = marks[-1:] == [_ADMIN]
+    shares = marks[: len(marks) - is_admin]
+    if owner != uid or not 1 <= len(request) <= 2 or len(shares) > 1:
         raise ValueError(f"{name!r} is not a device of claim {uid}")
-    return AllocatedDevice("/".join(request), pool, device, share_id=share or None)
+    return AllocatedDevice("/".join(request), pool_of(device), device, is_admin, shares[0] if shares else None)
 
 
 def _variable(name: str) -> str:
@@ -117,6 +147,8 @@ def _variable(name: str) -> str:
 
 
 def _text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
     if isinstance(value, Version):
         return value.text
     return str(value).lower() if isinstance(value, bool) else str(value)

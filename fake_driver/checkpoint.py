@@ -1,7 +1,7 @@
 """What was prepared, in one small file per claim, so that it survives this process and can be shared with its successor.
 
 One file per claim: a damaged file costs one claim, and a write costs the same with one claim or a thousand. During a rolling update two
-processes work in this folder; the lock and the look into the folder make that safe.
+processes work in this folder. The lock makes that safe, and what it holds tells whether the other one wrote: each signs before it does.
 """
 
 from __future__ import annotations
@@ -12,19 +12,24 @@ import hashlib
 import json
 import logging
 import os
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from fake_driver.errors import Damaged
 from fake_driver.files import remove, sweep, write_whole
 from fake_driver.names import UID, fits
 
+# Changes only when older drivers must not read it. What a newer driver merely adds, an older one leaves alone.
 VERSION = 1
+_SIGNATURE = 16  # bytes
+T = TypeVar("T", AllocatedDevice, ClaimRef)
 log = logging.getLogger(__name__)
 Rebuild = Callable[[str], PreparedClaim | None]
 
@@ -44,7 +49,8 @@ def decode(content: bytes, uid: str) -> PreparedClaim:
         if outer["checksum"] != _checksum(outer["data"]):
             raise Damaged("its checksum is wrong")
         inner: dict[str, Any] = json.loads(outer["data"])
-        claim = PreparedClaim(ClaimRef(**inner["ref"]), tuple(AllocatedDevice(**device) for device in inner["devices"]))
+        devices = tuple(_made(AllocatedDevice, device) for device in inner["devices"])
+        claim = PreparedClaim(_made(ClaimRef, inner["ref"]), devices)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as broken:
         raise Damaged(f"it cannot be read: {broken!r}") from broken
     if claim.ref.uid != uid:
@@ -55,8 +61,8 @@ def decode(content: bytes, uid: str) -> PreparedClaim:
 class Ledger:
     """The claims that are prepared, while the lock is held."""
 
-    def __init__(self, folder: Path, known: dict[str, PreparedClaim]) -> None:
-        self._folder, self._known = folder, known
+    def __init__(self, folder: Path, known: dict[str, PreparedClaim], sign: Callable[[], None]) -> None:
+        self._folder, self._known, self._sign = folder, known, sign
 
     @property
     def claims(self) -> Mapping[str, PreparedClaim]:
@@ -66,11 +72,13 @@ class Ledger:
     def keep(self, claim: PreparedClaim) -> None:
         """Remember a claim for good; nothing is written when that is known already."""
         if self._known.get(claim.ref.uid) != claim:
+            self._sign()
             write_whole(self._folder / f"{claim.ref.uid}.json", encode(claim), 0o600)
             self._known[claim.ref.uid] = claim
 
     def forget(self, uid: str) -> None:
         """Forget a claim for good."""
+        self._sign()
         remove(self._folder / f"{uid}.json")
         self._known.pop(uid, None)
 
@@ -83,15 +91,32 @@ class Checkpoint:
         self._threads = threading.Lock()
         self._seen: dict[str, tuple[int, int]] = {}
         self._known: dict[str, PreparedClaim] = {}
+        self._last: tuple[bytes, int] | None = None
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[Ledger]:
         """Hold the ledger against the other threads and against a second process of this driver."""
-        with self._threads, (self._folder / ".lock").open("w") as lock:
+        with self._threads, self._lock_file() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self._refresh()
-            yield Ledger(self._folder, self._known)
+            ledger = Ledger(self._folder, self._known, partial(_sign, lock))
+            if self._last != self._state(lock):
+                self._refresh(ledger)
+            self._last = None  # after a failure in the middle, what we know is not to be trusted
+            yield ledger
+            self._last = self._state(lock)
+
+    def _state(self, lock: BinaryIO) -> tuple[bytes, int]:
+        """Differs when somebody else signed, and also when somebody without manners touched the folder."""
+        return os.pread(lock.fileno(), _SIGNATURE, 0), self._folder.stat().st_mtime_ns
+
+    def _lock_file(self) -> BinaryIO:
+        try:
+            return _opened(self._folder / ".lock")
+        except FileNotFoundError:
+            # Somebody removed the folder under our feet: what is forgotten is forgotten, but life goes on.
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return _opened(self._folder / ".lock")
 
     def recover(self, uids: list[str]) -> None:
         """Clean up after a killed process, and adopt claims that have a CDI file but no checkpoint, because the folder was lost."""
@@ -99,16 +124,16 @@ class Checkpoint:
             sweep(self._folder)
             for uid in uids:
                 if uid not in ledger.claims:
-                    self._restore(uid)
+                    self._restore(uid, ledger)
 
-    def _refresh(self) -> None:
+    def _refresh(self, ledger: Ledger) -> None:
         """Read what is new in the folder, and forget what is gone from it."""
         now = {uid: stamp for uid, stamp in self._stamps() if fits(UID, uid)}
         for uid in self._known.keys() - now.keys():
             del self._known[uid]
         for uid, stamp in now.items():
             if self._seen.get(uid) != stamp:
-                self._read(uid)
+                self._read(uid, ledger)
         self._seen = now
 
     def _stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -119,7 +144,7 @@ class Checkpoint:
                     status = entry.stat()
                     yield uid, (status.st_ino, status.st_mtime_ns)
 
-    def _read(self, uid: str) -> None:
+    def _read(self, uid: str, ledger: Ledger) -> None:
         path = self._folder / f"{uid}.json"
         try:
             self._known[uid] = decode(path.read_bytes(), uid)
@@ -128,17 +153,30 @@ class Checkpoint:
             aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
             path.rename(aside)
             log.warning("the checkpoint %s is damaged: %s; it was set aside as %s", path, damage, aside.name)
-            self._restore(uid)
+            self._restore(uid, ledger)
 
-    def _restore(self, uid: str) -> None:
+    def _restore(self, uid: str, ledger: Ledger) -> None:
         try:
             claim = self._rebuild(uid)
         except Damaged as hopeless:
             log.warning("what claim %s has on this node is not known: %s", uid, hopeless)
             return
         if claim:
-            Ledger(self._folder, self._known).keep(claim)
+            ledger.keep(claim)
             log.warning("claim %s was rebuilt from its CDI file: %s", uid, ", ".join(d.device for d in claim.devices))
+
+
+def _opened(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0)
+
+
+def _sign(lock: BinaryIO) -> None:
+    os.pwrite(lock.fileno(), secrets.token_bytes(_SIGNATURE), 0)
+
+
+def _made(kind: type[T], content: Mapping[str, Any]) -> T:
+    known = {field.name for field in fields(kind)}
+    return kind(**{key: value for key, value in content.items() if key in known})
 
 
 def _checksum(data: str) -> str:

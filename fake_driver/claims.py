@@ -6,7 +6,7 @@ The kubelet never looks at the object, so every check that protects a node is he
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fake_driver.errors import ClaimRefused
@@ -50,16 +50,20 @@ class AllocatedDevice:
     device: str
     admin_access: bool = False
     share_id: str | None = None
+    # What opaque configuration says: of the device (behind its own name), and in the user's or the admin's own words.
+    facts: Mapping[str, str] = field(default_factory=dict, hash=False)
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def base_request(self) -> str:
         """The request that containers refer to: without the name of the chosen subrequest."""
         return self.request.partition("/")[0]
 
-    @property
-    def exclusive(self) -> bool:
-        """Whether nobody else may have the device at the same time."""
-        return not self.admin_access and self.share_id is None
+    def excludes(self, other: AllocatedDevice) -> bool:
+        """Whether the two cannot be prepared at the same time. Who has admin access only looks on, and shares lie side by side."""
+        if (self.pool, self.device) != (other.pool, other.device) or self.admin_access or other.admin_access:
+            return False
+        return self.share_id is None or other.share_id is None
 
 
 @dataclass(frozen=True)
@@ -95,13 +99,12 @@ def _device(result: Object, ref: ClaimRef) -> AllocatedDevice:
 
 def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
     """Which device another claim still has, in words; '' when all are free. `others` is by UID and may hold the claim itself."""
-    busy = {
-        (device.pool, device.device): other.ref
-        for uid, other in others.items() if uid != wanted.ref.uid
-        for device in other.devices if device.exclusive
-    }  # fmt: skip
+    ours: dict[tuple[str, str], list[AllocatedDevice]] = {}
     for device in wanted.devices:
-        holder = busy.get((device.pool, device.device))
-        if holder and device.exclusive:
-            return f"device {device.device} is still prepared for claim {holder}, which was not unprepared yet"
+        ours.setdefault((device.pool, device.device), []).append(device)
+    for uid, other in others.items():
+        for held in other.devices:
+            uses = ours.get((held.pool, held.device), ())
+            if uid != wanted.ref.uid and any(use.excludes(held) for use in uses):
+                return f"device {held.device} is still prepared for claim {other.ref}, which was not unprepared yet"
     return ""

@@ -1,19 +1,21 @@
 """The two verbs of a DRA driver. The servicers call them; here the pure parts and the effects come together.
 
-prepare:    read the claim -> what is ours in it -> the devices exist and are free -> checkpoint -> CDI file -> answer
+prepare:    read the claim -> what is ours in it, and how it is configured -> it is free -> checkpoint -> CDI file -> answer; status later
 unprepare:  CDI file away -> checkpoint away; needs neither the API server nor the claim
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from fake_driver import cdi
+from fake_driver import cdi, claims, opaque
+from fake_driver.api import PATIENCE
 from fake_driver.cdi import CdiDevice, CdiFolder, Environment
 from fake_driver.checkpoint import Checkpoint, Ledger
-from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, allocated, conflict
+from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, allocated
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.hardware.model import Device
 from fake_driver.inventory import Inventory
@@ -21,6 +23,11 @@ from fake_driver.locks import ClaimLocks
 from fake_driver.names import UID, fits
 
 log = logging.getLogger(__name__)
+# Where a process may be killed; `faults` does it on purpose, and after each of them a new process must find its way.
+POINTS = (
+    "before-checkpoint", "after-checkpoint", "after-cdi",
+    "before-cdi-removal", "after-cdi-removal", "after-checkpoint-removal",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,13 +38,37 @@ class Prepared:
     cdi_ids: tuple[str, ...]
 
 
+class Reports(Protocol):
+    """Who tells others what became of a claim. Nothing here waits for it."""
+
+    def prepared(self, claim: PreparedClaim, served: Object | None) -> None:
+        """A claim was prepared; `served` is the object, where it is at hand."""
+
+    def released(self, uid: str) -> None:
+        """A claim is not prepared any more."""
+
+
+class Silence:
+    """Tells nobody."""
+
+    def prepared(self, claim: PreparedClaim, served: Object | None) -> None:
+        """Say nothing."""
+
+    def released(self, uid: str) -> None:
+        """Say nothing."""
+
+
 @dataclass(frozen=True)
 class Collaborators:
     """What the verbs need; a fault replaces one of them."""
 
     inventory: Inventory
-    read_claim: Callable[[ClaimRef], Object]
-    environment: Callable[[Device], Environment] = cdi.environment
+    read_claim: Callable[[ClaimRef, float], Object]
+    environment: Callable[[Device, AllocatedDevice], Environment] = cdi.environment
+    in_order: opaque.Order = opaque.in_order
+    conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
+    reports: Reports = field(default_factory=Silence)
+    reached: Callable[[str], None] = lambda _point: None
 
 
 class Driver:
@@ -52,15 +83,22 @@ class Driver:
         self._checkpoint.recover(self._cdi.claims())
         with self._checkpoint.locked() as ledger:
             self._cdi.sweep()
-            log.info("%d claims are prepared", len(ledger.claims))
+            known = tuple(ledger.claims.values())
+        log.info("%d claims are prepared", len(known))
+        for claim in known:
+            self._use.reports.prepared(claim, None)
 
-    def prepare(self, ref: ClaimRef) -> tuple[Prepared, ...]:
-        """Make a claim's devices ready. Asked again, it does all of it again and gives the same answer."""
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Make a claim's devices ready. Asked again, it does all of it again and gives the same answer.
+
+        `patience` is how long to wait for the API server.
+        """
         with self._locks.hold(ref.uid):
-            claim = self._what_is_ours(ref.checked())
+            claim, served = self._what_is_ours(ref.checked(), patience)
             additions = tuple(self._addition(ref.uid, device) for device in claim.devices)
             with self._checkpoint.locked() as ledger:
                 self._commit(ledger, claim, additions)
+            self._use.reports.prepared(claim, served)
         ids = [(self._cdi.qualified(addition.name),) for addition in additions]
         return tuple(map(Prepared, claim.devices, ids))
 
@@ -68,46 +106,63 @@ class Driver:
         """Give a claim's devices back; False when it was not prepared, which is no error. Only the UID counts."""
         if not fits(UID, ref.uid):
             return False
-        with self._locks.hold(ref.uid), self._checkpoint.locked() as ledger:
-            return self._release(ledger, ref.uid)
+        with self._locks.hold(ref.uid):
+            self._use.reports.released(ref.uid)
+            with self._checkpoint.locked() as ledger:
+                return self._release(ledger, ref.uid)
 
-    def _what_is_ours(self, ref: ClaimRef) -> PreparedClaim:
+    def _what_is_ours(self, ref: ClaimRef, patience: float) -> tuple[PreparedClaim, Object | None]:
         try:
-            return allocated(self._use.read_claim(ref), ref, self.name)
+            served = self._use.read_claim(ref, patience)
         except ApiError as lost:
             known = self._known(ref) if lost.status in {0, 429} or lost.status >= 500 else None
             if not known:
                 raise ClaimRefused(f"claim {ref} cannot be read: {lost}") from lost
             log.warning("claim %s is prepared again from the checkpoint: %s", ref, lost)
-            return known
+            return known, None
+        ours = allocated(served, ref, self.name)
+        said = self._use.in_order(opaque.configs(served, ref, self.name)) if ours.devices else ()
+        return replace(ours, devices=tuple(self._configured(device, said) for device in ours.devices)), served
 
     def _known(self, ref: ClaimRef) -> PreparedClaim | None:
+        """What the checkpoint has, if it has all: what was rebuilt from a CDI file knows neither name nor configuration."""
         with self._checkpoint.locked() as ledger:
-            return ledger.claims.get(ref.uid)
+            known = ledger.claims.get(ref.uid)
+        return known if known and known.ref == ref else None
+
+    def _configured(self, device: AllocatedDevice, said: Sequence[opaque.Config]) -> AllocatedDevice:
+        found = self._use.inventory.find(device.pool, device.device)
+        return opaque.configured(device, said, is_network=found.network is not None)
 
     def _addition(self, uid: str, device: AllocatedDevice) -> CdiDevice:
         found = self._use.inventory.find(device.pool, device.device)
-        return CdiDevice(cdi.device_name(uid, device), self._use.environment(found))
+        return CdiDevice(cdi.device_name(uid, device), self._use.environment(found, device), found.container_edits)
 
     def _commit(self, ledger: Ledger, claim: PreparedClaim, additions: tuple[CdiDevice, ...]) -> None:
         uid = claim.ref.uid
         if not claim.devices:
             self._release(ledger, uid)
             return
-        problem = conflict(claim, ledger.claims)
+        problem = self._use.conflict(claim, ledger.claims)
         if problem:
             raise ClaimRefused(problem)
         is_new = uid not in ledger.claims
+        self._use.reached("before-checkpoint")
         ledger.keep(claim)
+        self._use.reached("after-checkpoint")
         try:
             self._cdi.write(uid, additions)
         except OSError:
             if is_new:
                 self._release(ledger, uid)
             raise
+        self._use.reached("after-cdi")
 
     def _release(self, ledger: Ledger, uid: str) -> bool:
+        self._use.reached("before-cdi-removal")
         had_file = self._cdi.remove(uid)
+        self._use.reached("after-cdi-removal")
         known = uid in ledger.claims
         ledger.forget(uid)
+        self._use.reached("after-checkpoint-removal")
         return known or had_file

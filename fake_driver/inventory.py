@@ -1,23 +1,36 @@
-"""The devices of this node, by name. Pure; the driver asks it, and slices are made from it."""
+"""The devices that this node has or can reach, by name. Pure; the driver asks it, and slices are made from it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from fake_driver.errors import ClaimRefused
-from fake_driver.hardware.model import Device
+from fake_driver.hardware.model import Device, Pool
 
 
 class Inventory:
-    """One pool, named like the node, with its devices in a fixed order."""
+    """The node's own pool, named like the node, with its devices in a fixed order; and pools of the network."""
 
-    def __init__(self, pool: str, devices: tuple[Device, ...]) -> None:
+    def __init__(self, pool: str, devices: tuple[Device, ...], network: Iterable[Pool] = ()) -> None:
         self.pool, self.devices = pool, devices
-        self._by_name = {device.name: device for device in devices}
+        whole = (Pool(pool, devices, pool), *network)
+        self._pools = {each.name: {device.name: device for device in each.devices} for each in whole}
 
     def find(self, pool: str, name: str) -> Device:
         """The device that an allocation names; a device of another node or a device that is gone is refused."""
-        if pool != self.pool:
-            raise ClaimRefused(f"device {name} belongs to pool {pool}, but this node has only pool {self.pool}")
-        found = self._by_name.get(name)
+        devices = self._pools.get(pool)
+        if devices is None:
+            only = ", ".join(self._pools)
+            raise ClaimRefused(f"device {name} belongs to pool {pool}, but this node has only pool {only}")
+        found = devices.get(name)
         if found is None:
-            raise ClaimRefused(f"device {name} is not in pool {pool}, which has {len(self.devices)} devices")
+            raise ClaimRefused(f"device {name} is not in pool {pool}, which has {len(devices)} devices")
         return found
+
+    def with_pools(self) -> Iterator[tuple[str, Device]]:
+        """Each device, after the name of its pool."""
+        return ((pool, device) for pool, devices in self._pools.items() for device in devices.values())
+
+    def pool_of(self, name: str) -> str:
+        """The pool that has a device of that name, the node's own first; its own also where none has it."""
+        return next((pool for pool, devices in self._pools.items() if name in devices), self.pool)

@@ -14,6 +14,9 @@ DRIVER = re.compile(rf"(?=[a-z])(?=.{{1,63}}\Z){_LABEL}(?:\.{_LABEL})*")
 _IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]{0,31}"
 # An attribute or capacity: a C identifier, with or without the domain of whoever defined it.
 QUALIFIED = re.compile(rf"(?:(?=[^/]{{1,63}}/){_LABEL}(?:\.{_LABEL})*/)?{_IDENTIFIER}")
+_WORD = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+LABEL_VALUE = re.compile(_WORD)
+LABEL_KEY = re.compile(rf"(?:(?=[^/]{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?{_WORD}")
 
 
 def fits(pattern: re.Pattern[str], text: object) -> bool:

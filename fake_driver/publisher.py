@@ -1,4 +1,4 @@
-"""Keeps the ResourceSlices in the API server equal to the wanted ones, for as long as the driver lives. One thread.
+"""Keeps the ResourceSlices in the API server equal to the wanted ones, for as long as the driver lives.
 
 It watches, because others write too: every kubelet that starts deletes all slices of its node, and only the driver brings them back.
 The first repair is made at once; when repairs follow on each other (two versions of the driver that disagree), they get slower.
@@ -8,150 +8,230 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
-import random
+import queue
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 
-from fake_driver.api import Api, path
+from fake_driver.api import Api
 from fake_driver.errors import ApiError
 from fake_driver.journal import Journal
-from fake_driver.slices import Object, Owner, Plan, comparable, dropped, key, plan
+from fake_driver.limits import problems
+from fake_driver.lookout import Listed, Lookout, Seen, View
+from fake_driver.losses import Losses
+from fake_driver.pace import Pace
+from fake_driver.planning import (
+    Plan,
+    at_generation,
+    comparable,
+    generation_of,
+    key,
+    only_lacks,
+    plan,
+    without_lists,
+)
+from fake_driver.slices import Object, Owner
 
 log = logging.getLogger(__name__)
-SLICES = path("apis", "resource.k8s.io", "v1", "resourceslices")
-_WATCH_SECONDS = 300
+_MOST_TOLD = 20
 
 
-class Pace:
-    """How long to wait before trying again: a moment at first, then longer and longer, until there was calm for a while."""
+class _Call(Enum):
+    """What our own process has to say."""
 
-    def __init__(
-        self, first: float, longest: float, calm: float = 30.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._first, self._longest, self._calm, self._clock = first, longest, calm, clock
-        self._last, self._wait = -math.inf, first
-
-    def stumble(self) -> float:
-        """Something went wrong; the seconds to wait now."""
-        now = self._clock()
-        is_new = now - self._last > self._calm + self._wait
-        self._last, self._wait = now, self._first if is_new else min(self._wait * 2, self._longest)
-        return self._wait * random.uniform(0.8, 1.0)  # noqa: S311 - it spreads load, it protects nothing
+    REFRESH = "what is wanted has changed"
+    STOP = "stop"
 
 
 class Publisher:
-    """The slices of one driver on one node."""
+    """The slices of one driver on one node, or those of the network where `node` is ''."""
 
     def __init__(
         self, api: Api, driver: str, node: str, slices: Callable[[Owner], Sequence[Object]], journal: Journal
     ) -> None:
         self.published = threading.Event()
         self._api, self._slices, self._journal = api, slices, journal
-        self._driver, self._node = driver, node
+        self._news: queue.SimpleQueue[Listed | Seen | _Call] = queue.SimpleQueue()
+        self._lookout = Lookout(api, driver, node, self._news.put)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._errors, self._repairs = Pace(0.2, 5), Pace(0.1, 10)
-        self._there: dict[str, Object] = {}
+        self._listed: Listed | None = None
+        self._view, self._losses = View(), Losses(journal)
+        self._target: list[Object] | None = None
+        self._whole: dict[str, Object] = {}  # what we would ask for if lists were kept
+        self._lists = True
         self._accepted: dict[str, Object] = {}
+        self._asked = True
+        self._refused = ""
+
+    @property
+    def dropped(self) -> Mapping[str, Sequence[str]]:
+        """By slice: the fields that the API server does not keep."""
+        return {name: fields for name, fields in self._losses.fields.items() if fields}
 
     @property
     def alive(self) -> bool:
-        """Whether the thread still does its work."""
-        return self._thread.is_alive()
+        """Whether the threads still do their work."""
+        return self._thread.is_alive() and self._lookout.alive
 
     def start(self) -> None:
-        """Begin, in a thread of its own."""
+        """Begin, in threads of its own."""
         self._thread.start()
+        self._lookout.start()
+
+    def refresh(self) -> None:
+        """What is wanted has changed; write it soon. Returns at once."""
+        self._news.put(_Call.REFRESH)
 
     def stop(self) -> None:
         """End. The slices stay: after a restart they are right, and after an uninstall the kubelet removes them. Close the API first."""
         self._stopped.set()
-        if self.alive:
+        self._news.put(_Call.STOP)
+        self._lookout.stop()
+        if self._thread.is_alive():
             self._thread.join(1)
 
     def _run(self) -> None:
+        pause: float | None = None
         while not self._stopped.is_set():
             try:
-                self._follow()
+                self._hear(pause)
+                self._work()
+                pause = None
             except ApiError as trouble:
-                if not self._stopped.is_set():
-                    log.warning("the slices cannot be kept up for now: %s", trouble)
-                self._stopped.wait(self._errors.stumble())
+                self._complain(trouble)
+                pause = self._errors.stumble()
             except Exception:  # without this thread the node would lose its devices for good
                 log.exception("the publisher stumbled over an error of its own")
-                self._stopped.wait(self._errors.stumble())
+                pause = self._errors.stumble()
 
-    def _follow(self) -> None:
-        """Look at all slices, put them right, and watch until they need that again."""
-        wanted = self._slices(self._owner())
-        query = {"fieldSelector": f"spec.driver={self._driver},spec.nodeName={self._node}"}
-        listed = self._api.get(SLICES, query)
-        self._there = {item["metadata"]["name"]: item for item in listed.get("items") or []}
-        self._put_right(wanted)
-        since = {**query, "resourceVersion": str(listed["metadata"]["resourceVersion"])}
-        with contextlib.closing(self._api.watch(SLICES, since, _WATCH_SECONDS)) as events:
-            for event in events:
-                self._learn(event)
-                if self._plan(wanted):
-                    # A wipe deletes slice after slice; a moment later one look sees them all.
-                    self._stopped.wait(self._repairs.stumble())
-                    return
+    def _hear(self, patience: float | None) -> None:
+        """All news there are; waits so long for the first. Nothing to wait for means: as long as it takes."""
+        with contextlib.suppress(queue.Empty):
+            self._take(self._news.get(timeout=patience))
+            while True:
+                self._take(self._news.get_nowait())
 
-    def _owner(self) -> Owner:
-        node = self._api.get(path("api", "v1", "nodes", self._node))
-        return Owner(self._node, str(node["metadata"]["uid"]))
+    def _take(self, news: Listed | Seen | _Call) -> None:
+        if isinstance(news, Listed):
+            self._listed, self._target = news, None
+            self._view.list(news.items, news.version)
+        elif isinstance(news, Seen):
+            if self._view.see(news):
+                self._journal.note("slice-gone", slice=news.item["metadata"]["name"])
+        elif news is _Call.REFRESH:
+            self._asked, self._target = True, None
 
-    def _learn(self, event: Object) -> None:
-        """What the watch says. An old end of an object must not hide its successor, hence the look at the UID."""
-        kind, item = event.get("type"), event.get("object", {})
-        if kind == "ERROR":
-            raise ApiError(f"watch {SLICES}", int(item.get("code") or 0), str(item.get("message")))
-        name = item["metadata"]["name"]
-        known = self._there.get(name)
-        if kind in {"ADDED", "MODIFIED"}:
-            self._there[name] = item
-        elif kind == "DELETED" and known and known["metadata"].get("uid") == item["metadata"].get("uid"):
-            del self._there[name]
-            self._journal.note("slice-gone", slice=name)
-
-    def _plan(self, wanted: Sequence[Object]) -> Plan:
-        return plan(wanted, self._there.values(), self._accepted)
-
-    def _put_right(self, wanted: Sequence[Object]) -> None:
-        writes = self._plan(wanted)
-        for old in writes.delete:
-            self._api.delete(_address(old), uid=old["metadata"]["uid"])
-            del self._there[old["metadata"]["name"]]
-            self._journal.note("slice-write", verb="delete", slice=old["metadata"]["name"])
-        for new in writes.replace:
-            self._store("replace", new, self._api.replace(_address(new), new))
-        for new in writes.create:
-            self._store("create", new, self._api.create(SLICES, new))
+    def _work(self) -> None:
+        """Put the slices right where they are wrong."""
+        if self._stopped.is_set() or not self._listed:
+            return
+        if self._plan(self._wanted()):
+            if not self._asked:
+                # Somebody else wrote. A wipe deletes slice after slice; a moment later one look sees them all.
+                self._stopped.wait(self._repairs.stumble())
+                self._hear(0)
+            self._write()
+        self._asked = False
         self.published.set()
 
-    def _store(self, verb: str, sent: Object, stored: Object) -> None:
-        name = sent["metadata"]["name"]
-        self._there[name] = stored
-        # Only the present state of each slice matters, so there is one entry for each.
-        self._accepted = {**_of_slices(self._accepted, self._there), key(stored): comparable(sent)}
-        generation = stored["spec"]["pool"]["generation"]
+    def _write(self) -> None:
+        """Make the writes. Where a slice is refused that has lists as attributes, their feature may be off: try without them."""
+        try:
+            self._put_right(self._wanted())
+        except ApiError as refused:
+            if refused.status != 422 or not self._lists or without_lists(self._wanted()) == self._wanted():
+                raise
+            self._lists, self._target = False, None
+            try:
+                self._put_right(self._wanted())
+            except ApiError:
+                self._lists, self._target = True, None
+                raise
+            for name, asked in self._whole.items():
+                self._losses.note(asked, self._view.slices[name])
+
+    def _wanted(self) -> list[Object]:
+        """The slices as this server wants them, made anew when the hardware or the server may have changed."""
+        if self._target is None:
+            server = self._of_server()
+            wanted = self._slices(server.owner)
+            wrong = problems(wanted)
+            if wrong:
+                raise ApiError("the wanted slices", 422, "; ".join(wrong[:_MOST_TOLD]))
+            asked = server.served.arranged(wanted)
+            self._target = asked if self._lists else without_lists(asked)
+            self._whole = {each["metadata"]["name"]: each for each in asked}
+        return self._target
+
+    def _plan(self, wanted: Sequence[Object]) -> Plan:
+        return plan(wanted, self._view.slices.values(), self._accepted)
+
+    def _put_right(self, wanted: Sequence[Object]) -> None:
+        for new in self._plan(wanted).replace:
+            self._find_out(new)
+        writes = self._plan(wanted)
+        for old in writes.delete:
+            self._api.delete(self._address(old), uid=old["metadata"]["uid"])
+            self._view.removed(old)
+            self._journal.note("slice-write", verb="delete", slice=old["metadata"]["name"])
+        for new in writes.replace:
+            self._store("replace", new, self._api.replace(self._address(new), self._outward(new)))
+        for new in writes.create:
+            self._store("create", new, self._api.create(self._address(), self._outward(new)))
+
+    def _find_out(self, new: Object) -> None:
+        """A slice of an earlier process may lack fields because the API server drops them: a dry run tells, and no write is lost on it."""
+        there = self._view.slices[new["metadata"]["name"]]
+        if not only_lacks(there, new):
+            return
+        asked = self._outward(at_generation(new, generation_of(there)))
+        kept = self._inward(self._api.replace(self._address(new), asked, {"dryRun": "All"}))
+        if comparable(kept) == comparable(there):
+            self._accept(new, there)
+
+    def _store(self, verb: str, sent: Object, answer: Object) -> None:
+        stored = self._inward(answer)
+        self._view.wrote(stored)
         self._journal.note(
-            "slice-write", verb=verb, slice=name, devices=len(sent["spec"].get("devices", ())), generation=generation
+            "slice-write",
+            verb=verb,
+            slice=sent["metadata"]["name"],
+            devices=len(sent["spec"].get("devices", ())),
+            generation=generation_of(stored),
         )
-        lost = dropped(sent, stored)
-        if lost:
-            self._journal.note("slice-fields-dropped", slice=name, fields=lost[:20])
-            log.warning(
-                "the API server dropped fields of slice %s; is a feature gate off? %s", name, ", ".join(lost[:20])
-            )
+        self._accept(sent, stored)
 
+    def _accept(self, sent: Object, stored: Object) -> None:
+        """The API server keeps this when it is asked for that."""
+        # Only the present state of each slice matters, so there is one entry for each.
+        current = {key(slice_) for slice_ in self._view.slices.values()}
+        self._accepted = {state: asked for state, asked in self._accepted.items() if state in current}
+        self._accepted[key(stored)] = comparable(sent)
+        self._losses.note(self._whole[sent["metadata"]["name"]], stored)
 
-def _of_slices(accepted: Mapping[str, Object], there: Mapping[str, Object]) -> dict[str, Object]:
-    current = {key(slice_) for slice_ in there.values()}
-    return {state: asked for state, asked in accepted.items() if state in current}
+    def _complain(self, trouble: ApiError) -> None:
+        if self._stopped.is_set():
+            return
+        log.warning("the slices cannot be written for now: %s", trouble)
+        if (
+            trouble.status == 422 and trouble.message != self._refused
+        ):  # to try again will not help; somebody has to know
+            self._refused = trouble.message
+            self._journal.note("slices-refused", request=trouble.request, message=trouble.message)
 
+    def _address(self, slice_: Object | None = None) -> str:
+        words = [slice_["metadata"]["name"]] if slice_ else []
+        return self._of_server().served.path("resourceslices", *words)
 
-def _address(slice_: Object) -> str:
-    return f"{SLICES}/{slice_['metadata']['name']}"
+    def _outward(self, slice_: Object) -> Object:
+        return self._of_server().served.outward(slice_)
+
+    def _inward(self, slice_: Object) -> Object:
+        return self._of_server().served.inward(slice_)
+
+    def _of_server(self) -> Listed:
+        if not self._listed:
+            raise RuntimeError("nothing can be written before the first list")
+        return self._listed

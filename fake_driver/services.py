@@ -15,6 +15,7 @@ from typing import Any
 
 import grpc
 
+from fake_driver.api import PATIENCE
 from fake_driver.claims import ClaimRef
 from fake_driver.driver import Driver, Prepared
 from fake_driver.errors import DriverError
@@ -22,8 +23,9 @@ from fake_driver.journal import Journal
 from testbed.kubelet.stubs import registration_v1_pb2
 
 log = logging.getLogger(__name__)
+_FOR_THE_API = 0.8  # of the caller's time; the rest is for the disk and the way back
 # The kubelet takes the first that it knows, so the newest comes first. These are names of its own, not the paths of the gRPC services.
-SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 
 
 class DraService:
@@ -33,13 +35,14 @@ class DraService:
         self._driver, self._journal, self._messages = driver, journal, messages
         self._has_shares = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
-    def NodePrepareResources(self, request: Any, _context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
+    def NodePrepareResources(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
         """An entry for each claim: its devices, or what went wrong with it."""
         response = self._messages.NodePrepareResourcesResponse()
-        for ref in _claims(request):
+        refs = _claims(request)
+        for done, ref in enumerate(refs):
             entry = response.claims[ref.uid]
             with self._noted("prepare", ref, entry) as facts:
-                prepared = self._driver.prepare(ref)
+                prepared = self._driver.prepare(ref, _share(context.time_remaining(), len(refs) - done))
                 entry.devices.extend(self._device(device) for device in prepared)
                 facts["devices"] = [one.device.device for one in prepared]
         return response
@@ -103,6 +106,11 @@ class RegistrationService:
 def _claims(request: Any) -> list[ClaimRef]:
     """The claims of a request, each UID once."""
     return list({claim.uid: ClaimRef(claim.uid, claim.namespace, claim.name) for claim in request.claims}.values())
+
+
+def _share(remaining: float | None, claims: int) -> float:
+    """How long one claim may wait for the API server, when the caller waits so long for all: an error in time beats an answer too late."""
+    return PATIENCE if remaining is None else min(PATIENCE, remaining * _FOR_THE_API / claims)
 
 
 def _since(began: float) -> float:

@@ -27,6 +27,12 @@ class Settings:
 
     node: str = _setting("NODE_NAME", "name of the node that this process serves")
     hardware: str = _setting("FAKE_DRIVER_HARDWARE", "file with the hardware to pretend (kind Hardware)")
+    kinds: str = _setting(
+        "FAKE_DRIVER_KINDS", "kinds of devices that are this driver's, separated by commas; empty means all of the file"
+    )
+    role: str = _setting(
+        "FAKE_DRIVER_ROLE", "node serves one node; network publishes the pools that belong to none", "node"
+    )
     driver: str = _setting("FAKE_DRIVER_NAME", "name of the driver", "gpu.dra-testbed.example")
     pod_uid: str = _setting("POD_UID", "UID of this pod; becomes part of the sockets' names, for updates without a gap")
     registry: str = _setting(
@@ -48,7 +54,12 @@ class Settings:
     @property
     def fault_words(self) -> tuple[str, ...]:
         """The faults that are asked for."""
-        return tuple(word for word in (part.strip() for part in self.faults.split(",")) if word)
+        return _words(self.faults)
+
+    @property
+    def kind_words(self) -> tuple[str, ...]:
+        """The kinds of devices that this driver has; none means all."""
+        return _words(self.kinds)
 
     @property
     def probe_address(self) -> tuple[str, int] | None:
@@ -80,6 +91,10 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
     return settings
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in (part.strip() for part in text.split(",")) if word)
+
+
 def _in_cluster(environment: Mapping[str, str]) -> str:
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
@@ -91,7 +106,13 @@ def _check(settings: Settings) -> None:
     problems = [
         f"--{name.replace('_', '-')} (${variable}) {what}, but is {getattr(settings, name)!r}"
         for name, variable, is_right, what in (
-            ("node", "NODE_NAME", fits(SUBDOMAIN, settings.node), "must be the name of a node"),
+            (
+                "node",
+                "NODE_NAME",
+                settings.role == "network" or fits(SUBDOMAIN, settings.node),
+                "must be the name of a node",
+            ),
+            ("role", "FAKE_DRIVER_ROLE", settings.role in {"node", "network"}, "must be node or network"),
             ("hardware", "FAKE_DRIVER_HARDWARE", settings.hardware, "must be a file"),
             (
                 "driver",

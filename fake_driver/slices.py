@@ -1,21 +1,24 @@
-"""ResourceSlices as they should be, and the fewest writes that make them so. Pure; the publisher does the writing.
+"""ResourceSlices as they should be, in the shape of resource.k8s.io/v1. Pure; `planning` compares them with what exists.
 
-Each slice has a fixed name, so that two processes of one driver never publish a device twice: the second gets a conflict. The writes are
-ordered and the generations chosen so that a scheduler sees the old pool, an incomplete pool (which it leaves alone) or the new pool.
+Each slice has a fixed name, so that two processes of one driver never publish a device twice: the second gets a conflict. A device's
+position chooses its slice, so a change of one device leaves the other slices as they are. Counters that devices share come in slices
+of their own, as the API wants it since Kubernetes 1.35.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from fake_driver.hardware.model import Device, Value, Version
+from fake_driver.hardware.model import Device, Draw, Policy, Pool, Scalar, Taint, Value, Version
 
 Object = dict[str, Any]
 API_VERSION = "resource.k8s.io/v1"
 MOST_DEVICES = 128  # in one slice; the API server refuses more
+MOST_DEMANDING_DEVICES = 64  # where one of them has taints, draws from counters, or has an attribute that is a list
+MOST_COUNTER_SETS = 8
 _LONGEST_NAME = 253
 
 
@@ -28,135 +31,141 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Writes, in the order in which they have to be made."""
+class _Home:
+    """What all slices of a pool say of where it is."""
 
-    delete: tuple[Object, ...] = ()
-    replace: tuple[Object, ...] = ()
-    create: tuple[Object, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.delete or self.replace or self.create)
+    pool: str
+    reach: Mapping[str, Any]
+    prefix: str = ""
+    owners: list[Object] = field(default_factory=list)
 
 
 def desired(driver: str, node: Owner, devices: Sequence[Device]) -> list[Object]:
     """The slices of this node's pool, all but the generation. A node without devices has one empty slice: the driver is alive."""
-    parts = [devices[start : start + MOST_DEVICES] for start in range(0, len(devices), MOST_DEVICES)] or [()]
-    return [_slice(driver, node, index, len(parts), part) for index, part in enumerate(parts)]
-
-
-def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
-    """The writes that lead from what exists to what is wanted.
-
-    `accepted` says, for `key(slice)` of slices that we wrote, what we had asked for: where the API server keeps something else (a
-    field whose feature is off), asking again would change nothing.
-    """
-    there = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
-    names = {slice_["metadata"]["name"] for slice_ in wanted}
-    delete = tuple(slice_ for name, slice_ in there.items() if name not in names)
-    stale = [slice_ for slice_ in wanted if not _as_wanted(there.get(slice_["metadata"]["name"]), slice_, accepted)]
-    mixed = len({_generation(there[name]) for name in names & there.keys()}) > 1
-    if not (delete or stale or mixed):
-        return Plan()
-    highest = max(map(_generation, there.values()), default=0)
-    # A single write takes the pool from one whole state to the next; more need a new generation, which hides the states in between.
-    bump = mixed or highest < 1 or len(delete) + len(stale) > 1
-    writes = [_with_generation(slice_, highest + bump) for slice_ in (wanted if bump else stale)]
-    return Plan(
-        delete,
-        tuple(_onto(there[new["metadata"]["name"]], new) for new in writes if new["metadata"]["name"] in there),
-        tuple(new for new in writes if new["metadata"]["name"] not in there),
-    )
-
-
-def key(stored: Object) -> str:
-    """One state of one slice's spec: changes with each write to it, whoever makes it."""
-    return f"{stored['metadata'].get('uid')}/{stored['metadata'].get('generation')}"
-
-
-def dropped(sent: Object, stored: Object) -> list[str]:
-    """Paths of what we sent in the spec and the API server did not keep, because a feature is off."""
-    return sorted(set(_leaves(sent["spec"], "spec")) - set(_leaves(stored["spec"], "spec")))
-
-
-def comparable(slice_: Object) -> Object:
-    """What has to be equal in two slices: the spec without the generation, and the owner."""
-    spec = slice_.get("spec", {})
-    pool = {name: value for name, value in spec.get("pool", {}).items() if name != "generation"}
-    return {"spec": {**spec, "pool": pool}, "owners": slice_["metadata"].get("ownerReferences")}
-
-
-def _as_wanted(there: Object | None, wanted: Object, accepted: Mapping[str, Object]) -> bool:
-    if there is None:
-        return False
-    is_same = comparable(there) == comparable(wanted)
-    return is_same or (accepted.get(key(there)) == comparable(wanted) and _owners(there) == _owners(wanted))
-
-
-def _slice(driver: str, node: Owner, index: int, count: int, devices: Sequence[Device]) -> Object:
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid, "controller": True}
-    # The API server stores no empty list, so we send none: what is stored shall be what was sent.
-    content = {"devices": [_device(device) for device in devices]} if devices else {}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ResourceSlice",
-        "metadata": {"name": _name(index, driver, node.name), "ownerReferences": [owner]},
-        "spec": {
-            "driver": driver,
-            "nodeName": node.name,
-            "pool": {"name": node.name, "resourceSliceCount": count},
-            **content,
-        },
+    return _slices(driver, _Home(node.name, {"nodeName": node.name}, owners=[owner]), devices)
+
+
+def of_network(driver: str, pools: Iterable[Pool]) -> list[Object]:
+    """The slices of pools that belong to no node."""
+    found: list[Object] = []
+    for pool in pools:
+        reach = {"nodeSelector": pool.node_selector} if pool.node_selector else {"allNodes": True}
+        found += _slices(driver, _Home(pool.name, reach, "pool-"), pool.devices)
+    return found
+
+
+def _slices(driver: str, home: _Home, devices: Sequence[Device]) -> list[Object]:
+    contents = {
+        **{f"{index:05x}": {"devices": [_device(each) for each in block]} for index, block in _blocks(devices)},
+        **{f"counters-{index:05x}": {"sharedCounters": sets} for index, sets in enumerate(_counters(devices))},
     }
+    # The API server stores no empty list, so we send none: what is stored shall be what was sent.
+    parts: Mapping[str, Object] = contents or {f"{0:05x}": {}}
+    return [
+        {
+            "apiVersion": API_VERSION,
+            "kind": "ResourceSlice",
+            "metadata": _metadata(f"{home.prefix}{start}-{driver}", home),
+            "spec": {
+                "driver": driver,
+                **home.reach,
+                "pool": {"name": home.pool, "resourceSliceCount": len(parts)},
+                **content,
+            },
+        }
+        for start, content in parts.items()
+    ]
 
 
-def _name(index: int, driver: str, node: str) -> str:
-    """Starts with the index, because schedulers look at slices in the order of their names."""
-    name = f"{index:05x}-{driver}-{node}"
-    if len(name) <= _LONGEST_NAME:
-        return name
-    return f"{index:05x}-{driver}-{hashlib.sha256(node.encode()).hexdigest()}"
+def _blocks(devices: Sequence[Device]) -> Iterator[tuple[int, Sequence[Device]]]:
+    """The devices of each slice and its index, which counts by 64. Only a slice with a demanding device is cut in two."""
+    for start in range(0, len(devices), MOST_DEVICES):
+        block = devices[start : start + MOST_DEVICES]
+        size = MOST_DEMANDING_DEVICES if any(map(_demanding, block)) else MOST_DEVICES
+        for inner in range(0, len(block), size):
+            yield (start + inner) // MOST_DEMANDING_DEVICES, block[inner : inner + size]
+
+
+def _demanding(device: Device) -> bool:
+    return bool(device.taints or device.draws or any(isinstance(value, tuple) for value in device.attributes.values()))
+
+
+def _counters(devices: Sequence[Device]) -> list[list[Object]]:
+    """All sets of counters that the devices draw from, in the parts that fit into slices."""
+    draws: dict[str, Draw] = {draw.counter_set: draw for device in devices for draw in device.draws}
+    sets = [{"name": name, "counters": _values(draw.of)} for name, draw in draws.items()]
+    return [sets[start : start + MOST_COUNTER_SETS] for start in range(0, len(sets), MOST_COUNTER_SETS)]
+
+
+def _metadata(start: str, home: _Home) -> Object:
+    """Names start with the index, because schedulers look at slices in the order of their names."""
+    name = f"{start}-{home.pool}"
+    if len(name) > _LONGEST_NAME:
+        name = f"{start}-{hashlib.sha256(home.pool.encode()).hexdigest()}"
+    return {"name": name, **({"ownerReferences": home.owners} if home.owners else {})}
 
 
 def _device(device: Device) -> Object:
     attributes = {name: _attribute(value) for name, value in device.attributes.items()}
     content: Object = {"name": device.name, "attributes": attributes}
     if device.capacity:
-        content["capacity"] = {name: {"value": amount} for name, amount in device.capacity.items()}
-    return content
+        content["capacity"] = {
+            name: {"value": value, **_policy(device.policies.get(name))} for name, value in device.capacity.items()
+        }
+    if device.draws:
+        content["consumesCounters"] = [
+            {"counterSet": draw.counter_set, "counters": _values(draw.takes)} for draw in device.draws
+        ]
+    if device.taints:
+        content["taints"] = [_taint(taint) for taint in device.taints]
+    if device.shared:
+        content["allowMultipleAllocations"] = True
+    return {**content, **_binding(device)}
+
+
+def _binding(device: Device) -> Object:
+    found = device.binding
+    if not found:
+        return {}
+    fields = {
+        "bindsToNode": found.binds_to_node,
+        "bindingConditions": list(found.conditions),
+        "bindingFailureConditions": list(found.failure_conditions),
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def _taint(taint: Taint) -> Object:
+    return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
+
+
+def _policy(policy: Policy | None) -> Object:
+    if not policy:
+        return {}
+    bounds = {"min": policy.minimum, "max": policy.maximum, "step": policy.step}
+    content: Object = {"default": policy.default}
+    if policy.valid_values:
+        content["validValues"] = list(policy.valid_values)
+    if policy.minimum:
+        content["validRange"] = {key: value for key, value in bounds.items() if value}
+    return {"requestPolicy": content}
+
+
+def _values(amounts: Mapping[str, str]) -> Object:
+    return {name: {"value": value} for name, value in amounts.items()}
 
 
 def _attribute(value: Value) -> Object:
+    if isinstance(value, tuple):
+        ((kind, _),) = _scalar(value[0]).items()
+        return {f"{kind}s": [inner for each in value for inner in _scalar(each).values()]}
+    return _scalar(value)
+
+
+def _scalar(value: Scalar) -> Object:
     if isinstance(value, bool):
         return {"bool": value}
     if isinstance(value, int):
         return {"int": value}
     return {"version": value.text} if isinstance(value, Version) else {"string": value}
-
-
-def _generation(slice_: Object) -> int:
-    return int(slice_.get("spec", {}).get("pool", {}).get("generation") or 0)
-
-
-def _with_generation(slice_: Object, generation: int) -> Object:
-    return {**slice_, "spec": {**slice_["spec"], "pool": {**slice_["spec"]["pool"], "generation": generation}}}
-
-
-def _onto(there: Object, new: Object) -> Object:
-    """The new content for an object that exists; its resourceVersion makes a lost update a conflict."""
-    return {**new, "metadata": {**new["metadata"], "resourceVersion": there["metadata"].get("resourceVersion")}}
-
-
-def _owners(slice_: Object) -> Any:
-    return slice_["metadata"].get("ownerReferences")
-
-
-def _leaves(value: Any, path: str) -> Iterable[str]:
-    if isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{path}.{name}")
-    elif isinstance(value, list) and value:
-        for index, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{index}]")
-    else:
-        yield path

@@ -1,11 +1,18 @@
-"""Where the driver's two sockets are, and how their places are kept free of dead ones. The server asks."""
+"""Where the driver's two sockets are, and how their places are kept free of dead ones. The server asks.
+
+Linux allows 107 bytes in the path of a socket, which a long name of a driver and the UID of a pod exceed together. Then the name is
+shortened, as Kubernetes' own library for drivers does it.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 import os
 import re
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 
 from fake_driver.errors import ConfigurationError
@@ -13,24 +20,30 @@ from fake_driver.errors import ConfigurationError
 log = logging.getLogger(__name__)
 _LONGEST = 107  # bytes that fit into a socket address, beside the closing zero
 _POD_UID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_SHORT = "[-_A-Za-z0-9]{11}"  # what `_hashed` makes of 8 bytes
 
 
 class Sockets:
     """Where the two sockets are. With a pod UID in their names, two pods of the driver can serve side by side during an update."""
 
     def __init__(self, driver: str, pod_uid: str, registry: Path, data: Path) -> None:
-        self.registration = registry / (f"{driver}-{pod_uid}-reg.sock" if pod_uid else f"{driver}-reg.sock")
-        self.service = data / (f"dra-{pod_uid}.sock" if pod_uid else "dra.sock")
-        self._siblings = (
-            (registry, re.compile(rf"{re.escape(driver)}(-{_POD_UID})?-reg\.sock")),
-            (data, re.compile(rf"dra(-{_POD_UID})?\.sock")),
+        short, tiny = _hashed(pod_uid, 8), _hashed(f"{driver}\0{pod_uid}", 16)
+        self.registration, alike = _first_that_fits(
+            registry,
+            (
+                (
+                    f"{driver}-{pod_uid}-reg.sock" if pod_uid else f"{driver}-reg.sock",
+                    rf"{re.escape(driver)}(-{_POD_UID})?-reg\.sock",
+                ),
+                (f"{driver}-{short}-reg.sock", rf"{re.escape(driver)}-{_SHORT}-reg\.sock"),
+                (f"dra-{tiny}-reg.sock", re.escape(f"dra-{tiny}-reg.sock")),
+            ),
         )
-        for path in (self.registration, self.service):
-            length = len(os.fsencode(path))
-            if length > _LONGEST:
-                raise ConfigurationError(
-                    f"the socket {path} would have a path of {length} bytes, but Linux allows {_LONGEST}; use a shorter driver name"
-                )
+        # This folder is ours alone. What starts with a dot was on its way to its name when its process was killed.
+        own = rf"(dra-)?({_POD_UID}|{_SHORT})\.sock|dra\.sock|\.[0-9a-f]{{8}}"
+        names = (f"dra-{pod_uid}.sock", f"dra-{short}.sock", f"{short}.sock") if pod_uid else ("dra.sock",)
+        self.service, _ = _first_that_fits(data, [(name, own) for name in names])
+        self._siblings = ((registry, re.compile(alike)), (data, re.compile(own)))
 
     def make_room(self) -> None:
         """Make the folders; remove our own sockets, and those of predecessors that were killed: the kubelet would try them for ever."""
@@ -43,6 +56,22 @@ class Sockets:
                     path.unlink(missing_ok=True)
         # The kubelet may have made this folder for our mount; nobody else has business in it.
         self.service.parent.chmod(0o700)
+
+
+def _first_that_fits(folder: Path, names: Iterable[tuple[str, str]]) -> tuple[Path, str]:
+    """The first path that is short enough, and the pattern of its siblings."""
+    length = 0
+    for name, alike in names:
+        length = len(os.fsencode(folder / name))
+        if length <= _LONGEST:
+            return folder / name, alike
+    raise ConfigurationError(
+        f"a socket in {folder} would have a path of {length} bytes, but Linux allows {_LONGEST}; use a shorter folder"
+    )
+
+
+def _hashed(text: str, size: int) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode().rstrip("=")
 
 
 def _is_dead(path: Path) -> bool:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from fake_driver import cdi, slices
-from fake_driver.api import Api, path
+from fake_driver import cdi, claims, device_status, opaque, slices
+from fake_driver.api import Api, claim_path
 from fake_driver.cdi import CdiFolder, Environment
 from fake_driver.checkpoint import Checkpoint
-from fake_driver.claims import ClaimRef, Object
-from fake_driver.driver import Collaborators, Driver
+from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim
+from fake_driver.driver import Collaborators, Driver, Silence
 from fake_driver.hardware import description
-from fake_driver.hardware.devices import devices
+from fake_driver.hardware.devices import pools
 from fake_driver.hardware.model import Device
+from fake_driver.health import Board, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
 from fake_driver.probes import Probes
 from fake_driver.publisher import Publisher
+from fake_driver.reporter import Reporter
 from fake_driver.server import Server
 from fake_driver.settings import Settings
 from fake_driver.sockets import Sockets
@@ -32,16 +35,25 @@ class Parts:
     """What can be exchanged: what the driver has, says and does."""
 
     inventory: Inventory
-    environment: Callable[[Device], Environment] = cdi.environment
+    data: Path
+    environment: Callable[[Device, AllocatedDevice], Environment] = cdi.environment
+    in_order: opaque.Order = opaque.in_order
+    conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
+    driver: type[Driver] = Driver
+    known: device_status.Content = device_status.content
     published: Callable[[Inventory], Sequence[Device]] = lambda inventory: inventory.devices
+    shaped: Callable[[list[slices.Object]], list[slices.Object]] = lambda wanted: wanted
     publishes: bool = True
     registers: bool = True
+    reports: bool = True
+    reached: Callable[[str], None] = lambda _point: None
 
 
 def parts(settings: Settings) -> Parts:
     """The right parts, as the hardware file says."""
     hardware = description.read(Path(settings.hardware))
-    return Parts(Inventory(settings.node, devices(hardware, settings.node)))
+    here, *network = pools(hardware, settings.node, settings.kind_words)
+    return Parts(Inventory(settings.node, here.devices, tuple(network)), settings.data)
 
 
 class Process:
@@ -50,13 +62,14 @@ class Process:
     def __init__(self, settings: Settings, use: Parts) -> None:
         sockets = Sockets(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
         self._use = use
-        self._api = _api(settings)
+        self._api = api(settings)
         self.journal = Journal(settings.data / "journal.jsonl")
         folder = CdiFolder(Path(settings.cdi), settings.driver)
-        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
-        collaborators = Collaborators(use.inventory, self._read_claim, use.environment)
-        self.driver = Driver(settings.driver, collaborators, folder, checkpoint)
-        self._server = Server(self.driver, self.journal, sockets)
+        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
+        self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
+        self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
+        self.health = Board({(pool, one.name): at_first(one) for pool, one in use.inventory.with_pools()})
+        self._server = Server(self.driver, self.health, self.journal, sockets)
         self._publisher = Publisher(self._api, settings.driver, settings.node, self._slices, self.journal)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
@@ -67,6 +80,8 @@ class Process:
         self._server.start(register=self._use.registers)
         if self._use.publishes:
             self._publisher.start()
+        if self._use.reports:
+            self._reporter.start()
         if self._probes:
             self._probes.start()
 
@@ -75,6 +90,7 @@ class Process:
         self._server.stop()
         self._api.close()
         self._publisher.stop()
+        self._reporter.stop()
         if self._probes:
             self._probes.stop()
 
@@ -90,16 +106,25 @@ class Process:
         """What ended that must not end."""
         return ["the publisher ended"] if self._use.publishes and not self._publisher.alive else []
 
-    def _read_claim(self, ref: ClaimRef) -> Object:
-        return self._api.get(
-            path("apis", "resource.k8s.io", "v1", "namespaces", ref.namespace, "resourceclaims", ref.name)
+    def _collaborators(self) -> Collaborators:
+        use = self._use
+        reports = self._reporter if use.reports else Silence()
+        return Collaborators(
+            use.inventory, self._read_claim, use.environment, use.in_order, use.conflict, reports, use.reached
         )
 
+    def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
+        return self._api.get(claim_path(ref.namespace, ref.name), patience=patience)
+
+    def _known(self, use: AllocatedDevice) -> dict[str, Any]:
+        return self._use.known(self._use.inventory.find(use.pool, use.device), use)
+
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
-        return slices.desired(self.driver.name, owner, self._use.published(self._use.inventory))
+        return self._use.shaped(slices.desired(self.driver.name, owner, self._use.published(self._use.inventory)))
 
 
-def _api(settings: Settings) -> Api:
+def api(settings: Settings) -> Api:
+    """The API server as the settings say; the token goes only over TLS."""
     is_secure = settings.api_server.startswith("https:")
     token = Path(settings.token_file) if settings.token_file and is_secure else None
     return Api(settings.api_server, token_file=token, ca_file=Path(settings.ca_file) if settings.ca_file else None)

@@ -1,11 +1,16 @@
-"""The words of hardware: a device with attributes and capacities, and groups of like devices. Plain values, no I/O."""
+"""The words of hardware: devices, what they have and share, and the pools they are published in. Plain values, no I/O.
+
+`Group`, `Partitioning`, `Change` and `NetworkPool` are what a file says; `Device` and `Pool` are what becomes of it on one node.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 Row = Mapping[str, "Value"]
+Amounts = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -15,33 +20,164 @@ class Version:
     text: str
 
 
-Value = bool | int | str | Version
+Scalar = bool | int | str | Version
+Value = Scalar | tuple[Scalar, ...]  # a tuple holds values of one type
+
+
+@dataclass(frozen=True)
+class Taint:
+    """Keeps claims that do not tolerate it away from a device; NoExecute also ends pods that have it."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a request for one capacity of a shared device may be; the API calls it requestPolicy."""
+
+    default: str
+    valid_values: tuple[str, ...] = ()
+    minimum: str = ""
+    maximum: str = ""
+    step: str = ""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What has to be true of a device before a pod that got it may start; the API's binding conditions."""
+
+    conditions: tuple[str, ...] = ()
+    failure_conditions: tuple[str, ...] = ()
+    binds_to_node: bool = False
+
+
+@dataclass(frozen=True)
+class Network:
+    """How a network device looks from inside: its interface, its addresses with their prefix length, its hardware address."""
+
+    interface: str
+    ips: tuple[str, ...]
+    hardware_address: str
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """What a file says of the network of a group: how interfaces are called, and where addresses come from."""
+
+    interface: str
+    ranges: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a device takes from a set of counters that it shares with others, and all that the set has."""
+
+    counter_set: str
+    takes: Amounts
+    of: Amounts
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A way to cut a device: up to `count` parts of it, each of which takes so much."""
+
+    name: str
+    count: int
+    takes: Amounts
+    attributes: Row = field(default_factory=dict)
+    capacity: Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """A device that can be had as a whole or in parts: what there is to share, and the parts."""
+
+    counters: Amounts
+    profiles: tuple[Profile, ...]
+    whole: bool = True
 
 
 @dataclass(frozen=True)
 class Group:
-    """Devices that are alike, but for what `per_device` says of each."""
+    """Devices that are alike, but for what `spread` and `per_device` say of each."""
 
     kind: str
     count: int
     attributes: Row = field(default_factory=dict)
-    capacity: Mapping[str, str] = field(default_factory=dict)
+    capacity: Amounts = field(default_factory=dict)
     per_device: tuple[Row, ...] = ()
+    spread: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ("*",)
+    taints: tuple[Taint, ...] = ()
+    shared: bool = False
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    binding: Binding | None = None
+    network: NetworkPlan | None = None
+    partitions: Partitioning | None = None
+    container_edits: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many devices one of the group stands for: itself and all its parts."""
+        return 1 + sum(profile.count for profile in self.partitions.profiles) if self.partitions else 1
+
+
+@dataclass(frozen=True)
+class Change:
+    """How some devices differ from what their group says. Patterns are those of a shell."""
+
+    nodes: tuple[str, ...] = ("*",)
+    devices: tuple[str, ...] = ("*",)
+    attributes: Row = field(default_factory=dict)
+    capacity: Amounts = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    absent: bool = False
+
+
+@dataclass(frozen=True)
+class NetworkPool:
+    """Devices that belong to no node: everywhere, or on the nodes that a selector finds."""
+
+    name: str
+    groups: tuple[Group, ...]
+    node_selector: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What one node has."""
+    """All that a file says."""
 
     name: str
     groups: tuple[Group, ...]
+    changes: tuple[Change, ...] = ()
+    pools: tuple[NetworkPool, ...] = ()
 
 
 @dataclass(frozen=True)
 class Device:
-    """One device of a node, as the scheduler and containers will see it."""
+    """One device, as the scheduler and containers will see it."""
 
     name: str
     kind: str
     attributes: Row
-    capacity: Mapping[str, str]
+    capacity: Amounts
+    taints: tuple[Taint, ...] = ()
+    draws: tuple[Draw, ...] = ()
+    shared: bool = False
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    binding: Binding | None = None
+    network: Network | None = None
+    parent: str = ""  # of a part: the name of the whole
+    container_edits: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Devices that are published together: those of a node, or a pool of the network."""
+
+    name: str
+    devices: tuple[Device, ...]
+    node: str = ""  # empty: of the network
+    node_selector: Mapping[str, Any] | None = None

@@ -20,6 +20,7 @@ from kubernetes import config as official_config
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.execution import attempt, execute
 from testbed.process import Completed
+from testbed.waiting import Budget
 
 Object = dict[str, Any]
 _PATCHES = {
@@ -161,14 +162,14 @@ class Kube:
     ) -> str:
         """Run a program in a container and return what it printed. CommandFailed when it ends badly."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-        return execute(self._api.configuration, path, command, container, timeout)
+        return execute(self._api.configuration, path, command, container, _patient(timeout))
 
     def attempt(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30.0
     ) -> Completed:
         """Run a program in a container and keep what it said, whatever its status."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-        return attempt(self._api.configuration, path, command, container, timeout)
+        return attempt(self._api.configuration, path, command, container, _patient(timeout))
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
@@ -204,7 +205,13 @@ class Kube:
         payload = None if body is None else json.dumps(body)
         try:
             response = self._api.rest_client.pool_manager.request(
-                method, url, body=payload, headers=headers, timeout=timeout, preload_content=whole, retries=False
+                method,
+                url,
+                body=payload,
+                headers=headers,
+                timeout=_patient(timeout),
+                preload_content=whole,
+                retries=False,
             )
             try:
                 if response.status >= 400:
@@ -214,6 +221,11 @@ class Kube:
                 response.release_conn() if whole else response.close()
         except urllib3.exceptions.HTTPError as lost:
             raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}") from lost
+
+
+def _patient(seconds: float) -> float:
+    """How long an answer may take: `--patience` stretches it, and impatience does not cut it off."""
+    return max(seconds, Budget("an answer", seconds, "of the API server").stretched)
 
 
 @contextlib.contextmanager

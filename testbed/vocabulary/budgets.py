@@ -13,7 +13,6 @@ CREATED = Budget("object is made", 20, "controllers make pods and claims from te
 ALLOCATED = Budget("claim is allocated", 30, "the scheduler retries what does not fit with a back-off of up to 10 s")
 PODS_GONE = Budget("pods gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
 CLAIMS_GONE = Budget("claims gone", 30, "the controller manager takes the reservation back once the pods are gone")
-FAIL = Budget("pod fails", 90, "as long as a pod needs to run, and to find its end")
 RESTARTED = Budget("container runs again", 60, "the first restart comes at once; one more would wait 10 s")
 UNSCHEDULABLE = Budget(
     "scheduler refuses", 30, "it says so at its first attempt; an attempt may come after a back-off of 10 s"
@@ -22,9 +21,10 @@ TOLD = Budget("event", 45, "the kubelet and the controllers say what is wrong at
 POD_GONE = Budget("pod gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
 RELEASED = Budget("claim released", 30, "the controller manager acts within a second on a pod that has ended")
 STAYS = Budget("stays so", 2, "whoever could change it acts within a second; a second one makes sure")
+COUNTED = Budget("quota counted", 30, "the controller counts within a second, and again only at its next round")
 POOL = Budget("pool complete", 15, "a driver that writes a pool anew makes slice after slice")
 
 ALL = (
-    *(RUN, SUCCEED, FAIL, RESTARTED, UNSCHEDULABLE, TOLD, STAYS),
-    *(CREATED, ALLOCATED, RELEASED, POD_GONE, PODS_GONE, CLAIMS_GONE, POOL),
+    *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS),
+    *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, POOL),
 )

@@ -53,6 +53,11 @@ class Claim:
         return list(self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()))
 
     @property
+    def requests(self) -> frozenset[str]:
+        """The requests that devices were allocated for; one with alternatives is followed by `/` and the one that was chosen."""
+        return frozenset(each["request"] for each in self.results)
+
+    @property
     def pods(self) -> frozenset[str]:
         """The names of the pods that it is reserved for."""
         return _reserved_for(self.object)

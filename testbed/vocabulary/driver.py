@@ -29,6 +29,11 @@ class Driver:
         return self.world.driver_file.driver
 
     @property
+    def device_class(self) -> str:
+        """The DeviceClass by which users ask for its devices."""
+        return self.world.driver_file.device_class
+
+    @property
     def nodes(self) -> frozenset[str]:
         """The nodes where its driver file expects it."""
         return expected_nodes(self.world.kube, self.world.driver_file)
@@ -65,6 +70,10 @@ class Driver:
     def devices_on(self, node: str) -> frozenset[Device]:
         """The devices that it publishes for one node."""
         return frozenset(Device(self.name, *each[:2]) for each in self._described() if each[2] == node)
+
+    def devices_that_say(self, saying: Saying, node: str) -> frozenset[Device]:
+        """The devices on a node of which the same is published."""
+        return frozenset(each for each in self.devices_on(node) if self.says(each, saying.full_name) == saying)
 
     def says(self, device: Device, attribute: str) -> Saying:
         """What it publishes about a device under that name; no domain means its own."""

@@ -14,6 +14,7 @@ from testbed.waiting import Budget, NotYet
 
 T = TypeVar("T")
 _LONGEST_WATCH = 20.0
+_BETWEEN_LOOKS = 2.0
 _GONE = 410
 
 
@@ -65,10 +66,14 @@ def observe(
     expected: str,
     budget: Budget,
     diagnose: Callable[[], Diagnosis],
+    meanwhile: Callable[[], None] | None = None,
 ) -> T:
-    """Look at every state of the object until `check` returns; it raises NotYet (go on) or NeverComes (give up)."""
+    """Look at every state of the object until `check` returns; it raises NotYet (go on) or NeverComes (give up).
+
+    Every two seconds `meanwhile` is called, for waits that have to look at something else as well.
+    """
     seen = f"there is no {target}"
-    for state in _states(kube, target, budget.stretched):
+    for state in _states(kube, target, budget.stretched, meanwhile):
         try:
             return check(state)
         except NotYet as answer:
@@ -111,20 +116,25 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
     )
 
 
-def _states(kube: Kube, target: Target, seconds: float) -> Iterator[Object]:
+def _states(
+    kube: Kube, target: Target, seconds: float, meanwhile: Callable[[], None] | None = None
+) -> Iterator[Object]:
     """The object as it is and as it changes, until the time is over. A watch that the server ends is taken up again."""
     deadline = time.monotonic() + seconds
+    longest = _BETWEEN_LOOKS if meanwhile else _LONGEST_WATCH
     while (left := deadline - time.monotonic()) > 0:
         with _expired_is_fine():
             for event in kube.watch(
                 target.api_version,
                 target.kind,
                 target.namespace,
-                seconds=min(left, _LONGEST_WATCH),
+                seconds=min(left, longest),
                 fieldSelector=target.fields,
             ):
                 if event["type"] in ("ADDED", "MODIFIED"):
                     yield event["object"]
+        if meanwhile:
+            meanwhile()
 
 
 @contextlib.contextmanager

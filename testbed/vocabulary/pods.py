@@ -16,6 +16,7 @@ from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet, eventually
 
+_TOO_QUICK = "no relationship found between node"
 _HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
 # In the background, so that the answer still comes when the container's end takes the program with it.
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
@@ -38,6 +39,11 @@ class Pod:
     def uid(self) -> str:
         """What tells it from a later one of the same name."""
         return str(self.object["metadata"]["uid"])
+
+    @property
+    def phase(self) -> str:
+        """Where in its life it is: Pending, Running, Succeeded, Failed."""
+        return str(self.object.get("status", {}).get("phase", "Pending"))
 
     @property
     def node(self) -> str:
@@ -93,6 +99,10 @@ class Pod:
         self.world.kube.patch(self.object, {"metadata": {"annotations": {"looked-at": secrets.token_hex(3)}}})
         return self
 
+    def should_have_claims(self) -> Pod:
+        """Wait until every claim that it wants has a name: those from templates have been made."""
+        return self._should("have its claims", states.has_claims, budgets.CREATED)
+
     def should_run(self) -> Pod:
         """Wait until all its containers run."""
         return self._should("run", states.running, budgets.RUN)
@@ -101,9 +111,9 @@ class Pod:
         """Wait until all its containers have ended with 0."""
         return self._should("succeed", states.succeeded, budgets.SUCCEED)
 
-    def should_fail(self) -> Pod:
-        """Wait until one of its containers has ended badly, and all have ended."""
-        return self._should("fail", states.failed, budgets.FAIL)
+    def should_end(self) -> Pod:
+        """Wait until all its containers have ended, well or badly."""
+        return self._should("end", states.ended, budgets.SUCCEED)
 
     def should_be_unschedulable(self, because: str) -> Pod:
         """Wait until the scheduler has refused it in these words."""
@@ -121,7 +131,7 @@ class Pod:
         about = f"involvedObject.kind=Pod,involvedObject.name={self.name}"
         events = Target("v1", "Event", self.namespace, f"about pod {self.name}", about)
         expected = f"pod {self.name} to be told {reason}: …{text}…"
-        observe(self.world.kube, events, check, expected, budgets.TOLD, _Told(self, states.pending).diagnosis)
+        observe(self.world.kube, events, check, expected, budgets.TOLD, self._diagnosis)
         return self
 
     def should_be_replaced(self, predecessor: str) -> Pod:
@@ -156,8 +166,17 @@ class Pod:
 
     def _should(self, verb: str, check: Check, budget: Budget) -> Pod:
         told = _Told(self, check)
-        observe(self.world.kube, self._target, told.check, f"{self._target} to {verb}", budget, told.diagnosis)
+        expected = f"{self._target} to {verb}"
+        observe(self.world.kube, self._target, told.check, expected, budget, told.diagnosis, self._unblock)
         return self
+
+    def _unblock(self) -> None:
+        """A kubelet that was quicker than the API server's authorizer may not read the claim, and asks again only a minute later."""
+        if any(_TOO_QUICK in event.get("message", "") for event in self.events):
+            self.look_again()
+
+    def _diagnosis(self) -> Diagnosis:
+        return _Told(self, states.pending, self.world.kube.find("v1", "Pod", self.name, self.namespace)).diagnosis()
 
     def _should_stay(self, how: str, check: Check) -> Pod:
         told = _Told(self, check)
@@ -254,6 +273,11 @@ class Pods(tuple[Pod, ...]):
     def containers(self, name: str) -> tuple[Container, ...]:
         """The container of that name in each of them."""
         return tuple(pod.container(name) for pod in self)
+
+    @property
+    def all_devices(self) -> frozenset[Device]:
+        """The devices of the claims of all of them together."""
+        return frozenset(device for pod in self for device in pod.devices)
 
     @property
     def nodes(self) -> frozenset[str]:

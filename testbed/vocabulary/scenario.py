@@ -20,6 +20,7 @@ from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod, Pods
+from testbed.vocabulary.quotas import Quota
 from testbed.vocabulary.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
@@ -50,12 +51,11 @@ class Scenario:
 
         With `dry_run` the API server only says whether it would take it.
         """
-        for document in self._rendered(manifest, variables):
-            self.world.kube.apply(document, manager=by, force=False, subresource="status", dry_run=dry_run)
+        self._apply_status(manifest, variables, by, dry_run=dry_run)
 
     def status_should_be_refused(self, manifest: str, *, by: str = "driver", **variables: object) -> str:
         """Apply a status that the API server must refuse; its words."""
-        return self._refusal(manifest, lambda: self.apply_status(manifest, by=by, **variables))
+        return self._refusal(manifest, lambda: self._apply_status(manifest, variables, by))
 
     def label_namespace(self, label: str, value: str) -> None:
         """Label the scenario's namespace, as its administrator does."""
@@ -73,6 +73,10 @@ class Scenario:
     def claim(self, name: str) -> Claim:
         """The claim of that name."""
         return Claim(self.world, self.namespace, name)
+
+    def quota(self, name: str) -> Quota:
+        """The ResourceQuota of that name."""
+        return Quota(self.world, self.namespace, name)
 
     def daemonset(self, name: str) -> DaemonSet:
         """The DaemonSet of that name."""
@@ -93,6 +97,10 @@ class Scenario:
     def capture(self, into: Path) -> None:
         """Keep what an explanation may need, before it is deleted."""
         evidence.capture(self.world, self.namespace, into)
+
+    def _apply_status(self, manifest: str, variables: dict[str, object], by: str, *, dry_run: bool = False) -> None:
+        for document in self._rendered(manifest, variables):
+            self.world.kube.apply(document, manager=by, force=False, subresource="status", dry_run=dry_run)
 
     def _rendered(self, manifest: str, variables: dict[str, object]) -> list[Object]:
         facts = {

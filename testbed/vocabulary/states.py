@@ -22,14 +22,17 @@ def running(pod: Object) -> None:
         raise NotYet(tell(pod))
 
 
+def ended(pod: Object) -> None:
+    """All its containers have ended, and none will be started again."""
+    if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+        raise NotYet(tell(pod))
+
+
 def succeeded(pod: Object) -> None:
     """All its containers have ended with 0."""
-    _ended(pod, "Succeeded", "Failed")
-
-
-def failed(pod: Object) -> None:
-    """Its containers have ended, and one of them badly."""
-    _ended(pod, "Failed", "Succeeded")
+    ended(pod)
+    if pod["status"]["phase"] == "Failed":
+        raise NeverComes(tell(pod))
 
 
 def pending(pod: Object) -> None:
@@ -42,6 +45,14 @@ def pending(pod: Object) -> None:
     ]
     if status.get("phase", "Pending") != "Pending" or started:
         raise NotYet(tell(pod))
+
+
+def has_claims(pod: Object) -> None:
+    """The claims that it wants from templates have been made."""
+    wanted = {each["name"] for each in pod["spec"].get("resourceClaims", ()) if "resourceClaimTemplateName" in each}
+    missing = wanted - {each["name"] for each in pod.get("status", {}).get("resourceClaimStatuses", ())}
+    if missing:
+        raise NotYet(f"no claim was made for {', '.join(sorted(missing))}; {tell(pod)}")
 
 
 def unplaced(pod: Object) -> None:
@@ -84,14 +95,6 @@ def another_than(uid: str) -> Check:
         running(pod)
 
     return check
-
-
-def _ended(pod: Object, wanted: str, other: str) -> None:
-    phase = pod.get("status", {}).get("phase")
-    if phase == other:
-        raise NeverComes(tell(pod))
-    if phase != wanted:
-        raise NotYet(tell(pod))
 
 
 def _refusals(pod: Object) -> list[Object]:

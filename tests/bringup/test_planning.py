@@ -11,6 +11,8 @@ import pytest
 
 from testbed import folders
 from testbed.cli.main import run
+from testbed.models.sections import Allow
+from testbed.providers.existing.rights import demanded
 from tests.fakes import api_server
 from tests.fakes.api_server import ApiServer
 
@@ -56,7 +58,7 @@ def test_a_cluster_that_is_there_is_only_looked_at(
     assert plan["cluster"].startswith(f"{server.url} (context here of ")
     assert (plan["kubernetes"], plan["nodes"], plan["dynamicResourceGates"]) == ("1.37.1", 1, ["DRAAdminAccess"])
     assert "create, delete, get, list, patch, watch pods" in plan["rights"]
-    assert "create, delete, get, patch deviceclasses.resource.k8s.io" in plan["rights"]
+    assert "create, delete, get, patch configmaps in namespace dra-testbed-driver" in plan["rights"]
     assert "what needs reboot-node" in plan["leftOut"]
     assert server.writes == []
 
@@ -95,18 +97,16 @@ def test_a_run_says_what_its_tests_make_and_decides_by_the_real_cluster(
 def test_rights_that_the_installation_lacks_are_said_at_once(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
-    core = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
-    claims = {
-        "verbs": ["*"],
-        "apiGroups": ["resource.k8s.io"],
-        "resources": ["resourceclaims", "resourceclaimtemplates"],
-    }
-    slices = {"verbs": ["list"], "apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"]}
-    server.answers["POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"] = api_server.may(core, claims, slices)
+    level = [
+        {"verbs": [each.verb], "apiGroups": [each.group], "resources": [each.resource]}
+        for each in demanded(Allow.WORKLOADS)
+    ]
+    server.answers["POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"] = api_server.may(*level)
     assert run(["up", "--plan", *_existing(server, tmp_path)]) == 3
     said = capsys.readouterr().err
     assert "this user may not install the driver" in said
-    assert "create, delete, get, patch deviceclasses.resource.k8s.io" in said
+    assert "create, delete, get, patch configmaps in namespace dra-testbed-driver" in said
+    assert "pods" not in said
 
 
 def test_json_is_for_the_plan() -> None:

@@ -58,7 +58,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     ("words", "error", "hint"),
     [
         (["statsu"], "error: there is no command statsu", "did you mean status?"),
-        (["zzz"], "error: there is no command zzz", "known:"),
+        (["zzz"], "error: there is no command zzz", "dra-testbed --help"),
         (["--debugg"], "error: No such option", "dra-testbed --help"),
         (["up", "--nodez", "3"], "error: No such option", "dra-testbed up --help"),
         (["up", "--nodes", "two"], "error: Invalid value for '--nodes'", "dra-testbed up --help"),

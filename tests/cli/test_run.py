@@ -240,4 +240,4 @@ def test_a_requirement_is_explained_with_its_manifest_and_test(capsys: pytest.Ca
 
 def test_an_unknown_requirement_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "SHARE-01"]) == 2
-    assert "did you mean SHARE-001" in capsys.readouterr().err
+    assert "did you mean SHARE-01" in capsys.readouterr().err

@@ -42,6 +42,13 @@ def test_an_entry_knows_its_manifests_and_its_test(tmp_path: Path) -> None:
     assert read([path]).at(path.resolve(), "test_a") == entry
 
 
+def test_manifests_of_parameters_are_known_too_each_once_and_in_their_order(tmp_path: Path) -> None:
+    suite = _SUITE.format(id="T-001", sentence="It works.", name="a")
+    cases = '@pytest.mark.parametrize("manifest", ["first.yaml", "other.yaml"])\n'
+    (tmp_path / "test_a.py").write_text("import pytest\n" + suite.replace("@requirement", cases + "@requirement"))
+    assert read([tmp_path]).get("T-001").manifests == ("first.yaml", "other.yaml", "claims/two-cats.yaml")
+
+
 def test_the_same_file_named_twice_is_read_once(tmp_path: Path) -> None:
     path = _write(tmp_path, "a", "T-001")
     assert len(read([path, tmp_path]).entries) == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance import CLUSTER, DRIVER, E2E, MUST, requirement
 from testbed.conformance.requirement import requirement_of
 from testbed.errors import UsageError
 
@@ -50,3 +50,12 @@ def test_other_functions_have_none() -> None:
 def test_a_badly_written_requirement_is_refused(facts: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         _made(**facts)
+
+
+def test_a_requirement_is_about_the_driver_unless_it_says_otherwise() -> None:
+    found = requirement_of(_made()(lambda: ""))
+    other = requirement_of(_made(about=CLUSTER, exclusive=True)(lambda: ""))
+    assert found
+    assert other
+    assert (found.about, found.exclusive) == (DRIVER, False)
+    assert (other.about, other.exclusive) == (CLUSTER, True)

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.conformance.verdicts import Judged, blame, exit_code, overall, settle, worst
 from testbed.errors import ApiError, CommandFailed, DriverFailed, TestbedError, WaitTimeout
-from testbed.models.words import Level, Result, Verdict
+from testbed.models.words import Level, Result, Subject, Verdict
 from testbed.vocabulary.observing import NotObserved
 
 MUST, SHOULD = Level.MUST, Level.SHOULD
@@ -21,6 +21,12 @@ def _must(*verdicts: Verdict | None) -> list[Judged]:
 def test_assertions_and_missing_observations_blame_the_driver(raised: Exception) -> None:
     assert blame(raised) is Verdict.FAIL
     assert blame(raised, before_the_test=True) is Verdict.BLOCKED
+
+
+@pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
+def test_where_the_cluster_is_judged_the_driver_is_out_of_it(raised: Exception) -> None:
+    assert blame(raised, Subject.CLUSTER) is Verdict.ERROR
+    assert blame(raised, Subject.CLUSTER, before_the_test=True) is Verdict.BLOCKED
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import socketserver
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,7 @@ class FakeApi:
         self.slices: dict[str, Object] = {}
         self.writes: list[str] = []
         self.versions = ["v1"]
+        self.minor = "37"
         self.down = False
         self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda _method, _path: None
         self.keep: Callable[[Object], Object] = lambda spec: spec
@@ -116,26 +118,34 @@ class FakeApi:
         if words[:3] == ["api", "v1", "nodes"]:
             return 200, {"metadata": {"name": words[3], "uid": f"uid-of-{words[3]}"}}
         if "resourceclaims" in words:
-            found = self.claims.get((words[4], words[6]))
-            if found and method == "PATCH":
-                return self._apply(found, body, query["fieldManager"][0])
-            return (200, found) if found else (404, {"message": f"resourceclaims {words[6]!r} not found"})
+            return self._claim(method, words, body, query)
+        if words == ["version"]:
+            return 200, {"major": "1", "minor": self.minor}
         if words == ["apis", "resource.k8s.io"]:
             return 200, {"versions": [{"version": version} for version in self.versions]}
         with self.changed:
-            return self._slice(method, words[4:], body)
+            status, found = self._slice(method, words[4:], body)
+            if "items" in found:
+                found["items"] = [item for item in found["items"] if _selected(item, query)]
+            return status, found
 
-    def events(self, since: int) -> Iterator[Object]:
+    def events(self, since: int, query: Mapping[str, list[str]] = MappingProxyType({})) -> Iterator[Object]:
         """Watch events from a version on."""
         while not self._closed:
             with self.changed:
                 self.changed.wait_for(partial(self._is_news, since), 60)
                 news = [(version, event) for version, event in self._events if version > since]
-            yield from (event for _, event in news)
+            yield from (event for _, event in news if _selected(event["object"], query))
             since = news[-1][0] if news else since
 
     def _is_news(self, since: int) -> bool:
         return self._closed or self._version > since
+
+    def _claim(self, method: str, words: list[str], body: Object, query: Mapping[str, list[str]]) -> tuple[int, Object]:
+        found = self.claims.get((words[4], words[6]))
+        if not found:
+            return 404, {"message": f"resourceclaims {words[6]!r} not found"}
+        return self._apply(found, body, query["fieldManager"][0]) if method == "PATCH" else (200, found)
 
     def _apply(self, claim: Object, body: Object, manager: str) -> tuple[int, Object]:
         """What a field manager says of devices, beside what others said; only devices that are allocated."""
@@ -193,6 +203,16 @@ def _place(entry: Object) -> tuple[object, ...]:
     return tuple(entry.get(name) for name in ("driver", "pool", "device", "shareID"))
 
 
+def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
+    """Whether a slice is of the driver that a field selector names; one of them per selector is enough here."""
+    (selector,) = query.get("fieldSelector", [""])
+    return all(
+        item["spec"]["driver"] == term.partition("=")[2]
+        for term in selector.split(",")
+        if term.startswith("spec.driver=")
+    )
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     """HTTP for a FakeApi."""
 
@@ -206,7 +226,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         self.fake.tokens.append(self.headers.get("Authorization", ""))
         if "watch" in query and not self.fake.down:
-            self._stream(self.fake.events(int(query["resourceVersion"][0])))
+            self._stream(self.fake.events(int(query["resourceVersion"][0]), query))
             return
         status, content = self.fake.answer(self.command, url.path, body, query)
         text = json.dumps(content).encode()
@@ -341,3 +361,16 @@ def start(settings: Settings) -> Iterator[Callable[..., Process]]:
     yield started
     for process in running:
         process.stop()
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    """Wait for something that another thread does."""
+
+    def waited(check: Callable[[], bool]) -> None:
+        late = time.monotonic() + 5
+        while not check():
+            assert time.monotonic() < late, "not reached in 5 s"
+            threading.Event().wait(0.005)
+
+    return waited

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_driver.cdi import CdiDevice, CdiFolder, device_name, environment, spec
@@ -94,6 +94,7 @@ allocations = st.builds(
 )
 
 
+@settings(max_examples=40, deadline=None)  # it waits for the disk
 @given(st.lists(allocations, min_size=1, max_size=4, unique=True))
 def test_names_are_valid_unique_and_can_be_read_back(
     tmp_path_factory: pytest.TempPathFactory, devices: list[AllocatedDevice]
@@ -103,7 +104,7 @@ def test_names_are_valid_unique_and_can_be_read_back(
     assert all(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?", name) for name in names)
     folder = CdiFolder(tmp_path_factory.getbasetemp(), "gpu.example")
     folder.write(UID, tuple(CdiDevice(name, {"A": "b"}) for name in names))
-    claim = folder.remembered(UID, "worker")
+    claim = folder.remembered(UID, lambda _device: "worker")
     assert isinstance(claim, PreparedClaim)
     assert list(claim.devices) == devices
 
@@ -135,7 +136,7 @@ def test_only_our_own_files_count(tmp_path: Path) -> None:
     CdiFolder(tmp_path, "gpu.example-2").write("aa", (CdiDevice("aa.r.d", {"A": "b"}),))
     folder.write("bb", (CdiDevice("bb.r.d", {"A": "b"}),))
     (tmp_path / "gpu.example-..json").write_text("{}")
-    assert [uid for uid in folder.claims() if folder.remembered(uid, "worker")] == ["bb"]
+    assert [uid for uid in folder.claims() if folder.remembered(uid, lambda _device: "worker")] == ["bb"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_only_our_own_files_count(tmp_path: Path) -> None:
 def test_a_file_that_says_something_else_is_damaged(tmp_path: Path, content: str) -> None:
     (tmp_path / "gpu.example-aa.json").write_text(content)
     with pytest.raises(Damaged, match="does not say what we once wrote"):
-        CdiFolder(tmp_path, "gpu.example").remembered("aa", "worker")
+        CdiFolder(tmp_path, "gpu.example").remembered("aa", lambda _device: "worker")
 
 
 def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:

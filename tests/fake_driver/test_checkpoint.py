@@ -1,11 +1,15 @@
 import hashlib
 import json
 import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_driver.checkpoint import Checkpoint, decode, encode
@@ -105,6 +109,75 @@ def test_two_processes_see_what_the_other_writes(tmp_path: Path) -> None:
     with old.locked() as ledger:
         ledger.forget("aa")
     assert known(new) == {}
+
+
+def test_the_other_process_is_heard_also_within_one_tick_of_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Checkpoint, "_stamps", still_clock(Checkpoint._stamps))
+    monkeypatch.setattr(Checkpoint, "_state", lambda self, lock: (os.pread(lock.fileno(), 16, 0), 0))
+    old, new = Checkpoint(tmp_path), Checkpoint(tmp_path)
+    keep(old, claim("aa", "gpu-0"))
+    assert known(new) == {"aa": claim("aa", "gpu-0")}
+    keep(new, claim("bb", "gpu-1"))
+    assert set(known(old)) == {"aa", "bb"}
+
+
+def still_clock(really: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    def stamps(self: Checkpoint) -> Iterator[Any]:
+        return ((uid, (inode, 0)) for uid, (inode, _) in really(self))
+
+    return stamps
+
+
+def test_nothing_is_read_again_while_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    keep(checkpoint, claim("aa"))
+    monkeypatch.setattr(Checkpoint, "_stamps", lambda _self: pytest.fail("it looked"))
+    keep(checkpoint, claim("bb"))
+    assert set(known(checkpoint)) == {"aa", "bb"}
+
+
+def test_after_a_failure_in_the_middle_the_folder_is_believed_and_not_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("fake_driver.files.remember_names", lambda _folder: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            keep(checkpoint, claim("aa"))
+    assert known(checkpoint) == {"aa": claim("aa")}
+
+
+def test_a_folder_that_goes_comes_back(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "claims")
+    keep(checkpoint, claim("aa"))
+    shutil.rmtree(tmp_path / "claims")
+    assert known(checkpoint) == {}
+    keep(checkpoint, claim("bb"))
+    assert set(known(Checkpoint(tmp_path / "claims"))) == {"bb"}
+
+
+steps = st.tuples(st.integers(0, 1), st.booleans(), st.sampled_from(["aa", "bb", "cc"]), st.sampled_from(["x", "y"]))
+
+
+@settings(max_examples=30, deadline=None)  # it waits for the disk
+@given(st.lists(steps, max_size=12))
+def test_whatever_two_processes_do_both_know_the_same(
+    tmp_path_factory: pytest.TempPathFactory, some: list[Any]
+) -> None:
+    folder = tmp_path_factory.mktemp("shared")
+    both, expected = (Checkpoint(folder), Checkpoint(folder)), {}
+    for who, keeps, uid, device in some:
+        if keeps:
+            keep(both[who], claim(uid, device))
+            expected[uid] = claim(uid, device)
+        else:
+            with both[who].locked() as ledger:
+                ledger.forget(uid)
+            expected.pop(uid, None)
+        assert known(both[1 - who]) == expected
+    assert known(Checkpoint(folder)) == expected
 
 
 def test_many_threads_of_two_processes_lose_nothing(tmp_path: Path) -> None:

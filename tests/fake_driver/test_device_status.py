@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -57,6 +58,11 @@ def test_an_entry_says_which_device_and_that_it_is_ready() -> None:
     key = {"driver": "gpu.example", "pool": "worker", "device": "gpu-0"}
     assert said() == [{**key, "conditions": [READY], "data": {"uuid": "u-0"}}]
     assert said(AllocatedDevice("gpu", "worker", "gpu-0", share_id="s"))[0]["shareID"] == "s"
+
+
+def test_a_device_that_a_claim_has_twice_has_one_entry() -> None:
+    claim = PreparedClaim(ClaimRef("uid-1"), (USE, replace(USE, request="monitor", admin_access=True)))
+    assert entries(claim, "gpu.example", {}, lambda _: {"data": {"uuid": "u-0"}}, NOW) == said()
 
 
 def test_it_has_been_ready_since_it_was_first_said() -> None:

@@ -24,7 +24,14 @@ from fake_driver.inventory import Inventory
 from fake_driver.opaque import API_VERSION
 
 NAME = "gpu.example"
-INVENTORY = Inventory("worker", tuple(Device(f"gpu-{index}", "gpu", {"uuid": f"u-{index}"}, {}) for index in range(3)))
+EDITS = {"deviceNodes": [{"path": "/dev/fake2", "hostPath": "/dev/null"}]}
+INVENTORY = Inventory(
+    "worker",
+    tuple(
+        Device(f"gpu-{index}", "gpu", {"uuid": f"u-{index}"}, {}, container_edits=edits)
+        for index, edits in enumerate([{}, {}, EDITS])
+    ),
+)
 
 
 class Node:
@@ -41,7 +48,7 @@ class Node:
     def start(self) -> None:
         """Start, or start again after a crash."""
         cdi = CdiFolder(self.folder / "cdi", NAME)
-        checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, "worker"))
+        checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, INVENTORY.pool_of))
         use = Collaborators(INVENTORY, self.read, reports=self, reached=self.reached)
         self.driver = Driver(NAME, use, cdi, checkpoint)
         self.driver.recover()
@@ -99,6 +106,13 @@ def test_a_claim_gets_its_devices_and_their_cdi_ids(node: Node) -> None:
         ("gpu.example/device=uid-one.gpu.gpu-2",),
     ]
     assert {"GPU_DEVICE_GPU_0_UUID=u-0", "GPU_DEVICE_GPU_2_UUID=u-2"} <= set(node.env(ref))
+
+
+def test_what_the_hardware_file_adds_to_a_container_is_in_the_cdi_file(node: Node) -> None:
+    ref = node.allocate("one", "gpu-2")
+    node.driver.prepare(ref)
+    content = json.loads((node.folder / f"cdi/{NAME}-{ref.uid}.json").read_text())
+    assert content["devices"][0]["containerEdits"]["deviceNodes"] == EDITS["deviceNodes"]
 
 
 def test_asked_again_it_gives_the_same_answer_and_the_file_is_back(node: Node) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_driver import faults
+from fake_driver.driver import POINTS
 from fake_driver.errors import ConfigurationError
+from fake_driver.opaque import API_VERSION
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process, parts
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from tests.fake_driver.conftest import FakeApi, Kubelet
 
 Start = Callable[..., Process]
+DRIVER = "gpu.dra-testbed.example"
 
 
 def env(settings: Settings) -> set[str]:
@@ -87,6 +90,80 @@ def test_devices_are_published_twice_in_a_pool_that_is_complete(
     one, other = published(start, settings, fake_api, "publish-devices-twice")
     assert one["pool"]["resourceSliceCount"] == other["pool"]["resourceSliceCount"] == 2
     assert one["devices"] == other["devices"]
+
+
+def refused(kubelet: Kubelet, settings: Settings, claim: Any) -> str:
+    return str(kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].error)
+
+
+@pytest.mark.parametrize("words", [(), ("admin-takes-device",)])
+def test_an_admin_who_takes_the_device_meets_its_user(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, words: tuple[str, ...]
+) -> None:
+    start(settings, partial(faults.apply, words))
+    assert not refused(kubelet, settings, fake_api.claim("user"))
+    assert bool(refused(kubelet, settings, fake_api.claim("admin", adminAccess=True))) is bool(words)
+
+
+def config(env: str, source: str, strategy: str, *requests: str) -> Any:
+    parameters = {"apiVersion": API_VERSION, "kind": "GpuConfig", "env": {"a": env}, "sharing": {"strategy": strategy}}
+    return {"source": source, "requests": list(requests), "opaque": {"driver": DRIVER, "parameters": parameters}}
+
+
+CONFIGS = (
+    config("1", "FromClass", "TimeSlicing", "gpu"),
+    config("2", "FromClaim", "SpacePartitioning"),
+    config("3", "FromClaim", "SpacePartitioning", "other"),
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "variables"),
+    [
+        ("", {"admin_a=1", "user_a=2", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=SpacePartitioning"}),
+        ("ignores-config-order", {"admin_a=1", "user_a=2", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=TimeSlicing"}),
+        ("ignores-config-scope", {"admin_a=1", "user_a=3", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=SpacePartitioning"}),
+        ("ignores-class-config", {"user_a=2", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=SpacePartitioning"}),
+    ],
+)
+def test_configuration_is_not_what_was_asked_for(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, variables: set[str]
+) -> None:
+    start(settings, partial(faults.apply, [word] if word else []))
+    assert not refused(kubelet, settings, fake_api.claim(config=CONFIGS))
+    assert {one for one in env(settings) if one.startswith(("user_", "admin_")) or "STRATEGY" in one} == variables
+
+
+def test_a_status_is_never_written(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    process = start(settings, partial(faults.apply, ["status-never-written"]))
+    assert not refused(kubelet, settings, fake_api.claim())
+    process.stop()
+    assert fake_api.applied == []
+
+
+@pytest.mark.parametrize(("word", "index"), [("", 1), ("status-of-another-device", 0)])
+def test_the_status_speaks_of_another_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, index: int
+) -> None:
+    start(settings, partial(faults.apply, [word] if word else []))
+    assert not refused(kubelet, settings, fake_api.claim(devices=("gpu-1",)))
+    fake_api.until(lambda: bool(fake_api.status()))
+    (entry,) = fake_api.status()
+    assert (entry["device"], entry["data"]["index"]) == ("gpu-1", index)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_kills_the_process_once_at_its_point(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    ends: list[int] = []
+    monkeypatch.setattr("os._exit", ends.append)
+    settings.data.mkdir(parents=True)
+    for _ in range(2):
+        reached = faults.apply([f"crash-{point}"], parts(settings)).reached
+        for here in POINTS * 2:
+            reached(here)
+    assert ends == [137]
 
 
 def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from fake_driver.errors import ClaimRefused
-from fake_driver.hardware.model import Device
+from fake_driver.hardware.model import Device, Pool
 from fake_driver.inventory import Inventory
 
 GPU = Device("gpu-0", "gpu", {}, {})
@@ -18,3 +18,13 @@ def test_a_device_of_this_node_is_found() -> None:
 def test_a_device_of_another_node_or_one_that_is_gone_is_refused(pool: str, name: str, text: str) -> None:
     with pytest.raises(ClaimRefused, match=text):
         Inventory("worker", (GPU,)).find(pool, name)
+
+
+def test_pools_of_the_network_are_beside_the_nodes_own() -> None:
+    near, far = Device("gpu-0", "gpu", {}, {}), Device("far-0", "far", {}, {})
+    inventory = Inventory("worker", (near,), [Pool("rack/1", (far, near))])
+    assert inventory.find("rack/1", "far-0") is far
+    assert list(inventory.with_pools()) == [("worker", near), ("rack/1", far), ("rack/1", near)]
+    assert [inventory.pool_of(name) for name in ("gpu-0", "far-0", "gone-0")] == ["worker", "rack/1", "worker"]
+    with pytest.raises(ClaimRefused, match="this node has only pool worker, rack/1"):
+        inventory.find("other", "gpu-0")

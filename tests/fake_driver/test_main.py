@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from dataclasses import fields
@@ -9,6 +10,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen  # noqa: TID251 - a driver is a process, and this test is about its start and end
 from typing import TYPE_CHECKING
 
+import grpc
 import pytest
 
 from fake_driver.settings import Settings
@@ -48,6 +50,26 @@ def test_it_starts_serves_and_ends_with_sigterm_leaving_no_socket(
     assert f"node = {settings.node}" in said
     assert "told to stop" in said
     assert fake_api.slices
+
+
+def test_a_process_that_dies_between_checkpoint_and_cdi_file_is_made_good_by_the_next(
+    settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    socket, claim = settings.data / "dra.sock", fake_api.claim()
+    for lives in (False, True):
+        with Popen(command(settings, faults="crash-after-checkpoint"), cwd=ROOT, stderr=PIPE, text=True) as process:
+            fake_api.until(lambda: bool(fake_api.slices), seconds=20)
+            with contextlib.closing(type(kubelet)()) as caller:
+                if lives:
+                    assert not caller.prepare(socket, claim)[claim["uid"]].error
+                    assert len(list(Path(settings.cdi).iterdir())) == 1
+                    process.send_signal(signal.SIGTERM)
+                else:
+                    with pytest.raises(grpc.RpcError, match="UNAVAILABLE"):
+                        caller.prepare(socket, claim)
+            process.communicate(timeout=10)
+        assert process.returncode == (0 if lives else 137)
+        fake_api.remove()
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """The templates render, fit each other, and ask for no right that the driver does not use."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from fake_driver import opaque
 from fake_driver.hardware import description
 from testbed.rendering import render_file
 
@@ -108,16 +110,43 @@ def test_the_rights_are_those_that_the_driver_uses() -> None:
     assert rights == {
         ("nodes", "get"),
         ("resourceclaims", "get"),
+        ("resourceclaims/status", "patch"),
+        ("resourceclaims/driver", "associated-node:patch"),
         *(("resourceslices", verb) for verb in ("list", "watch", "create", "update", "delete")),
     }
 
 
-def test_the_policy_speaks_of_the_account_of_the_pods() -> None:
+def test_the_right_to_write_a_status_is_for_devices_of_this_driver_alone() -> None:
+    (rule,) = (one for one in find("ClusterRole")["rules"] if one["resources"] == ["resourceclaims/driver"])
+    assert rule["resourceNames"] == [DRIVER_FILE["spec"]["driver"]]
+
+
+def test_the_policies_speak_of_the_account_of_the_pods_and_are_bound() -> None:
     account = find("ServiceAccount")["metadata"]
-    (condition,) = find("ValidatingAdmissionPolicy")["spec"]["matchConditions"]
-    assert f"system:serviceaccount:{account['namespace']}:{account['name']}" in condition["expression"]
     assert find("DaemonSet")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
-    assert (
-        find("ValidatingAdmissionPolicyBinding")["spec"]["policyName"]
-        == find("ValidatingAdmissionPolicy")["metadata"]["name"]
-    )
+    policies = [one for one in rendered() if one["kind"] == "ValidatingAdmissionPolicy"]
+    for policy in policies:
+        (condition,) = policy["spec"]["matchConditions"]
+        assert f"system:serviceaccount:{account['namespace']}:{account['name']}" in condition["expression"]
+    bound = {one["spec"]["policyName"] for one in rendered() if one["kind"] == "ValidatingAdmissionPolicyBinding"}
+    assert bound == {policy["metadata"]["name"] for policy in policies}
+    resources = {
+        resource
+        for policy in policies
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for resource in rule["resources"]
+    }
+    assert resources == {"resourceslices", "resourceclaims/status"}
+
+
+def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
+    text = render_file(ROOT / "fake_driver/optional/config-policy.yaml", VARIABLES, allow_unused=True)
+    policy, binding = yaml.safe_load_all(text)
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    rules = [one["expression"] for one in policy["spec"]["validations"]]
+    assert any(f"== '{opaque.API_VERSION}'" in rule for rule in rules)
+    (gpu,) = (rule for rule in rules if "'sharing']" in rule)
+    (nic,) = (rule for rule in rules if "'addresses']" in rule)
+    shared = {"apiVersion", "kind", "env"}
+    assert set(re.findall(r"'(\w+)'", gpu)) == shared | {"sharing"}
+    assert set(re.findall(r"'(\w+)'", nic)) == shared | {key for key, *_ in opaque._NIC_FIELDS}

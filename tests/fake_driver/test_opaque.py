@@ -57,7 +57,7 @@ def test_a_gpu_can_be_shared_in_two_ways(sharing: Object, facts: Object) -> None
 
 
 def test_a_nic_has_an_interface_and_addresses() -> None:
-    fields = {"interfaceName": "net1", "mtu": 9000, "vlan": 7, "addresses": ["192.0.2.7/24", "2001:DB8::7/64"]}
+    fields: Object = {"interfaceName": "net1", "mtu": 9000, "vlan": 7, "addresses": ["192.0.2.7/24", "2001:DB8::7/64"]}
     found = told(entry("NicConfig", **fields), is_network=True)
     assert found.facts == {"INTERFACE": "net1", "MTU": "9000", "VLAN": "7", "IPS": "192.0.2.7/24,2001:db8::7/64"}
 
@@ -189,7 +189,8 @@ def test_a_wrong_field_of_a_nic_is_named(fields: Object, text: str) -> None:
 
 
 def test_a_report_is_one_line_that_is_not_too_long() -> None:
-    found = refusal(entry(**{f"wrong\n{number}{'x' * 500}": 1 for number in range(20)}))
+    wrong: Object = {f"wrong\n{number}{'x' * 500}": 1 for number in range(20)}
+    found = refusal(entry(**wrong))
     assert "\n" not in found
     assert "and 15 more" in found
     assert len(found) < 2000
@@ -209,19 +210,12 @@ fields_ = st.dictionaries(
 
 @given(st.sampled_from(["GpuConfig", "NicConfig"]), fields_)
 def test_whatever_a_user_writes_is_understood_or_refused(kind: str, fields: Object) -> None:
+    parameters = {**fields, "apiVersion": API_VERSION, "kind": kind}
     try:
-        found = configs(
-            claim(
-                {
-                    **entry(),
-                    "opaque": {"driver": DRIVER, "parameters": {**fields, "apiVersion": API_VERSION, "kind": kind}},
-                }
-            ),
-            REF,
-            DRIVER,
-        )
+        (found,) = configs(claim({"opaque": {"driver": DRIVER, "parameters": parameters}}), REF, DRIVER)
     except ClaimRefused as refused:
-        assert str(refused).isprintable()
+        texts = [str(refused)]
     else:
-        texts = [*found[0].variables.items(), *(pair for group in found[0].groups.values() for pair in group.items())]
-        assert all(isinstance(text, str) and text.isprintable() for pair in texts for text in pair)
+        pairs = [*found.variables.items(), *(pair for group in found.groups.values() for pair in group.items())]
+        texts = [text for pair in pairs for text in pair]
+    assert all(text.isprintable() for text in texts)

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.hardware.model import Device
-from fake_driver.planning import comparable, dropped, key, plan
-from fake_driver.slices import Owner, desired
+from fake_driver.hardware.model import Device, Pool, Taint
+from fake_driver.planning import comparable, dropped, gates, key, only_lacks, plan, without_lists
+from fake_driver.slices import Owner, desired, of_network
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -140,3 +140,57 @@ def test_a_scheduler_never_sees_half_of_a_change(steps: list[tuple[int, str, set
             assert pool_as_a_scheduler_sees_it(state) in (None, before, after)
         assert server.put_right(wanted(count, model)) == 0
         before = after
+
+
+def test_each_pool_has_a_generation_of_its_own() -> None:
+    server = Server()
+    near, far = Pool("near", gpus(200)), Pool("far", gpus(2))
+    server.put_right(of_network(DRIVER, [near, far]))
+    assert server.put_right(of_network(DRIVER, [Pool("near", gpus(200, "b")), far])) == 2
+    generations = {one["spec"]["pool"]["name"]: one["spec"]["pool"]["generation"] for one in server.there.values()}
+    assert generations == {"near": 2, "far": 1}
+    assert server.put_right(of_network(DRIVER, [far])) == 2
+    assert [one["spec"]["pool"]["name"] for one in server.there.values()] == ["far"]
+
+
+def tainted(*taints: Taint) -> list[Object]:
+    return desired(DRIVER, NODE, (Device("gpu-0", "gpu", {}, {}, taints=taints),))
+
+
+def test_times_that_the_server_gives_to_taints_are_no_difference_and_are_kept() -> None:
+    one, other = Taint("a", "NoSchedule"), Taint("b", "NoSchedule")
+    server = Server()
+    server.put_right(tainted(one))
+    (stored,) = server.there.values()
+    stored["spec"]["devices"][0]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z"
+    assert server.put_right(tainted(one)) == 0
+    (change,) = plan(tainted(one, other), server.there.values(), {}).replace
+    times = {taint["key"]: taint.get("timeAdded") for taint in change["spec"]["devices"][0]["taints"]}
+    assert times == {"a": "2026-01-01T00:00:00Z", "b": None}
+
+
+def test_lacking_fields_are_told_from_other_differences() -> None:
+    (sent,) = tainted(Taint("a", "NoSchedule"))
+    stored = copy.deepcopy(sent)
+    assert not only_lacks(stored, sent)
+    del stored["spec"]["devices"][0]["taints"]
+    assert only_lacks(stored, sent)
+    stored["spec"]["devices"][0]["name"] = "gpu-9"
+    assert not only_lacks(stored, sent)
+
+
+def test_a_dropped_field_says_which_feature_gate_would_keep_it() -> None:
+    fields = [
+        "spec.devices[0].taints[0].key",
+        "spec.devices[1].attributes.l.ints[0]",
+        "spec.devices[0].attributes.taint.int",
+    ]
+    assert gates(fields) == ["DRADeviceTaints", "DRAListTypeAttributes"]
+
+
+def test_lists_can_be_left_out() -> None:
+    (sent,) = desired(DRIVER, NODE, (Device("gpu-0", "gpu", {"l": (1, 2), "i": 1}, {}),))
+    (less,) = without_lists([sent])
+    assert less["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
+    assert without_lists([less]) == [less]
+    assert without_lists(desired(DRIVER, NODE, ())) == desired(DRIVER, NODE, ())

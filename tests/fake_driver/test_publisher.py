@@ -4,16 +4,16 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fake_driver.api import Api
-from fake_driver.hardware.model import Device
+from fake_driver.hardware.model import Device, Pool, Taint
 from fake_driver.journal import Journal
-from fake_driver.pace import Pace
 from fake_driver.publisher import Publisher
-from fake_driver.slices import Owner, desired
+from fake_driver.slices import Object, Owner, desired, of_network
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import FakeApi
@@ -22,23 +22,35 @@ DRIVER = "gpu.example"
 
 
 @pytest.fixture
-def publish(server: str, tmp_path: Path) -> Iterator[Callable[[int], Publisher]]:
-    """Start to publish that many devices."""
+def start(server: str, tmp_path: Path) -> Iterator[Callable[..., Publisher]]:
+    """Start to publish what a function says."""
     ends: list[Callable[[], None]] = []
 
-    def start(count: int) -> Publisher:
+    def started(slices: Callable[[Owner], list[Object]], node: str = "worker") -> Publisher:
         api = Api(server)
-        gpus = tuple(Device(f"gpu-{index}", "gpu", {"index": index}, {}) for index in range(count))
-        publisher = Publisher(
-            api, DRIVER, "worker", lambda owner: desired(DRIVER, owner, gpus), Journal(tmp_path / "journal.jsonl")
-        )
+        publisher = Publisher(api, DRIVER, node, slices, Journal(tmp_path / "journal.jsonl"))
         ends.extend([api.close, publisher.stop])
         publisher.start()
         return publisher
 
-    yield start
+    yield started
     for end in ends:
         end()
+
+
+@pytest.fixture
+def publish(start: Callable[..., Publisher]) -> Callable[[int], Publisher]:
+    """Start to publish that many devices."""
+    return lambda count: start(lambda owner: desired(DRIVER, owner, gpus(count)))
+
+
+def gpus(count: int) -> list[Device]:
+    return [Device(f"gpu-{index}", "gpu", {"index": index}, {}) for index in range(count)]
+
+
+def notes(tmp_path: Path, event: str) -> list[Object]:
+    lines = (tmp_path / "journal.jsonl").read_text().splitlines()
+    return [note for note in map(json.loads, lines) if note["event"] == event]
 
 
 def devices(fake_api: FakeApi) -> int:
@@ -125,11 +137,98 @@ def test_what_the_api_server_drops_is_told_and_not_asked_for_again(
     assert ["spec.devices[0].attributes.index.int"] in [note.get("fields") for note in notes]
 
 
-def test_repairs_that_follow_on_each_other_get_slower_and_calm_forgives() -> None:
-    now = [0.0]
-    pace = Pace(0.1, 1.0, calm=30, clock=lambda: now[0])
-    waits = [pace.stumble() for _ in range(6)]
-    assert waits[0] <= 0.1 < waits[2] < waits[4] <= 1.0
-    assert max(waits) <= 1.0
-    now[0] = 60
-    assert pace.stumble() <= 0.1
+def test_a_change_of_one_device_is_one_write(start: Callable[..., Publisher], fake_api: FakeApi) -> None:
+    found = gpus(1000)
+    publisher = start(lambda owner: desired(DRIVER, owner, found))
+    assert publisher.published.wait(5)
+    assert len(fake_api.writes) == 8
+    found[500] = Device("gpu-500", "gpu", {"index": 500, "model": "other"}, {})
+    publisher.refresh()
+    fake_api.until(lambda: len(fake_api.writes) == 9)
+    assert fake_api.writes[-1] == f"PUT 00006-{DRIVER}-worker"
+    assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
+
+
+def test_a_refresh_without_a_change_writes_nothing(start: Callable[..., Publisher], fake_api: FakeApi) -> None:
+    asked: SimpleQueue[Owner] = SimpleQueue()
+
+    def slices(owner: Owner) -> list[Object]:
+        asked.put(owner)
+        return desired(DRIVER, owner, gpus(1))
+
+    publisher = start(slices)
+    assert publisher.published.wait(5)
+    for _ in range(3):  # when it asks again, it is through with what came before
+        asked.get(timeout=5)
+        publisher.refresh()
+    assert fake_api.writes == [f"POST 00000-{DRIVER}-worker"]
+
+
+def test_what_would_be_refused_is_not_even_sent_and_a_later_change_heals_it(
+    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+) -> None:
+    found = [Device("gpu-0", "gpu", {f"a{index}": index for index in range(33)}, {})]
+    publisher = start(lambda owner: desired(DRIVER, owner, found))
+    assert not publisher.published.wait(0.5)
+    assert fake_api.writes == []
+    (note,) = notes(tmp_path, "slices-refused")
+    assert "device gpu-0: it has 33 attributes and capacities, but may have 32" in note["message"]
+    found[:] = gpus(1)
+    publisher.refresh()
+    assert publisher.published.wait(5)
+
+
+def without_taints(spec: Object) -> Object:
+    return {**spec, "devices": [{k: v for k, v in each.items() if k != "taints"} for each in spec["devices"]]}
+
+
+def test_a_new_process_finds_out_what_is_dropped_without_a_write(
+    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+) -> None:
+    fake_api.keep = without_taints
+    tainted = [Device(f"gpu-{index}", "gpu", {}, {}, taints=(Taint("a", "None"),)) for index in range(100)]
+    for _ in range(2):
+        publisher = start(lambda owner: desired(DRIVER, owner, tainted))
+        assert publisher.published.wait(5)
+        assert len(publisher.dropped) == 2
+    assert len(notes(tmp_path, "slice-write")) == 2
+    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {"DRADeviceTaints"}
+    assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
+
+
+def test_lists_are_left_out_where_the_server_refuses_them(
+    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+) -> None:
+    def refuse(method: str, path: str) -> tuple[int, str] | None:
+        return (422, "must specify one of: `int`") if method in {"POST", "PUT"} and next(tries, None) else None
+
+    tries = iter([True])
+    fake_api.refuse = refuse
+    publisher = start(lambda owner: desired(DRIVER, owner, [Device("gpu-0", "gpu", {"l": (1,), "i": 1}, {})]))
+    assert publisher.published.wait(5)
+    (slice_,) = fake_api.slices.values()
+    assert slice_["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
+    assert list(publisher.dropped.values()) == [["spec.devices[0].attributes.l.ints[0]"]]
+
+
+def test_pools_of_the_network_have_no_owner_and_leave_those_of_nodes_alone(
+    start: Callable[..., Publisher], publish: Callable[[int], Publisher], fake_api: FakeApi
+) -> None:
+    pool = Pool("far", tuple(gpus(3)))
+    for publisher in (publish(2), start(lambda _owner: of_network(DRIVER, [pool]), node="")):
+        assert publisher.published.wait(5)
+    assert sorted(len(one["spec"]["devices"]) for one in fake_api.slices.values()) == [2, 3]
+    assert len(fake_api.writes) == 2
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_an_older_version_of_the_api_will_do(
+    publish: Callable[[int], Publisher], fake_api: FakeApi, version: str
+) -> None:
+    fake_api.versions = [version]
+    assert publish(2).published.wait(5)
+    (slice_,) = fake_api.slices.values()
+    assert slice_["apiVersion"] == f"resource.k8s.io/{version}"
+    assert ("basic" in slice_["spec"]["devices"][0]) is (version == "v1beta1")
+    fake_api.edit(slice_["metadata"]["name"], lambda one: one["spec"]["devices"].pop())
+    fake_api.until(lambda: devices(fake_api) == 2)

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import grpc
 import pytest
 
 from fake_driver import server
 from fake_driver.errors import ConfigurationError
+from fake_driver.listening import Listener
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.conftest import FakeApi, Kubelet
 
 
 def test_the_service_answers_before_the_registration_socket_is_there(
     start: Callable[..., Process], settings: Settings, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[tuple[str, bool]] = []
-    really = server._listen
+    really = Listener.open
 
-    def listen(grpc_server: grpc.Server, path: Path) -> None:
-        really(grpc_server, path)
+    def opened(listener: Listener) -> None:
+        really(listener)
         kubelet.prepare(settings.data / "dra.sock")
-        order.append((path.name, (Path(settings.registry) / f"{settings.driver}-reg.sock").exists()))
+        order.append((listener.path.name, (Path(settings.registry) / f"{settings.driver}-reg.sock").exists()))
 
-    monkeypatch.setattr(server, "_listen", listen)
+    monkeypatch.setattr(Listener, "open", opened)
     start(settings)
     assert order == [("dra.sock", False), (f"{settings.driver}-reg.sock", True)]
 
@@ -47,13 +51,13 @@ def test_the_registration_socket_goes_first_and_nothing_stays(
     process = start(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
     service: Any = process._server._service
-    really, seen = service.stop, []
+    really, seen = service.close, []
 
-    def stop(grace: float) -> Any:
+    def close(grace: float) -> Any:
         seen.append(registration.exists())
         return really(grace)
 
-    monkeypatch.setattr(service, "stop", stop)
+    monkeypatch.setattr(service, "close", close)
     process.stop()
     assert seen == [False]
     assert list(Path(settings.registry).iterdir()) == []
@@ -77,3 +81,69 @@ def test_a_socket_that_cannot_be_made_is_named(start: Callable[..., Process], se
     (settings.data / "dra.sock").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=r"cannot listen on .*dra\.sock"):
         start(settings)
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the sockets more often."""
+    monkeypatch.setattr(server, "_LOOK", 0.02)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_registration_socket_that_was_removed_comes_back_and_the_kubelet_can_register_again(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    process = start(settings)
+    registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
+    kubelet.register(registration)
+    before = registration.stat().st_ino
+    registration.unlink()
+    until(lambda: registration.exists() and registration.stat().st_ino != before)
+    until(lambda: not process._server.registered.is_set())
+    assert registration.stat().st_mode & 0o777 == 0o600
+    with contextlib.closing(type(kubelet)()) as later:
+        assert later.register(registration).name == settings.driver
+    assert "socket-gone" in (settings.data / "journal.jsonl").read_text()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_service_socket_that_was_removed_comes_back_and_calls_under_way_are_finished(
+    start: Callable[..., Process],
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    start(settings)
+    socket, claim = settings.data / "dra.sock", fake_api.claim()
+    fake_api.until(lambda: bool(fake_api.slices))
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slowly(_method: str, path: str) -> None:
+        if "resourceclaims" in path:
+            asked.set()
+            go_on.wait(5)
+
+    fake_api.refuse = slowly
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(kubelet.prepare, socket, claim)
+        assert asked.wait(5)
+        shutil.rmtree(settings.data)
+        until(socket.exists)
+        go_on.set()
+        assert not call.result(5)[claim["uid"]].error
+    with contextlib.closing(type(kubelet)()) as later:
+        assert not later.prepare(socket, claim)[claim["uid"]].error
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_socket_that_another_process_put_there_is_left_alone(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+) -> None:
+    first = start(settings)
+    second = start(settings)
+    first.stop()
+    socket = settings.data / "dra.sock"
+    assert kubelet.prepare(socket) == {}
+    second.stop()
+    assert not socket.exists()

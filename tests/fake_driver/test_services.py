@@ -44,7 +44,12 @@ def test_the_kubelet_learns_who_it_is_and_what_it_serves_newest_first(
     info = kubelet.register(registration)
     assert (info.type, info.name) == ("DRAPlugin", settings.driver)
     assert info.endpoint == str(settings.data / "dra.sock")
-    assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+    assert list(info.supported_versions) == [
+        "v1.DRAPlugin",
+        "v1beta1.DRAPlugin",
+        "v1.DRAResourceHealth",
+        "v1alpha1.DRAResourceHealth",
+    ]
 
 
 def test_fifty_kubelets_at_once_learn_it_within_a_second(kubelet: Kubelet, registration: Path) -> None:

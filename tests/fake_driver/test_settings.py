@@ -35,6 +35,11 @@ def test_all_that_is_missing_or_wrong_is_told_at_once() -> None:
         assert part in str(refused.value)
 
 
+def test_kinds_are_words_between_commas() -> None:
+    assert read([], {**POD, "FAKE_DRIVER_KINDS": "gpu, nic"}).kind_words == ("gpu", "nic")
+    assert read([], POD).kind_words == ()
+
+
 def test_faults_are_words_between_commas() -> None:
     assert read(["--faults", " no-env, slices-missing ,"], POD).fault_words == ("no-env", "slices-missing")
     assert read([], POD).fault_words == ()

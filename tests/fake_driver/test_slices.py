@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from fake_driver.hardware.model import Device, Row, Version
-from fake_driver.slices import MOST_DEVICES, Owner, desired
+from fake_driver.hardware.model import Binding, Device, Draw, Policy, Pool, Row, Taint, Version
+from fake_driver.slices import MOST_DEVICES, Owner, desired, of_network
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -48,3 +48,48 @@ def test_long_names_stay_within_what_the_api_allows_and_differ() -> None:
     names = [desired("d" * 63, node, ())[0]["metadata"]["name"] for node in nodes]
     assert len(set(names)) == 2
     assert all(len(name) <= 253 for name in names)
+
+
+def test_a_slice_says_how_a_device_is_shared_cut_tainted_and_bound() -> None:
+    device = Device(
+        "gpu-0",
+        "gpu",
+        {"list": (Version("1.2.3"), Version("2.0.0")), "flags": (True,)},
+        {"memory": "8Gi"},
+        taints=(Taint("a", "NoExecute", "b"), Taint("c", "NoSchedule")),
+        draws=(Draw("whole", {"memory": "4Gi"}, {"memory": "8Gi"}),),
+        shared=True,
+        policies={"memory": Policy("1Gi", (), "1Gi", "4Gi", "512Mi")},
+        binding=Binding(("x/ready",), ("x/failed",), binds_to_node=True),
+    )
+    slice_, counters = desired(DRIVER, NODE, (device,))
+    (said,) = slice_["spec"]["devices"]
+    assert said["attributes"] == {"list": {"versions": ["1.2.3", "2.0.0"]}, "flags": {"bools": [True]}}
+    within = {"min": "1Gi", "max": "4Gi", "step": "512Mi"}
+    assert said["capacity"]["memory"]["requestPolicy"] == {"default": "1Gi", "validRange": within}
+    assert said["taints"] == [{"key": "a", "value": "b", "effect": "NoExecute"}, {"key": "c", "effect": "NoSchedule"}]
+    assert said["consumesCounters"] == [{"counterSet": "whole", "counters": {"memory": {"value": "4Gi"}}}]
+    assert said["allowMultipleAllocations"] is said["bindsToNode"] is True
+    assert (said["bindingConditions"], said["bindingFailureConditions"]) == (["x/ready"], ["x/failed"])
+    assert counters["spec"]["sharedCounters"] == [{"name": "whole", "counters": {"memory": {"value": "8Gi"}}}]
+    assert "devices" not in counters["spec"]
+
+
+def test_only_the_slice_of_a_demanding_device_is_cut_in_two() -> None:
+    devices = gpus(300)
+    tainted = (*devices[:200], Device("gpu-200", "gpu", {}, {}, taints=(Taint("a", "NoSchedule"),)), *devices[201:])
+    sizes = {part["metadata"]["name"][:5]: len(part["spec"]["devices"]) for part in desired(DRIVER, NODE, tainted)}
+    assert sizes == {"00000": 128, "00002": 64, "00003": 64, "00004": 44}
+    untouched = {part["metadata"]["name"] for part in wanted(300)}
+    assert {f"{start}-{DRIVER}-worker" for start in ("00000", "00002", "00004")} == untouched
+
+
+def test_a_pool_of_the_network_belongs_to_no_node() -> None:
+    selector: Object = {"nodeSelectorTerms": [{"matchFields": []}]}
+    far, near = of_network(DRIVER, [Pool("far", gpus(1), node_selector=selector), Pool("worker", gpus(1))])
+    assert far["spec"]["nodeSelector"] == selector
+    assert near["spec"]["allNodes"] is True
+    for each in (far, near):
+        assert "nodeName" not in each["spec"]
+        assert "ownerReferences" not in each["metadata"]
+    assert near["metadata"]["name"] != wanted(1)[0]["metadata"]["name"]

@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,19 +45,53 @@ def test_a_plain_process_has_the_names_without_a_uid(folder: Path) -> None:
     assert (one.registration.name, one.service.name) == ("gpu.example-reg.sock", "dra.sock")
 
 
-@pytest.mark.parametrize("too_many", [0, 1])
-def test_a_path_has_at_most_107_bytes(too_many: int) -> None:
-    registry = Path("/" + "r" * (107 - len("/" + "/gpu.example-reg.sock") + too_many))
-    if not too_many:
-        assert len(str(Sockets(DRIVER, "", registry, Path("/d")).registration)) == 107
-        return
-    with pytest.raises(ConfigurationError, match="108 bytes, but Linux allows 107; use a shorter driver name"):
-        Sockets(DRIVER, "", registry, Path("/d"))
+REGISTRY, PLUGINS = Path("/var/lib/kubelet/plugins_registry"), Path("/var/lib/kubelet/plugins")
 
 
-def test_the_longest_driver_name_in_a_pod_fits_the_kubelets_own_folders() -> None:
-    folders = Path("/var/lib/kubelet/plugins_registry"), Path("/var/lib/kubelet/plugins") / ("d" * 27)
-    assert len(str(Sockets("d" * 27, MINE, *folders).registration)) == 107
+def in_the_kubelets_folders(driver: str, uid: str = MINE) -> Sockets:
+    return Sockets(driver, uid, REGISTRY, PLUGINS / driver)
+
+
+def test_a_driver_whose_name_has_27_letters_keeps_its_whole_name_and_uid() -> None:
+    name = in_the_kubelets_folders("d" * 27).registration.name
+    assert name == f"{'d' * 27}-{MINE}-reg.sock"
+    assert len(str(REGISTRY / name)) == 107
+
+
+def test_longer_names_are_shortened_as_the_library_of_kubernetes_does_it() -> None:
+    uid = base64.urlsafe_b64encode(hashlib.sha256(MINE.encode()).digest()[:8]).decode().rstrip("=")
+    both = base64.urlsafe_b64encode(hashlib.sha256(f"{'d' * 63}\0{MINE}".encode()).digest()[:16]).decode().rstrip("=")
+    assert in_the_kubelets_folders("d" * 28).registration.name == f"{'d' * 28}-{uid}-reg.sock"
+    assert in_the_kubelets_folders("d" * 63).registration.name == f"dra-{both}-reg.sock"
+    assert in_the_kubelets_folders("d" * 63).service.name == f"{uid}.sock"
+
+
+@pytest.mark.parametrize("length", range(1, 64))
+@pytest.mark.parametrize("uid", [MINE, ""])
+def test_every_driver_has_short_paths_that_no_other_pod_or_driver_has(length: int, uid: str) -> None:
+    mine = in_the_kubelets_folders("d" * length, uid)
+    others = [in_the_kubelets_folders("e" * length, uid), in_the_kubelets_folders("d" * length, OTHER)]
+    assert max(len(str(path)) for path in (mine.registration, mine.service)) <= 107
+    assert mine.registration not in {other.registration for other in others}
+    assert mine.service not in {other.service for other in others}
+
+
+def test_a_folder_that_leaves_no_room_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="107; use a shorter folder"):
+        Sockets(DRIVER, MINE, Path("/" + "r" * 90), Path("/d"))
+
+
+@pytest.mark.parametrize("length", [40, 63])
+def test_dead_sockets_with_short_names_go_too(folder: Path, bind: object, length: int) -> None:
+    assert callable(bind)
+    registry, data = folder / ("r" * 17), folder / ("p" * 7 + "d" * length)
+    dead, mine = (Sockets("d" * length, uid, registry, data) for uid in (OTHER, MINE))
+    assert OTHER not in str(dead.registration)
+    stay = bind(registry / "dra-0123456789012345678901-reg.sock", dead=True)
+    gone = [bind(path, dead=True) for path in (dead.service, data / ".0123abcd", mine.registration)]
+    mine.make_room()
+    assert [path.name for path in gone if path.exists()] == []
+    assert stay.exists()
 
 
 def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: object) -> None:

@@ -46,3 +46,20 @@ def test_the_token_goes_only_over_tls(
     start(replace(settings, token_file=str(folder / "token")))
     fake_api.until(lambda: bool(fake_api.slices))
     assert set(fake_api.tokens) == {""}
+
+
+def test_two_drivers_share_the_hardware_of_a_node(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    text = Path(settings.hardware).read_text()
+    Path(settings.hardware).write_text(f"{text}  - {{kind: nic, count: 2}}\n")
+    start(replace(settings, kinds="gpu"))
+    start(replace(settings, driver="nic.dra-testbed.example", kinds="nic"))
+    fake_api.until(lambda: len(fake_api.slices) == 2)
+    found = {
+        each["spec"]["driver"]: [one["name"] for one in each["spec"]["devices"]] for each in fake_api.slices.values()
+    }
+    assert found == {
+        "gpu.dra-testbed.example": ["gpu-0", "gpu-1", "gpu-2", "gpu-3"],
+        "nic.dra-testbed.example": ["nic-0", "nic-1"],
+    }

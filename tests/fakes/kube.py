@@ -21,7 +21,10 @@ def _nothing(_kube: FakeKube) -> None:
 
 
 class FakeKube:
-    """Objects by kind, namespace and name. `deleted` says what went, in order; `down` makes every request fail."""
+    """Objects by kind, namespace and name. `deleted` says what went, in order; `down` makes every request fail.
+
+    `applied` says what was applied and how; `refuse` may raise what the API server says to an object.
+    """
 
     def __init__(self, react: Callable[[FakeKube], None] = _nothing) -> None:
         self.objects: dict[Key, Object] = {}
@@ -30,15 +33,22 @@ class FakeKube:
         self.react = react
         self.texts: dict[str, str] = {}
         self.said: dict[str, str] = {}
+        self.asked: list[tuple[str, str | None, tuple[str, ...]]] = []
         self.finalizers: dict[str, int] = {}
+        self.applied: list[tuple[str, str, dict[str, Any]]] = []
+        self.refuse: Callable[[Object], None] = lambda _manifest: None
 
     def request(self, method: str, path: str, **_: Any) -> Any:
         self._alive(f"{method} {path}")
         assert path == "/version", path
         return {"gitVersion": "v1.37.0"}
 
-    def apply(self, manifest: Object, **_: Any) -> Object:
+    def apply(self, manifest: Object, **how: Any) -> Object:
         self._alive(f"PATCH {manifest['kind']}")
+        self.refuse(manifest)
+        self.applied.append((manifest["kind"], manifest["metadata"]["name"], how))
+        if how.get("dry_run"):
+            return copy.deepcopy(manifest)
         made = copy.deepcopy(manifest)
         made["metadata"].setdefault("namespace", "default")
         self.objects[_key(made)] = {**self.objects.get(_key(made), {}), **made}
@@ -46,6 +56,13 @@ class FakeKube:
         return copy.deepcopy(made)
 
     create = apply
+
+    def patch(self, target: Object, change: Object, **_: Any) -> Object:
+        """A merge patch of an object that is there."""
+        self._alive(f"PATCH {target['kind']}")
+        self.objects[_key(target)] = _merged(self.objects[_key(target)], change)
+        self.react(self)
+        return copy.deepcopy(self.objects[_key(target)])
 
     def put(self, kind: str, name: str, namespace: str = "default", **content: Any) -> Object:
         """Add an object without telling anybody."""
@@ -88,6 +105,7 @@ class FakeKube:
         self, _namespace: str, pod: str, _command: Sequence[str], *, container: str | None = None, **_: Any
     ) -> str:
         self._alive(f"EXEC {pod}")
+        self.asked.append((pod, container, tuple(_command)))
         return self.said[f"{pod}/{container}"]
 
     def watch(
@@ -107,6 +125,12 @@ class FakeKube:
 
 def _key(manifest: Object) -> Key:
     return manifest["kind"], manifest["metadata"].get("namespace", "default"), manifest["metadata"]["name"]
+
+
+def _merged(there: Any, change: Any) -> Any:
+    if not isinstance(there, dict) or not isinstance(change, dict):
+        return copy.deepcopy(change)
+    return {**there, **{key: _merged(there.get(key), value) for key, value in change.items()}}
 
 
 def _selected(each: Object, selectors: dict[str, str]) -> bool:

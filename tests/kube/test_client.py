@@ -15,6 +15,7 @@ import yaml
 
 from testbed.errors import ApiError, UsageError
 from testbed.kube.client import Kube, Resource
+from testbed.waiting import set_patience
 
 CORE = {"resources": [
     {"name": "pods", "kind": "Pod", "namespaced": True},
@@ -317,3 +318,25 @@ def test_a_watch_that_is_refused_is_an_error(server: ApiServer, kube: Kube) -> N
 
     with pytest.raises(ApiError, match="403 Forbidden"):
         _events(kube)
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(1, 10), (10, 100), (0.1, 10)])
+def test_patience_gives_the_api_server_more_time_and_never_less(
+    server: ApiServer, kube: Kube, monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
+) -> None:
+    asked: list[float] = []
+    transport = kube._api.rest_client.pool_manager
+    request = transport.request
+
+    def asking(*words: Any, timeout: float, **rest: Any) -> Any:
+        asked.append(timeout)
+        return request(*words, timeout=timeout, **rest)
+
+    monkeypatch.setattr(transport, "request", asking)
+    set_patience(patience)
+    try:
+        kube.request("GET", "/api/v1")
+    finally:
+        set_patience(1)
+
+    assert asked == [seconds]

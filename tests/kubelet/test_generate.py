@@ -6,7 +6,13 @@ import pytest
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 
 from testbed.kubelet import generate
-from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, registration_v1_pb2
+from testbed.kubelet.stubs import (
+    dra_health_v1_pb2,
+    dra_health_v1alpha1_pb2,
+    dra_v1_pb2,
+    dra_v1beta1_pb2,
+    registration_v1_pb2,
+)
 
 ROOT = Path(__file__).parents[2]
 STUBS = ROOT / generate.PACKAGE
@@ -97,3 +103,26 @@ def test_registration_is_what_the_kubelet_speaks() -> None:
         "/pluginregistration.Registration/GetInfo",
         "/pluginregistration.Registration/NotifyRegistrationStatus",
     }
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "version"),
+    [(dra_health_v1_pb2.DESCRIPTOR, "v1"), (dra_health_v1alpha1_pb2.DESCRIPTOR, "v1alpha1")],
+)
+def test_health_is_what_the_kubelet_speaks(descriptor: FileDescriptor, version: str) -> None:
+    assert wire(descriptor) == {
+        "NodeWatchResourcesRequest": {},
+        "NodeWatchResourcesResponse": {"devices": 1},
+        "DeviceHealth": {
+            "device": 1,
+            "health": 2,
+            "last_updated_time": 3,
+            "health_check_timeout_seconds": 4,
+            "message": 5,
+        },
+        "DeviceIdentifier": {"pool_name": 1, "device_name": 2},
+    }
+    assert paths(descriptor) == {f"/{version}.DRAResourceHealth/NodeWatchResources"}
+    assert dict(descriptor.enum_types_by_name["HealthStatus"].values_by_name.items())["UNHEALTHY"].number == 2
+    (method,) = descriptor.services_by_name["DRAResourceHealth"].methods
+    assert method.server_streaming

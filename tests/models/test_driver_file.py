@@ -84,6 +84,16 @@ def test_a_driver_that_is_there_already_needs_no_install_and_is_expected_on_all_
     assert found.nodes.selector == {}
 
 
+def test_features_are_those_it_names_and_those_its_examples_make_possible(folder: Path) -> None:
+    assert load(folder, FULL).features == frozenset()
+    said = (
+        "  features: [device-status]\n  examples: {matchAttribute: resource.kubernetes.io/pcieRoot, capacity: memory}\n"
+    )
+    file = load(folder, FULL + said)
+    assert file.features == {"device-status", "example-match-attribute", "example-capacity"}
+    assert (file.examples.attribute, file.examples.capacity) == ("", "memory")
+
+
 def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) -> None:
     output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
 

@@ -87,6 +87,28 @@ def test_a_test_that_hangs_is_a_timeout_and_the_clean_up_happens(judge: Judge) -
     run.result.assert_outcomes(failed=1, passed=1)
 
 
+def test_a_failure_of_the_cluster_is_not_the_drivers(judge: Judge) -> None:
+    run = judge(
+        "from testbed.conformance import CLUSTER\n@required(1, about=CLUSTER)\ndef test_it():\n    assert 0, 'no'\n"
+    )
+    assert run.verdicts == {"T-001": "error"}
+    assert "blame: the harness or the cluster failed, not the driver" in run.output
+
+
+def test_a_second_namespace_has_its_own_evidence_and_the_label(judge: Judge) -> None:
+    run = judge(
+        "@required(1)\ndef test_it(scenario, admin_scenario):\n    scenario.apply('claims/two-cats.yaml')\n"
+        "    admin_scenario.apply('sharing/two-pods-one-claim.yaml')\n"
+        "    name = admin_scenario.namespace\n"
+        "    labels = admin_scenario.world.kube.get('v1', 'Namespace', name)['metadata']['labels']\n"
+        "    assert labels['resource.kubernetes.io/admin-access'] == 'no'\n"
+    )
+    assert "assert 'true' == 'no'" in run.row("T-001").message
+    kept = run.folder / run.row("T-001").evidence
+    assert "pod-with-cats" in (kept / "pods.yaml").read_text()
+    assert "name: first" in (kept / "admin_scenario/pods.yaml").read_text()
+
+
 def test_a_precondition_that_the_driver_breaks_blocks_the_test(judge: Judge) -> None:
     run = judge("@pytest.fixture\ndef ready():\n    assert 0, 'no'\n\n@required(1)\ndef test_it(ready):\n    pass\n")
     assert run.verdicts == {"T-001": "blocked"}

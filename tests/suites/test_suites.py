@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 import yaml
@@ -12,8 +12,8 @@ import yaml
 from fake_driver.faults import FAULTS
 from testbed import folders
 from testbed.conformance import catalogue, document
-from testbed.models.words import Tier
-from testbed.rendering import render_file
+from testbed.models.words import Subject, Tier
+from testbed.rendering import render_file, variables_of
 
 SUITES, MANIFESTS = folders.data("suites"), folders.data("manifests") / "suites"
 TESTS, TEMPLATES = sorted(SUITES.rglob("test_*.py")), sorted(MANIFESTS.rglob("*.yaml"))
@@ -22,10 +22,24 @@ ROOT = Path(__file__).parents[2]
 _FORBIDDEN = (ast.For, ast.While, ast.Try, ast.With, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.If, ast.ClassDef)
 
 
+class _Anything(str):
+    """A variable of a manifest, with whatever parts the manifest wants of it."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return f"{self}-{name}"
+
+
 def _documents(path: Path) -> list[Any]:
-    return list(
-        yaml.safe_load_all(render_file(path, {"device_class": "c", "driver": "d", "image": "i"}, allow_unused=True))
-    )
+    given = {name: 2 if name == "consumers" else _Anything(name) for name in variables_of(path)}
+    return list(yaml.safe_load_all(render_file(path, given)))
+
+
+def _is_of_pytest(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pytest"
 
 
 @pytest.mark.parametrize("path", TESTS, ids=str)
@@ -33,7 +47,9 @@ def test_a_suite_imports_only_its_words_and_reads_from_top_to_bottom(path: Path)
     tree = ast.parse(path.read_text())
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported <= {"testbed.conformance"}
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    plain = [each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names]
+    assert plain in ([], ["pytest"])
+    assert {node.attr for node in ast.walk(tree) if _is_of_pytest(node)} <= {"mark"}  # to parametrize
     assert not [node.lineno for node in ast.walk(tree) if isinstance(node, _FORBIDDEN)]
     functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert all(name.startswith("test_") for name in functions)
@@ -55,8 +71,17 @@ def test_a_requirement_is_asserted_in_one_to_three_lines(entry: catalogue.Entry)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_a_test_waits_and_decides_only_by_words(entry: catalogue.Entry) -> None:
+    (function,) = ast.parse(entry.source).body
+    assert isinstance(function, ast.FunctionDef)
+    assert not ast.get_docstring(function)  # its requirement says it
+    assert len(function.body) <= 14
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
 def test_a_requirement_names_faults_of_the_fake_driver_that_fail_it(entry: catalogue.Entry) -> None:
-    assert entry.requirement.mutants
+    is_the_drivers = entry.requirement.about is Subject.DRIVER  # no driver can fail the others
+    assert bool(entry.requirement.mutants) is is_the_drivers
     assert set(entry.requirement.mutants) <= set(FAULTS)
 
 

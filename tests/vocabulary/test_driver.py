@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from testbed.drivers.slices import Device
+from testbed.errors import DriverFailed
 from testbed.vocabulary.driver import Driver
+from testbed.vocabulary.sayings import Saying
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
 
@@ -34,3 +38,24 @@ def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> No
 def test_a_driver_that_publishes_nothing_has_nothing(world: Make) -> None:
     driver = Driver(world("slices-missing"))
     assert (driver.pools, driver.devices) == ((), frozenset())
+
+
+def test_a_device_says_what_it_is(world: Make) -> None:
+    driver = Driver(world())
+    device = max(driver.devices_on("node-2"))
+    assert device == Device(cluster.DRIVER, "node-2", "gpu-3")
+    assert len(driver.devices_on("node-2")) == 4
+    assert driver.identity(device) == driver.says(device, "uuid") == Saying(cluster.DRIVER, "uuid", '"node-2-uuid-3"')
+    assert driver.devices_that_say(driver.identity(device), "node-2") == {device}
+    assert driver.devices_that_say(driver.identity(device), "node-1") == frozenset()
+
+
+def test_a_device_that_is_not_published_says_nothing(world: Make) -> None:
+    with pytest.raises(DriverFailed, match="publishes no device"):
+        Driver(world()).identity(Device(cluster.DRIVER, "node-1", "gpu-99"))
+
+
+def test_the_driver_file_says_what_may_be_asked(world: Make) -> None:
+    driver = Driver(world())
+    assert driver.device_class == cluster.DRIVER
+    assert driver.examples.match_attribute == "resource.kubernetes.io/pcieRoot"

@@ -7,7 +7,7 @@ import pytest
 
 from testbed.errors import ApiError
 from testbed.kube.client import Object
-from testbed.vocabulary.observing import Diagnosis, NeverComes, NotObserved, Target, observe
+from testbed.vocabulary.observing import Diagnosis, NeverComes, NotObserved, Target, hold, observe
 from testbed.waiting import Budget, NotYet
 
 TARGET = Target("v1", "Pod", "here", "p")
@@ -81,3 +81,42 @@ def test_what_was_seen_last_is_said_when_the_time_is_over() -> None:
 def test_an_object_that_never_was_is_said() -> None:
     with pytest.raises(NotObserved, match="there is no pod p"):
         _look()
+
+
+def _hold(*watches: list[str]) -> None:
+    def check(state: Object) -> None:
+        if state["phase"] != "good":
+            raise NotYet(f"it is {state['phase']}")
+
+    kube: Any = Watching(*watches)
+    hold(kube, TARGET, check, "p to stay good", BUDGET, Diagnosis.none)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_state_that_lasts_is_looked_at_for_the_whole_time() -> None:
+    _hold(["good"], [], ["good", "gone"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_state_that_does_not_last_is_a_failure_with_what_came() -> None:
+    with pytest.raises(NotObserved, match=r"expected p to stay good\n  last seen: it is bad\n  waited: it should last"):
+        _hold(["good"], ["bad"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_what_never_was_has_not_lasted() -> None:
+    with pytest.raises(NotObserved, match="there is no pod p"):
+        _hold([])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_something_else_is_looked_at_meanwhile() -> None:
+    def check(state: Object) -> str:
+        if state["phase"] != "good":
+            raise NotYet("bad")
+        return "came"
+
+    kube: Any = Watching(["bad"], ["bad"], ["good"])
+    looks: list[int] = []
+    assert observe(kube, TARGET, check, "p", BUDGET, Diagnosis.none, lambda: looks.append(1)) == "came"
+    assert len(looks) == 2

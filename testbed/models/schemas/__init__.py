@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 PUBLISHED = {
     "testbed": ("testbed.models.config", "TestbedFile", "validation"),
     "driver-file": ("testbed.models.driver_file", "DriverFile", "validation"),
+    "hardware": ("testbed.models.hardware", "HardwareFile", "validation"),
     "report": ("testbed.models.report", "DriverConformanceReport", "serialization"),
     "status": ("testbed.models.status", "TestbedStatus", "serialization"),
 }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware import description
 from fake_driver.hardware.groups import MOST_DEVICES
-from fake_driver.hardware.model import Version
+from fake_driver.hardware.model import Change, Policy, Taint, Version
 
 GROUP = {"kind": "gpu", "count": 2}
 
@@ -93,6 +93,134 @@ def test_a_wrong_group_is_refused_with_the_reason(group: object, part: str) -> N
     assert part in refusal(hardware(group))
 
 
+HALF = {"name": "half", "count": 2, "takes": {"memory": "4Gi"}}
+PARTS = {"counters": {"memory": "8Gi"}, "profiles": [HALF]}
+SHARED = {**GROUP, "allowMultipleAllocations": True}
+
+
+def profile(**more: object) -> dict[str, object]:
+    return {**GROUP, "partitions": {**PARTS, "profiles": [{**HALF, **more}]}}
+
+
+def policy(value: object = "10", **said: object) -> dict[str, object]:
+    return {**SHARED, "capacity": {"m": {"value": value, "requestPolicy": said}}}
+
+
+@pytest.mark.parametrize(
+    ("group", "part"),
+    [
+        ({**GROUP, "attributes": {"l": [1, True]}}, "attributes.l must be 1 to 48 values of one type"),
+        ({**GROUP, "attributes": {"l": []}}, "attributes.l must be 1 to 48 values"),
+        ({**GROUP, "spread": {"n": []}}, "spread.n must be a list of values"),
+        ({**GROUP, "nodes": [1]}, "nodes must be a list of texts"),
+        ({**GROUP, "taints": [{"key": "a b", "effect": "NoSchedule"}]}, "taints[0].key is 'a b'"),
+        (
+            {**GROUP, "taints": [{"key": "a", "effect": "PreferNoSchedule"}]},
+            "must be one of NoSchedule, NoExecute, None",
+        ),
+        ({**GROUP, "taints": [{"key": "a", "value": "-", "effect": "None"}]}, "must be the value of a label"),
+        ({**GROUP, "taints": [{"key": f"a{i}", "effect": "None"} for i in range(17)]}, "taints are 17"),
+        ({**GROUP, "bindingConditions": ["a"]}, "bindingConditions and bindingFailureConditions need each other"),
+        ({**GROUP, "bindingConditions": ["a"], "bindingFailureConditions": ["a"]}, "all different"),
+        ({**GROUP, "bindingConditions": list("abcde"), "bindingFailureConditions": ["x"]}, "may be 4 each"),
+        ({**GROUP, "network": {"interface": "net{i}"}}, "network.interface is 'net{i}'"),
+        ({**GROUP, "network": {"interface": "net", "ranges": ["10.0.0.1/8"]}}, "which is no range of addresses"),
+        (
+            {**GROUP, "network": {"interface": "net", "ranges": ["10.0.0.0/30"]}},
+            "too small for the devices of two nodes",
+        ),
+        ({**GROUP, "partitions": {"counters": {}, "profiles": []}}, "partitions.profiles must be at least one"),
+        ({**GROUP, "partitions": {**PARTS, "counters": {"Memory": 1}}}, "has the name 'Memory'"),
+        (profile(takes={"memory": "9Gi"}), "takes has 9Gi of memory, of which there are 8Gi"),
+        (profile(takes={"cores": 1}), "takes has 'cores', which is none of the counters"),
+        (profile(name="Half"), "name is 'Half'"),
+        (profile(count=0), "count must be 1 to"),
+        (profile(capacity={"m": {"value": 1, "requestPolicy": {"default": 1}}}), "a part is never shared"),
+        ({**SHARED, "partitions": PARTS}, "cannot be those of a device with allowMultipleAllocations"),
+        ({**policy(default=1), "allowMultipleAllocations": False}, "which needs allowMultipleAllocations: true"),
+        (policy(default=11), "allows more than the 10 that there are"),
+        (policy(default=2, validValues=[1, 3]), "a default that is none of the validValues"),
+        (policy(default=1, validValues=[1, 3, 2]), "validValues that do not rise"),
+        (policy(default=1, validValues=[1], validRange={"min": 1}), "both validValues and validRange"),
+        (policy(default=1, validRange={"min": 2}), "a default outside of validRange"),
+        (policy(default=1, validRange={"max": 2}), "validRange.min is missing"),
+        (policy(default=2, validRange={"min": 1, "step": 2}), "no number of steps reaches"),
+        (policy(default=9, validRange={"min": 9, "step": 3}), "a first step beyond the 10"),
+        (policy(default=1, validRange={"min": 1, "step": 0}), "a step of nothing"),
+        (policy(validRange={"min": 1}), "requestPolicy.default is missing"),
+        ({**GROUP, "containerEdits": {"env": ["A=b"]}}, "containerEdits.env is unknown"),
+        ({**GROUP, "containerEdits": {"mounts": "/x"}}, "containerEdits.mounts is a text"),
+        ({**GROUP, "containerEdits": {"mounts": [{"hostPath": "x" * 10_001}]}}, "may have 10000"),
+    ],
+)
+def test_what_a_group_says_beyond_attributes_is_checked_too(group: object, part: str) -> None:
+    assert part in refusal(hardware(group))
+
+
+def test_a_list_that_holds_itself_is_refused() -> None:
+    text = hardware(GROUP).replace("count: 2", "count: 2\n    containerEdits: {mounts: &me [*me]}")
+    assert "must be plain lists" in refusal(text)
+
+
+def test_a_policy_is_read_with_its_amounts_in_canonical_form() -> None:
+    read = description.parse(
+        hardware(policy("8Gi", default="1024Mi", validRange={"min": "1Gi", "max": "4Gi", "step": "512Mi"})), "x"
+    )
+    assert read.groups[0].policies == {"m": Policy("1Gi", (), "1Gi", "4Gi", "512Mi")}
+    assert read.groups[0].shared
+
+
+def test_the_capacity_of_a_part_is_what_it_takes_where_nothing_else_is_said() -> None:
+    (read,) = description.parse(hardware({**GROUP, "partitions": PARTS}), "x").groups
+    assert read.partitions
+    assert read.partitions.profiles[0].capacity == {"memory": "4Gi"}
+    assert read.size == 3
+
+
+def in_spec(**more: object) -> str:
+    document = yaml.safe_load(hardware(GROUP))
+    document["spec"] |= more
+    return yaml.safe_dump(document)
+
+
+SELECTOR = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
+POOL = {"name": "far", "devices": [{"kind": "port", "count": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        ({"changes": [{"device": ["gpu-0"]}]}, "changes[0].device is unknown; did you mean devices?"),
+        ({"changes": [{"absent": True, "attributes": {"a": 1}}]}, "absent leaves nothing"),
+        (
+            {"changes": [{"capacity": {"m": {"value": 1, "requestPolicy": {"default": 1}}}}]},
+            "cannot change a requestPolicy",
+        ),
+        ({"pools": [POOL]}, "pools[0] needs either allNodes: true or a nodeSelector"),
+        ({"pools": [{**POOL, "allNodes": True, "nodeSelector": SELECTOR}]}, "needs either"),
+        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": []}}]}, "exactly one of nodeSelectorTerms"),
+        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{"matchLabels": {}}]}}]}, "one as pods have it"),
+        ({"pools": [{**POOL, "allNodes": True}] * 2}, "pools have the same name"),
+        ({"pools": [{**POOL, "name": "Far", "allNodes": True}]}, "pools[0].name is 'Far'"),
+        (
+            {"devices": [{**GROUP, "partitions": PARTS}, {"kind": "gpu-0", "count": 1}]},
+            "could have the names of partitions",
+        ),
+    ],
+)
+def test_what_is_said_beside_devices_is_checked_too(more: dict[str, object], part: str) -> None:
+    assert part in refusal(in_spec(**more))
+
+
+def test_pools_of_the_network_and_changes_are_read() -> None:
+    pools = [{**POOL, "nodeSelector": SELECTOR}, {**POOL, "name": "near", "allNodes": True}]
+    read = description.parse(
+        in_spec(pools=pools, changes=[{"nodes": ["a*"], "taints": [{"key": "x", "effect": "None"}]}]), "x"
+    )
+    assert [(pool.name, pool.node_selector) for pool in read.pools] == [("far", SELECTOR), ("near", None)]
+    assert read.changes == (Change(nodes=("a*",), taints=(Taint("x", "None"),)),)
+
+
 def test_a_node_with_too_many_devices_is_refused() -> None:
     assert "20000 devices" in refusal(hardware({"kind": "gpu", "count": 10_000}, {"kind": "nic", "count": 10_000}))
 
@@ -119,7 +247,13 @@ anything = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["kind", "count", "attributes", "capacity", "perDevice", "other"]), anything))
+KEYS = [
+    "kind", "count", "attributes", "capacity", "perDevice", "other", "spread", "nodes", "taints", "network", "partitions",
+    "allowMultipleAllocations", "bindingConditions", "containerEdits",
+]  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), anything).map(lambda said: {**GROUP, **said}))
 def test_any_group_is_read_or_refused(group: dict[str, object]) -> None:
     try:
         read = description.parse(hardware(group), "x")

@@ -1,0 +1,55 @@
+"""`python -m fake_driver.hardware FILE --node NAME`: the ResourceSlices that a driver would publish for a node, without any cluster.
+
+People look at a hardware file with it before they use it; `dra-testbed hardware show` draws what it prints. Ends with 2 where the file is
+wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fake_driver.errors import ConfigurationError
+from fake_driver.hardware import description
+from fake_driver.hardware.devices import pools
+from fake_driver.limits import problems
+from fake_driver.planning import at_generation
+from fake_driver.settings import Settings
+from fake_driver.slices import Object, Owner, desired, of_network
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print a list of slices as JSON."""
+    parser = argparse.ArgumentParser(prog="fake_driver.hardware", description="The slices that a hardware file means.")
+    parser.add_argument("file", type=Path, help="a file of kind Hardware")
+    parser.add_argument("--node", default="node-1", help="name of the node")
+    parser.add_argument("--driver", default=Settings.driver, help="name of the driver")
+    parser.add_argument("--kinds", default="", help="kinds of devices, separated by commas; empty means all")
+    given = parser.parse_args(arguments)
+    try:
+        found = slices(given.file, given.node, given.driver, [kind for kind in given.kinds.split(",") if kind])
+    except ConfigurationError as wrong:
+        sys.stderr.write(f"{wrong}\n")
+        return 2
+    json.dump({"apiVersion": "v1", "kind": "List", "items": found}, sys.stdout, indent=1)
+    return 0
+
+
+def slices(file: Path, node: str, driver: str, kinds: Sequence[str]) -> list[Object]:
+    """What would be published, checked as it is before a write."""
+    here, *network = pools(description.read(file), node, kinds)
+    found = [*desired(driver, Owner(node, ""), here.devices), *of_network(driver, network)]
+    wrong = problems(found)
+    if wrong:
+        listed = "\n".join(f"  {problem}" for problem in wrong)
+        raise ConfigurationError(f"an API server would refuse what {file} describes:\n{listed}")
+    for each in found:
+        each["metadata"].pop("ownerReferences", None)  # there is no node that could own them
+    return [at_generation(each, 1) for each in found]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,168 @@
+"""Reads one group of devices in a Hardware file: how many, what they have, and how they are shared or cut. `description` calls it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from typing import Any
+
+from fake_driver.hardware import values
+from fake_driver.hardware.addresses import Range, blocks
+from fake_driver.hardware.model import Binding, Group, NetworkPlan, Partitioning, Profile
+from fake_driver.hardware.quantities import amount
+from fake_driver.names import LABEL_KEY, fits
+from fake_driver.strict import Section
+
+MOST_DEVICES = 10_000
+_MOST_ENTRIES = 32  # attributes and capacities of one device together
+_MOST_COUNTERS = 32
+_MOST_CONDITIONS = 4
+_KIND = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
+_PROFILE = re.compile(r"[a-z0-9](?:[-.a-z0-9]{0,14}[a-z0-9])?")
+_COUNTER = re.compile(r"[a-z][a-z0-9]{0,31}")
+_INTERFACE = re.compile(r"[a-z]{1,6}")
+_LONGEST_EDITS = 10_000
+_EDITS = ("deviceNodes", "mounts", "hooks", "additionalGids")
+
+
+def group(section: Section) -> Group:
+    """The group that a section describes."""
+    kind = section.name("kind", _KIND, "a short DNS label that starts with a letter")
+    count = _count(section, MOST_DEVICES)
+    capacity, policies = values.capacity(section)
+    rows = tuple(
+        values.row(section, f"perDevice[{i}]", row) for i, row in enumerate(section.take("perDevice", list, []) or [])
+    )
+    if rows and len(rows) != count:
+        section.problem("perDevice", f"has {len(rows)} rows for {count} devices")
+    found = Group(
+        kind,
+        count,
+        values.attributes(section),
+        capacity,
+        rows,
+        spread=values.spread(section),
+        nodes=values.texts(section, "nodes", ("*",)),
+        taints=values.taints(section),
+        shared=values.yes(section, "allowMultipleAllocations"),
+        policies=policies,
+        binding=_binding(section),
+        network=_network(section) if "network" in section.content else None,
+        partitions=_partitions(section.section("partitions")) if "partitions" in section.content else None,
+        container_edits=_edits(section.section("containerEdits")) if "containerEdits" in section.content else {},
+    )
+    section.asked |= {"network", "partitions", "containerEdits"}
+    _check(section, found)
+    section.done()
+    return found
+
+
+def _count(section: Section, most: int) -> int:
+    count = section.take("count", int) or 0
+    if not 1 <= count <= most:
+        section.problem("count", f"must be 1 to {most}")
+    return count
+
+
+def _check(section: Section, found: Group) -> None:
+    """What no single key shows."""
+    if found.policies and not found.shared:
+        section.problem("capacity", "has a requestPolicy, which needs allowMultipleAllocations: true")
+    if found.shared and found.partitions:
+        section.problem("partitions", "cannot be those of a device with allowMultipleAllocations")
+    automatic = {"index", "uuid"} | ({"profile"} if found.partitions else set())
+    automatic |= {"interface", "hardwareAddress"} if found.network else set()
+    common = automatic | found.attributes.keys() | found.spread.keys()
+    _count_entries(section, max(len(common | row.keys()) for row in found.per_device or ({},)), len(found.capacity))
+    most = max((common | row.keys() for row in found.per_device or ({},)), key=len)
+    for profile in found.partitions.profiles if found.partitions else ():
+        _count_entries(section, len({*most, *profile.attributes, "parent"}), len(profile.capacity))
+    for each in found.network.ranges if found.network else ():
+        if blocks(ipaddress.ip_network(each), max(1, found.count * found.size)) < 2:
+            section.problem("network.ranges", f"has {each}, which is too small for the devices of two nodes")
+
+
+def _count_entries(section: Section, attributes: int, capacities: int) -> None:
+    if attributes + capacities > _MOST_ENTRIES:
+        section.problem(
+            "attributes",
+            f"and capacity are {attributes + capacities} together (with index, uuid and other automatic ones), but may be {_MOST_ENTRIES}",
+        )
+
+
+def _binding(section: Section) -> Binding | None:
+    conditions = values.texts(section, "bindingConditions")
+    failures = values.texts(section, "bindingFailureConditions")
+    binds = values.yes(section, "bindsToNode")
+    named = (*conditions, *failures)
+    if not all(fits(LABEL_KEY, each) for each in named) or len(set(named)) != len(named):
+        section.problem("bindingConditions", "and bindingFailureConditions must be names of labels, all different")
+    if max(len(conditions), len(failures)) > _MOST_CONDITIONS:
+        section.problem("bindingConditions", f"and bindingFailureConditions may be {_MOST_CONDITIONS} each")
+    if bool(conditions) != bool(failures):
+        section.problem("bindingConditions", "and bindingFailureConditions need each other")
+    return Binding(conditions, failures, binds) if named or binds else None
+
+
+def _network(parent: Section) -> NetworkPlan:
+    section = parent.section("network")
+    interface = section.name("interface", _INTERFACE, "1 to 6 letters, to which the number of the device is added")
+    ranges = values.texts(section, "ranges")
+    section.done()
+    return NetworkPlan(interface, tuple(str(each) for text in ranges if (each := _range(section, text))))
+
+
+def _range(section: Section, text: str) -> Range | None:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as wrong:
+        section.problem("ranges", f"has {text!r}, which is no range of addresses such as 10.64.0.0/10: {wrong}")
+        return None
+
+
+def _partitions(section: Section) -> Partitioning:
+    what = "small letters and digits, the first a letter"
+    counters = values.amounts(section, "counters", _COUNTER, what)
+    if not 1 <= len(counters) <= _MOST_COUNTERS:
+        section.problem("counters", f"must be 1 to {_MOST_COUNTERS}")
+    found = tuple(_profile(each, counters) for each in section.sections("profiles"))
+    if not found:
+        section.problem("profiles", "must be at least one")
+    if len({each.name.replace(".", "-") for each in found}) != len(found):
+        section.problem("profiles", "have names that become the same name of a device")
+    whole = values.yes(section, "whole", default=True)
+    section.done()
+    return Partitioning(counters, found, whole)
+
+
+def _profile(section: Section, counters: dict[str, str]) -> Profile:
+    name = section.name("name", _PROFILE, "at most 16 small letters, digits, dots and hyphens")
+    count = _count(section, MOST_DEVICES)
+    takes = values.amounts(section, "takes", _COUNTER, "one of the counters")
+    for counter, taken in takes.items():
+        if counter not in counters:
+            section.problem("takes", f"has {counter!r}, which is none of the counters")
+        elif (amount(taken) or 0) > (amount(counters[counter]) or 0):
+            section.problem("takes", f"has {taken} of {counter}, of which there are {counters[counter]}")
+    capacity, policies = values.capacity(section)
+    if policies:
+        section.problem("capacity", "cannot have a requestPolicy: a part is never shared")
+    attributes = values.attributes(section)
+    section.done()
+    return Profile(name, count, takes, attributes, capacity or takes)
+
+
+def _edits(section: Section) -> dict[str, Any]:
+    """What else containers get, in the words of CDI; {index} and {name} in texts become the device's own."""
+    found = {key: section.take(key, list) for key in _EDITS if key in section.content}
+    section.asked |= set(_EDITS)
+    section.done()
+    try:
+        length = len(json.dumps(found))
+    except (TypeError, ValueError, RecursionError):  # a date, or a list that holds itself
+        section.problem("", "must be plain lists, mappings, texts and numbers")
+        return {}
+    if length > _LONGEST_EDITS:
+        section.problem("", f"has {length} characters, but may have {_LONGEST_EDITS}")
+    return found

@@ -1,0 +1,245 @@
+"""Reads what a device in a Hardware file has: attributes, capacities, taints. `groups` and `description` call it.
+
+Each function takes the section that it reads from, notes there what is wrong, and returns what is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from fake_driver.hardware.model import Policy, Row, Scalar, Taint, Value, Version
+from fake_driver.hardware.quantities import amount, canonical
+from fake_driver.names import LABEL_KEY, LABEL_VALUE, QUALIFIED, fits
+from fake_driver.strict import Section
+
+T = TypeVar("T")
+LONGEST_TEXT = 64
+_WIDEST = 2**63
+_MOST_VALUES, _MOST_TAINTS, _MOST_VALID = 48, 16, 10
+_EFFECTS = ("NoSchedule", "NoExecute", "None")
+_SEMVER = re.compile(
+    r"(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)"
+    r"(?:-(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
+    r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+)
+
+
+def attributes(section: Section, key: str = "attributes") -> Row:
+    """The mapping of attributes under a key."""
+    return row(section, key, section.take(key, dict, {}))
+
+
+def row(section: Section, key: str, content: object) -> Row:
+    """A mapping of attributes."""
+    return _mapping(section, key, content, "attributes", lambda path, raw: _value(section, path, raw))
+
+
+def spread(section: Section) -> dict[str, tuple[Scalar, ...]]:
+    """For each attribute the values that are dealt out over the devices of a group."""
+
+    def values(path: str, raw: object) -> tuple[Scalar, ...] | None:
+        if not isinstance(raw, list) or not raw:
+            section.problem(path, "must be a list of values")
+            return None
+        return _scalars(section, path, raw)
+
+    return _mapping(section, "spread", section.take("spread", dict, {}), "lists of values", values)
+
+
+def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], dict[str, Policy]]:
+    """The amounts under a key, and what requests for them may be where the file says that."""
+    policies: dict[str, Policy] = {}
+
+    def one(path: str, raw: object) -> str | None:
+        if not isinstance(raw, dict):
+            return quantity(section, path, raw)
+        inner = Section(_under(section, path), raw, section.problems)
+        value = quantity(inner, "value", inner.take("value", object))
+        if "requestPolicy" in raw and value:
+            policies[path.partition(".")[2]] = _policy(inner.section("requestPolicy"), value)
+        inner.done()
+        return value
+
+    found = _mapping(section, key, section.take(key, dict, {}), "quantities", one)
+    return found, {name: policy for name, policy in policies.items() if name in found}
+
+
+def amounts(section: Section, key: str, named: re.Pattern[str], what: str) -> dict[str, str]:
+    """Quantities whose names have a form of their own."""
+    content = section.take(key, dict) or {}
+    read = {name: quantity(section, f"{key}.{name}", raw) for name, raw in content.items()}
+    for name in read:
+        if not fits(named, name):
+            section.problem(key, f"has the name {name!r}, but it must be {what}")
+    return {name: value for name, value in read.items() if value is not None and fits(named, name)}
+
+
+def quantity(section: Section, key: str, raw: object) -> str | None:
+    """A quantity in its canonical form; a plain number is one, too."""
+    text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+    if amount(text) is None:
+        section.problem(key, f"is {raw!r}, but must be a quantity such as 80Gi")
+        return None
+    return canonical(str(text))
+
+
+def taints(section: Section) -> tuple[Taint, ...]:
+    """The list of taints."""
+    found = [_taint(each) for each in section.sections("taints")]
+    if len(found) > _MOST_TAINTS:
+        section.problem("taints", f"are {len(found)}, but a device may have {_MOST_TAINTS}")
+    return tuple(found)
+
+
+def texts(section: Section, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A list of texts that are not empty."""
+    found = section.take(key, list, list(default)) or []
+    if not all(isinstance(each, str) and each for each in found):
+        section.problem(key, "must be a list of texts")
+        return default
+    return tuple(found)
+
+
+def yes(section: Section, key: str, default: bool = False) -> bool:
+    """True or false."""
+    return bool(section.take(key, bool, default))
+
+
+def _under(section: Section, path: str) -> str:
+    return ".".join(part for part in (section.path, path) if part)
+
+
+def _mapping(
+    section: Section, key: str, content: object, what: str, read: Callable[[str, Any], T | None]
+) -> dict[str, T]:
+    if not isinstance(content, dict):
+        section.problem(key, f"must be a mapping of {what}")
+        return {}
+    found: dict[str, T | None] = {}
+    for name, raw in content.items():
+        if fits(QUALIFIED, name):
+            found[name] = read(f"{key}.{name}", raw)
+        else:
+            section.problem(
+                key,
+                f"has the name {name!r}, but it must be a C identifier of at most 32 letters, with or without a domain",
+            )
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _value(section: Section, path: str, raw: object) -> Value | None:
+    if isinstance(raw, list):
+        if not 1 <= len(raw) <= _MOST_VALUES or len({_type(each) for each in raw}) > 1:
+            section.problem(path, f"must be 1 to {_MOST_VALUES} values of one type")
+            return None
+        return _scalars(section, path, raw)
+    return _scalar(section, path, raw)
+
+
+def _type(raw: object) -> type:
+    return bool if isinstance(raw, bool) else type(raw)
+
+
+def _scalars(section: Section, path: str, raw: list[Any]) -> tuple[Scalar, ...] | None:
+    read = [_scalar(section, f"{path}[{index}]", each) for index, each in enumerate(raw)]
+    return tuple(each for each in read if each is not None) if None not in read else None
+
+
+def _scalar(section: Section, path: str, raw: object) -> Scalar | None:
+    if isinstance(raw, dict):
+        version = raw.get("version")
+        if (
+            set(raw) == {"version"}
+            and isinstance(version, str)
+            and fits(_SEMVER, version)
+            and len(version) <= LONGEST_TEXT
+        ):
+            return Version(version)
+        section.problem(path, "must be {version: x.y.z}, with a semantic version of at most 64 characters")
+    elif isinstance(raw, bool):
+        return raw
+    elif isinstance(raw, int):
+        if -_WIDEST <= raw < _WIDEST:
+            return raw
+        section.problem(path, "does not fit into 64 bits")
+    elif isinstance(raw, str) and raw.isprintable() and 0 < len(raw.encode()) <= LONGEST_TEXT:
+        return raw
+    else:
+        section.problem(
+            path,
+            "must be true, false, a whole number, {version: x.y.z}, a printable text of 1 to 64 bytes, or a list of those",
+        )
+    return None
+
+
+def _taint(section: Section) -> Taint:
+    key = section.name("key", LABEL_KEY, "the name of a label")
+    effect = section.take("effect", str) or ""
+    if effect and effect not in _EFFECTS:
+        section.problem("effect", f"is {effect!r}, but must be one of {', '.join(_EFFECTS)}")
+    value = section.take("value", str, "") or ""
+    if value and not fits(LABEL_VALUE, value):
+        section.problem("value", f"is {value!r}, but must be the value of a label")
+    section.done()
+    return Taint(key, effect, value)
+
+
+def _policy(section: Section, value: str) -> Policy:
+    default = quantity(section, "default", section.take("default", object)) or "0"
+    valid = section.take("validValues", list, []) or []
+    values = tuple(quantity(section, f"validValues[{index}]", each) or "0" for index, each in enumerate(valid))
+    within = _range(section.section("validRange")) if "validRange" in section.content else {}
+    section.done()
+    policy = Policy(default, values, within.get("min", ""), within.get("max", ""), within.get("step", ""))
+    if values and within:
+        section.problem("", "has both validValues and validRange, but may have one of them")
+    for problem in (*_wrong_values(policy), *_wrong_range(policy, value)):
+        section.problem("", problem)
+    if any(_size(each) > _size(value) for each in (default, *values, policy.maximum or default)):
+        section.problem("", f"allows more than the {value} that there are")
+    return policy
+
+
+def _range(section: Section) -> dict[str, str]:
+    section.take("min", object)  # it has to be there
+    section.asked |= {"max", "step"}
+    found = {
+        key: quantity(section, key, section.content[key]) for key in ("min", "max", "step") if key in section.content
+    }
+    section.done()
+    return {key: text for key, text in found.items() if text}
+
+
+def _wrong_values(policy: Policy) -> Iterator[str]:
+    values = list(map(_size, policy.valid_values))
+    if len(values) > _MOST_VALID:
+        yield f"has {len(values)} validValues, but may have {_MOST_VALID}"
+    if values != sorted(set(values)):
+        yield "has validValues that do not rise"
+    if values and _size(policy.default) not in values:
+        yield "has a default that is none of the validValues"
+
+
+def _wrong_range(policy: Policy, value: str) -> Iterator[str]:
+    if not policy.minimum:
+        return
+    least, most, step = (_size(text) for text in (policy.minimum, policy.maximum or value, policy.step or "0"))
+    if not least <= _size(policy.default) <= most:
+        yield "has a default outside of validRange"
+    if policy.step and not step:
+        yield "has a step of nothing"
+    if not step:
+        return
+    reached = (policy.default, policy.maximum) if policy.maximum else (policy.default,)
+    if any((_size(each) - least) % step for each in reached):
+        yield "has a default or max that no number of steps reaches from min"
+    if least + step > _size(value):
+        yield f"has a first step beyond the {value} that there are"
+
+
+def _size(text: str) -> Fraction:
+    return amount(text) or Fraction()

@@ -1,0 +1,154 @@
+"""What the API server has of one driver's slices, followed by a watch. The publisher starts it and gets its news.
+
+The news come from a thread of its own, so that a write never waits for the watch, nor the watch for a write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from fake_driver.api import Api, path
+from fake_driver.errors import ApiError
+from fake_driver.pace import Pace
+from fake_driver.slices import Object, Owner
+from fake_driver.versions import Served, served
+
+log = logging.getLogger(__name__)
+_WATCH_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Listed:
+    """All slices, as of one moment, and what is needed to write them."""
+
+    served: Served
+    owner: Owner
+    items: tuple[Object, ...]
+    version: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One change of one slice."""
+
+    kind: str
+    item: Object
+
+
+class View:
+    """The slices as we know them: from lists, from events, and from the answers to our own writes, whichever is newest."""
+
+    def __init__(self) -> None:
+        self.slices: dict[str, Object] = {}
+        self._removed: set[str] = set()
+
+    def list(self, items: Iterable[Object], version: int) -> None:
+        """A list. What we wrote since it was made is newer."""
+        newer = {name: item for name, item in self.slices.items() if _version(item) > version}
+        found = [item for item in items if _uid(item) not in self._removed]
+        self._removed.clear()
+        self.slices = {**{_name(item): item for item in found}, **newer}
+
+    def see(self, seen: Seen) -> bool:
+        """An event; True when somebody else made a slice go. One that is older than what we know says nothing."""
+        known = self.slices.get(_name(seen.item))
+        if seen.kind == "DELETED":
+            is_ours = known is not None and _uid(known) == _uid(seen.item)
+            if is_ours:
+                del self.slices[_name(seen.item)]
+            return is_ours
+        is_old = _uid(seen.item) in self._removed or (known and _version(known) > _version(seen.item))
+        if seen.kind in {"ADDED", "MODIFIED"} and not is_old:
+            self.slices[_name(seen.item)] = seen.item
+        return False
+
+    def wrote(self, stored: Object) -> None:
+        """The answer to a write of ours."""
+        self.slices[_name(stored)] = stored
+
+    def removed(self, old: Object) -> None:
+        """We deleted it; an event that is still on its way must not bring it back."""
+        self.slices.pop(_name(old), None)
+        self._removed.add(_uid(old))
+
+
+class Lookout:
+    """Lists and watches, for ever. `node` is '' for the slices of the network."""
+
+    def __init__(self, api: Api, driver: str, node: str, tell: Callable[[Listed | Seen], None]) -> None:
+        self._api, self._node, self._tell = api, node, tell
+        self._query = {"fieldSelector": f"spec.driver={driver},spec.nodeName={node}"}
+        self._stopped = threading.Event()
+        self._errors = Pace(0.2, 5)
+        self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread still does its work."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End. Close the API first, which ends the watch."""
+        self._stopped.set()
+        if self.alive:
+            self._thread.join(1)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._follow()
+            except ApiError as trouble:
+                if not self._stopped.wait(self._errors.stumble()):  # an end that we caused ourselves is no news
+                    log.warning("the slices could not be followed: %s", trouble)
+            except Exception:  # without this thread nobody would repair the slices
+                log.exception("the lookout stumbled over an error of its own")
+                self._stopped.wait(self._errors.stumble())
+
+    def _follow(self) -> None:
+        """One list and its watch. The version is asked for each time: a cluster may be upgraded below us."""
+        found = served(self._api)
+        owner = self._owner()
+        slices = found.path("resourceslices")
+        listed = self._api.get(slices, self._query)
+        since = str(listed["metadata"]["resourceVersion"])
+        items = tuple(found.inward(item) for item in listed.get("items") or [])
+        self._tell(Listed(found, owner, items, _number(since)))
+        with contextlib.closing(
+            self._api.watch(slices, {**self._query, "resourceVersion": since}, _WATCH_SECONDS)
+        ) as events:
+            for event in events:
+                kind, item = str(event.get("type")), event.get("object", {})
+                if kind == "ERROR":
+                    raise ApiError(f"watch {slices}", int(item.get("code") or 0), str(item.get("message")))
+                self._tell(Seen(kind, found.inward(item)))
+
+    def _owner(self) -> Owner:
+        if not self._node:
+            return Owner("", "")
+        node = self._api.get(path("api", "v1", "nodes", self._node))
+        return Owner(self._node, str(node["metadata"]["uid"]))
+
+
+def _name(item: Object) -> str:
+    return str(item["metadata"]["name"])
+
+
+def _uid(item: Object) -> str:
+    return str(item["metadata"].get("uid"))
+
+
+def _version(item: Object) -> int:
+    return _number(str(item["metadata"].get("resourceVersion")))
+
+
+def _number(version: str) -> int:
+    """Versions are numbers that rise; 0, which hides nothing, should that ever change."""
+    return int(version) if version.isascii() and version.isdigit() else 0

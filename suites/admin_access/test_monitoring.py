@@ -1,0 +1,164 @@
+"""Admin access in use: an administrator looks at devices that belong to others, and takes nothing away from them."""
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, Admin access"
+KEP = "KEP-5018, DRA AdminAccess for ResourceClaims and ResourceClaimTemplates"
+
+
+@requirement(
+    "ADMIN-010",
+    "A pod with admin access runs and sees the device that it was given access to.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_a_monitor_sees_a_device(admin_scenario):
+    admin_scenario.apply("admin_access/monitor-of-one-device.yaml")
+    monitor = admin_scenario.pod("monitor").should_run()
+
+    assert len(monitor.seen_devices) == 1
+    assert monitor.seen_devices == monitor.devices
+
+
+@requirement(
+    "ADMIN-011",
+    "The allocation says of each device that the access is an administrator's, so that drivers can tell it from use.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.adminAccess",
+    about=CLUSTER,
+)
+def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
+    admin_scenario.apply("admin_access/monitor-of-one-device.yaml")
+    (result,) = admin_scenario.pod("monitor").should_run().claims["devices"].results
+
+    assert result["adminAccess"] is True
+
+
+@requirement(
+    "ADMIN-012",
+    "A pod with admin access sees the very device that a user's pod has, while that pod has it.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("admin-takes-device", "no-env"),
+)
+def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
+    scenario.apply("admin_access/user.yaml")
+    user = scenario.pod("user").should_run()
+
+    admin_scenario.apply("admin_access/monitor.yaml", node=user.node)
+    monitor = admin_scenario.pod("monitor").should_run()
+
+    assert user.seen_devices == user.devices
+    assert user.seen_devices <= monitor.seen_devices
+
+
+@requirement(
+    "ADMIN-013",
+    "Admin access works also when every device is taken.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    mutants=("admin-takes-device",),
+)
+def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nodes, node):
+    scenario.apply("admin_access/everything.yaml")
+    scenario.daemonset("hoarder").pods_on(nodes).should_run()
+
+    admin_scenario.apply("admin_access/monitor.yaml", node=node)
+    monitor = admin_scenario.pod("monitor").should_run()
+
+    assert monitor.seen_devices == monitor.devices
+
+
+@requirement(
+    "ADMIN-014",
+    "Admin access takes nothing: a user gets every device of a node that an administrator's pod looks at.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    mutants=("admin-takes-device",),
+)
+def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
+    admin_scenario.apply("admin_access/daemonset.yaml")
+    admin_scenario.daemonset("monitor").pods_on(nodes).should_run()
+
+    scenario.apply("admin_access/everything.yaml")
+    users = scenario.daemonset("hoarder").pods_on(nodes).should_run()
+
+    assert users.seen_devices == users.devices
+    assert users.all_devices == driver.devices
+
+
+@requirement(
+    "ADMIN-015",
+    "Several pods with admin access look at the same devices at the same time.",
+    level=MUST,
+    tier=E2E,
+    source=KEP,
+    mutants=("admin-takes-device", "first-device-only"),
+)
+def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
+    admin_scenario.apply("admin_access/three-monitors.yaml", node=node)
+    first, second, third = admin_scenario.pods("first", "second", "third").should_run()
+
+    assert first.seen_devices == second.seen_devices == third.seen_devices == first.devices
+
+
+@requirement(
+    "ADMIN-016",
+    "A DaemonSet with admin access to all devices sees on each node every device that the driver publishes there.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("first-device-only", "no-env"),
+)
+def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver):
+    admin_scenario.apply("admin_access/daemonset.yaml")
+    monitors = admin_scenario.daemonset("monitor").pods_on(nodes).should_run()
+
+    assert monitors.seen_devices == monitors.devices
+    assert monitors.all_devices == driver.devices
+
+
+@requirement(
+    "ADMIN-017",
+    "When a pod with admin access ends, the users of its devices keep them, also in containers that are started again.",
+    level=MUST,
+    tier=E2E,
+    source=KEP,
+    mutants=("unprepare-forgets-the-device", "cdi-file-is-lost"),
+)
+def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
+    scenario.apply("admin_access/user.yaml")
+    user = scenario.pod("user").should_run()
+    admin_scenario.apply("admin_access/monitor.yaml", node=user.node)
+
+    admin_scenario.pod("monitor").should_run().delete().should_be_gone()
+
+    user.should_stay_running()
+    assert user.container("workload").restart().seen_devices == user.devices
+
+
+@requirement(
+    "ADMIN-018",
+    "When a user's pod ends, the pods with admin access to its device keep running and see the device.",
+    level=MUST,
+    tier=E2E,
+    source=KEP,
+    mutants=("admin-takes-device", "unprepare-forgets-the-device"),
+)
+def test_the_end_of_a_user_disturbs_no_monitor(scenario, admin_scenario):
+    scenario.apply("admin_access/user.yaml")
+    user = scenario.pod("user").should_run()
+    admin_scenario.apply("admin_access/monitor.yaml", node=user.node)
+    monitor = admin_scenario.pod("monitor").should_run()
+
+    user.delete().should_be_gone()
+
+    assert monitor.container("monitor").restart().seen_devices == monitor.devices

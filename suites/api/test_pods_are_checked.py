@@ -1,0 +1,27 @@
+"""The API server refuses pods whose references to claims cannot be followed, with the reason."""
+
+import pytest
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+
+@requirement(
+    "API-010",
+    "A pod whose claims, or whose containers' references to them, are contradictory is refused, with the reason.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: Pod v1, spec.resourceClaims and spec.containers.resources.claims",
+    about=CLUSTER,
+)
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        ("api/pod-claim-without-source.yaml", "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+        ("api/pod-claim-with-two-sources.yaml", "at most one of `resourceClaimName` or `resourceClaimTemplateName`"),
+        ("api/container-with-unknown-claim.yaml", "must be one of the names in pod.spec.resourceClaims"),
+        ("api/claims-of-the-whole-pod.yaml", "claims may not be set for Resources at pod-level"),
+    ],
+    ids=["no-source", "two-sources", "unknown-claim", "whole-pod"],
+)
+def test_a_contradictory_pod_is_refused(scenario, manifest, words):
+    assert words in scenario.should_be_refused(manifest)

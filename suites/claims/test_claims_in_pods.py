@@ -1,0 +1,162 @@
+"""How the containers of a pod come to the devices of its claims."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation"
+POD = "API reference: Pod v1, spec.containers.resources.claims"
+
+
+@requirement(
+    "CLAIM-010",
+    "A pod may refer to a claim that somebody made by hand, and sees the device of that claim.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_a_pod_refers_to_a_claim_by_name(scenario):
+    scenario.apply("claims/claim-by-name.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.seen_devices == scenario.claim("my-device").devices
+    assert len(pod.seen_devices) == 1
+
+
+@requirement(
+    "CLAIM-011",
+    "Init containers and sidecars see the devices of the claims that they refer to, like any other container.",
+    level=MUST,
+    tier=E2E,
+    source=POD,
+    mutants=("no-env",),
+)
+def test_init_containers_and_sidecars_see_the_devices(scenario):
+    scenario.apply("claims/init-container.yaml")
+    pod = scenario.pod("pod").should_run()
+    first, sidecar, workload = pod.containers("first", "sidecar", "workload")
+
+    assert first.printed_devices == sidecar.seen_devices == workload.seen_devices == pod.devices
+
+
+@requirement(
+    "CLAIM-012",
+    "A container that refers to no claim sees no device, although the pod has one.",
+    level=MUST,
+    tier=E2E,
+    source=POD,
+    mutants=("no-env",),
+)
+def test_a_container_without_a_claim_sees_nothing(scenario):
+    scenario.apply("claims/with-and-without.yaml")
+    pod = scenario.pod("pod").should_run()
+    with_claim, without = pod.containers("with", "without")
+
+    assert with_claim.seen_devices == pod.devices
+    assert without.seen_devices == frozenset()
+
+
+@requirement(
+    "CLAIM-013",
+    "A container that refers to one request of a claim sees the devices of that request and no others.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=POD,
+    mutants=("forget-request-names", "first-device-only"),
+)
+def test_a_container_refers_to_one_request_of_a_claim(scenario):
+    scenario.apply("claims/two-requests.yaml")
+    left, right = scenario.pod("pod").should_run().containers("only-left", "only-right")
+
+    assert left.seen_devices == left.devices
+    assert right.seen_devices == right.devices
+    assert left.devices.isdisjoint(right.devices)
+
+
+@requirement(
+    "CLAIM-014",
+    "A container that refers to a whole claim sees the devices of all its requests.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=POD,
+    mutants=("first-device-only", "no-env"),
+)
+def test_a_container_refers_to_a_whole_claim(scenario):
+    scenario.apply("claims/two-requests.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.container("both").seen_devices == pod.devices
+    assert len(pod.devices) == 2
+
+
+@requirement(
+    "CLAIM-015",
+    "A pod may have several claims, some made by hand and some from templates, and sees the devices of all.",
+    level=MUST,
+    tier=E2E,
+    devices=3,
+    source=DOCS,
+    mutants=("share-one-device", "no-env"),
+)
+def test_a_pod_has_several_claims(scenario):
+    scenario.apply("claims/several-claims.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert len(pod.devices) == 3
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "CLAIM-018",
+    "One container of a pod may have a device for itself, from a template, while others share the device of a claim made by hand.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("share-one-device", "no-env"),
+)
+def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
+    scenario.apply("claims/job-of-three-containers.yaml")
+    (pod,) = scenario.pods_of("mixed", 1).should_run()
+    alone, one, other = pod.containers("container0", "container1", "container2")
+
+    assert one.seen_devices == other.seen_devices == scenario.claim("shared-device").devices
+    assert alone.seen_devices == alone.devices
+    assert alone.devices.isdisjoint(one.devices)
+
+
+@requirement(
+    "CLAIM-016",
+    "A claim that no container refers to is allocated and prepared for its pod all the same, and the pod runs.",
+    level=MUST,
+    tier=E2E,
+    source="KEP-4381, preparing resources",
+    mutants=("forget-registration-socket",),
+)
+def test_a_claim_that_no_container_refers_to(scenario):
+    scenario.apply("claims/unused-claim.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert len(pod.devices) == 1
+    assert pod.seen_devices == frozenset()
+
+
+@requirement(
+    "CLAIM-017",
+    "A pod may have a claim that is prepared already beside one that is not, and sees the devices of both.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source="github.com/kubernetes/kubernetes issue 135919",
+    mutants=("no-env", "share-one-device"),
+)
+def test_a_pod_has_an_old_claim_and_a_new_one(scenario):
+    scenario.apply("claims/first-pod.yaml")
+    first = scenario.pod("first").should_run()
+
+    scenario.apply("claims/second-pod.yaml")
+    second = scenario.pod("second").should_run()
+
+    assert second.seen_devices == second.devices
+    assert first.devices < second.devices

@@ -1,0 +1,155 @@
+"""What becomes of the claims that Kubernetes makes from a ResourceClaimTemplate: names, owners, and their end."""
+
+import pytest
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates"
+API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
+
+
+@requirement(
+    "CLAIM-002",
+    "A claim from a template is named after its pod and the pod's name for it, and has the template's labels and annotations.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    about=CLUSTER,
+)
+def test_a_generated_claim_bears_the_name_of_its_pod(scenario):
+    scenario.apply("claims/claim-of-a-pod.yaml")
+    claim = scenario.pod("pod").should_run().claims["device"]
+
+    assert claim.name.startswith("pod-device-")
+    assert claim.labels == {"team": "cats"}
+    assert claim.annotations == {"example.com/why": "to-play", "resource.kubernetes.io/pod-claim-name": "device"}
+
+
+@requirement(
+    "CLAIM-003",
+    "A claim from a template belongs to its pod, and goes with it.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("unprepare-fails",),
+)
+def test_a_generated_claim_goes_with_its_pod(scenario):
+    scenario.apply("claims/claim-of-a-pod.yaml")
+    pod = scenario.pod("pod").should_run()
+    claim = pod.claims["device"]
+    assert claim.owner == ("Pod", "pod")
+
+    pod.delete().should_be_gone()
+
+    claim.should_be_gone()
+
+
+@requirement(
+    "CLAIM-004",
+    "A pod gets its device also where its name and the claim's are so long that the generated name has to be cut.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    mutants=("no-env",),
+)
+def test_long_names_are_cut(scenario):
+    scenario.apply("claims/long-names.yaml")
+    pod = scenario.pod("a-pod-whose-name-has-just-as-many-characters-as-a-label-can-hol").should_run()
+    claim = pod.claims["a-claim-with-a-name-that-has-as-many-characters-as-a-label-hold"]
+
+    assert len(claim.name) <= 63
+    assert pod.seen_devices == claim.devices
+
+
+@requirement(
+    "CLAIM-005",
+    "Each pod of a Deployment gets a claim of its own from the template, with a device that no other pod has.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("share-one-device", "no-env"),
+)
+def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
+    scenario.apply("claims/deployment.yaml")
+    first, second = scenario.pods_of("web", 2).should_run()
+
+    assert first.seen_devices == first.devices
+    assert second.seen_devices == second.devices
+    assert first.devices.isdisjoint(second.devices)
+
+
+@requirement(
+    "CLAIM-006",
+    "Each pod of a Job gets a device; when the pods have completed, their claims are deleted, although the pods are still there.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("no-env", "unprepare-fails"),
+)
+def test_the_claims_of_a_job_end_with_its_work(scenario):
+    scenario.apply("claims/job.yaml")
+    first, second = scenario.pods_of("sums", 2).should_succeed()
+    first.claims["device"].should_be_gone()
+    second.claims["device"].should_be_gone()
+
+    assert len(first.container("sum").printed_devices | second.container("sum").printed_devices) == 2
+
+
+@requirement(
+    "CLAIM-007",
+    "When a pod of a StatefulSet is replaced, its successor of the same name gets a new claim, and sees the device of that one.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("no-env", "unprepare-fails"),
+)
+def test_a_pod_that_follows_under_the_same_name_has_a_new_claim(scenario):
+    scenario.apply("claims/stateful-set.yaml")
+    first, _ = scenario.pods("db-0", "db-1").should_run()
+    before, claim = first.uid, first.claims["device"].name
+
+    first.delete().should_be_replaced(before)
+
+    assert first.claims["device"].name != claim
+    assert first.seen_devices == first.devices
+
+
+@requirement(
+    "CLAIM-008",
+    "A pod that has ended, well or badly, gives its devices back at once: its generated claim is deleted, its other claim released.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("unprepare-fails",),
+)
+@pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 1)], ids=["succeeded", "failed"])
+def test_a_pod_that_has_ended_needs_no_claim(scenario, phase, code):
+    scenario.apply("claims/pod-that-ends.yaml", code=code)
+    pod = scenario.pod("pod").should_end()
+    assert pod.phase == phase
+
+    pod.claims["device"].should_be_gone()
+    assert scenario.claim("by-hand").should_be_deallocated().pods == frozenset()
+
+
+@requirement(
+    "CLAIM-009",
+    "A container that the kubelet starts again finds the same devices, and its pod keeps its claim.",
+    level=MUST,
+    tier=E2E,
+    source="kubernetes.io: Pod Lifecycle, container restart policy; KEP-4381, NodePrepareResources",
+    mutants=("cdi-file-is-lost",),
+)
+def test_a_container_that_starts_again_finds_its_devices(scenario):
+    scenario.apply("claims/claim-of-a-pod.yaml")
+    pod = scenario.pod("pod").should_run().should_stay_running()
+    claim, devices = pod.claims["device"].uid, pod.devices
+
+    container = pod.container("workload").restart()
+
+    assert container.seen_devices == devices
+    assert pod.claims["device"].uid == claim

@@ -1,0 +1,223 @@
+"""The status of a claim's devices: who has something to say about a device writes it there, and everybody can read it."""
+
+import pytest
+
+from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaim device status"
+API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
+
+
+@requirement(
+    "STATUS-001",
+    "Conditions, data and network data of an allocated device can be written, and are read as they were written.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_what_is_written_is_read(scenario):
+    scenario.apply("device_status/allocated-claim.yaml")
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
+    scenario.apply_status("device_status/everything.yaml", device=device, by="judge")
+    claim = scenario.claim("my-device").should_have_condition(device, "Ready")
+
+    assert claim.data(device) == {"speed": "100G", "lanes": [1, 2, 3, 4]}
+    assert claim.network_data(device)["ips"] == ["10.9.8.7/24", "2001:db8::1/64"]
+    assert claim.network_data(device)["interfaceName"] == "net1"
+
+
+@requirement(
+    "STATUS-002",
+    "Only of devices that the claim has can something be said.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    about=CLUSTER,
+)
+def test_only_allocated_devices_have_a_status(scenario, driver):
+    scenario.apply("device_status/allocated-claim.yaml")
+    others = driver.devices - scenario.claim("my-device").should_be_allocated().devices
+
+    refusal = scenario.status_should_be_refused("device_status/data.yaml", device=max(others), data={})
+
+    assert "must be an allocated device in the claim" in refusal
+
+
+@requirement(
+    "STATUS-003",
+    "A device has room for 8 conditions; one more is refused.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    about=CLUSTER,
+)
+def test_a_device_has_room_for_eight_conditions(scenario):
+    scenario.apply("device_status/allocated-claim.yaml")
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
+
+    refusal = scenario.status_should_be_refused("device_status/nine-conditions.yaml", device=device)
+
+    assert "must have at most 8 items" in refusal
+
+
+@requirement(
+    "STATUS-004",
+    "A driver's own data is a JSON object of at most 10 KiB; anything else is refused.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    about=CLUSTER,
+)
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [({"long": "x" * 10 * 1024}, "Too long"), ([1, 2], "must be"), ("text", "must be")],
+    ids=["too-long", "a-list", "a-text"],
+)
+def test_data_is_a_json_object_of_limited_size(scenario, data, words):
+    scenario.apply("device_status/allocated-claim.yaml")
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
+
+    assert words in scenario.status_should_be_refused("device_status/data.yaml", device=device, data=data)
+
+
+@requirement(
+    "STATUS-005",
+    "Network data has limits, and its addresses are canonical CIDRs; anything else is refused.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    about=CLUSTER,
+)
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        ({"ips": ["10.9.8.7"]}, "must be a valid address in CIDR form"),
+        ({"ips": ["2001:db8:0::1/64"]}, "must be in canonical form"),
+        ({"ips": ["10.9.8.7/24"] * 2}, "Duplicate value"),
+        ({"interfaceName": "x" * 257}, "Too long"),
+        ({"hardwareAddress": "x" * 129}, "Too long"),
+    ],
+    ids=["no-cidr", "not-canonical", "twice", "long-interface-name", "long-hardware-address"],
+)
+def test_network_data_is_checked(scenario, network, words):
+    scenario.apply("device_status/allocated-claim.yaml")
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
+
+    assert words in scenario.status_should_be_refused("device_status/network.yaml", device=device, network=network)
+
+
+@requirement(
+    "STATUS-006",
+    "What was said about a device goes with its allocation: the next pod that gets the claim finds a clean status.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    mutants=("unprepare-fails",),
+)
+def test_it_goes_with_the_allocation(scenario):
+    scenario.apply("device_status/claim.yaml")
+    pod = scenario.pod("pod").should_run()
+    (device,) = pod.devices
+    scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
+    claim = scenario.claim("my-device").should_have_condition(device, "Seen")
+
+    pod.delete().should_be_gone()
+    claim.should_be_deallocated()
+
+    assert claim.conditions(device) == {}
+
+
+@requirement(
+    "STATUS-007",
+    "Several writers may say something about one device, each by server-side apply; none erases what another has said.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_several_writers_say_something(scenario):
+    scenario.apply("device_status/allocated-claim.yaml")
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
+    scenario.apply_status("device_status/condition.yaml", device=device, by="network", type="LinkUp", value=True)
+    scenario.apply_status("device_status/condition.yaml", device=device, by="storage", type="Mounted", value=True)
+    scenario.apply_status("device_status/condition.yaml", device=device, by="network", type="LinkUp", value=False)
+    claim = scenario.claim("my-device").should_have_condition(device, "LinkUp", "False")
+
+    assert claim.conditions(device)["Mounted"] == "True"
+
+
+@requirement(
+    "STATUS-008",
+    "A writer that changes what another has said, without force, is refused with a conflict that names the other.",
+    level=MUST,
+    tier=E2E,
+    source="kubernetes.io: Server-Side Apply, conflicts",
+    about=CLUSTER,
+)
+def test_a_writer_does_not_change_the_words_of_another(scenario):
+    scenario.apply("device_status/allocated-claim.yaml")
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
+    scenario.apply_status("device_status/condition.yaml", device=device, by="network", type="LinkUp", value=True)
+
+    refusal = scenario.status_should_be_refused(
+        "device_status/condition.yaml", device=device, by="storage", type="LinkUp", value=False
+    )
+
+    assert 'conflict with "network"' in refusal
+
+
+@requirement(
+    "STATUS-009",
+    "A pod keeps running whatever is said about its device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_a_status_ends_no_pod(scenario):
+    scenario.apply("device_status/claim.yaml")
+    pod = scenario.pod("pod").should_run()
+    (device,) = pod.devices
+
+    scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Working", value=False)
+    pod.should_stay_running()
+
+    assert pod.seen_devices == {device}
+
+
+@requirement(
+    "STATUS-020",
+    "A driver that reports device status says of every device that it has prepared that it is ready.",
+    level=SHOULD,
+    tier=E2E,
+    source="KEP-4817, Resource Claim Status with possible standardized network interface data",
+    features=("device-status",),
+    mutants=("status-never-written", "status-of-another-device"),
+)
+def test_the_driver_says_that_a_device_is_ready(scenario):
+    scenario.apply("device_status/claim.yaml")
+    (device,) = scenario.pod("pod").should_run().devices
+
+    claim = scenario.claim("my-device").should_have_condition(device, "Ready")
+
+    assert claim.conditions(device)["Ready"] == "True"
+
+
+@requirement(
+    "STATUS-021",
+    "A driver that reports device status leaves alone what others have said about the device.",
+    level=MUST,
+    tier=E2E,
+    source="kubernetes.io: Server-Side Apply, field management",
+    features=("device-status",),
+    mutants=("status-never-written",),
+)
+def test_the_driver_leaves_alone_what_others_have_said(scenario):
+    scenario.apply("device_status/claim.yaml")
+    (device,) = scenario.pod("pod").should_run().devices
+    scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
+
+    claim = scenario.claim("my-device").should_have_condition(device, "Ready")
+
+    assert claim.conditions(device)["Seen"] == "True"

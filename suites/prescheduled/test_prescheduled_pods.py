@@ -1,0 +1,214 @@
+"""Pods that name their node themselves, so that no scheduler allocates their claims: they wait, and say why."""
+
+from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, Pre-scheduled Pods"
+REASON = "FailedPrepareDynamicResources"
+
+
+@requirement(
+    "PRESCHED-001",
+    "A pod with nodeName whose claim does not exist is told so and does not run.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_the_claim_does_not_exist(scenario, node):
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, 'resourceclaims.resource.k8s.io "my-device" not found')
+
+    assert pod.should_stay_pending().node == node
+
+
+@requirement(
+    "PRESCHED-002",
+    "A pod with nodeName whose claim is not allocated is told so and does not run.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_the_claim_is_not_allocated(scenario, node):
+    scenario.apply("prescheduled/claim.yaml")
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim my-device")
+
+    assert pod.should_stay_pending().devices == frozenset()
+
+
+@requirement(
+    "PRESCHED-003",
+    "A pod with nodeName gets its claim from the template, but nobody allocates it; the pod is told so and does not run.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_the_claim_comes_from_a_template(scenario, node):
+    scenario.apply("prescheduled/pod-with-template.yaml", node=node)
+    pod = scenario.pod("pod").should_have_claims().look_again()
+    pod.should_be_told(REASON, "is not allowed to use ResourceClaim pod-device-")
+
+    assert pod.claims["device"].owner == ("Pod", "pod")
+    assert pod.should_stay_pending().devices == frozenset()
+
+
+@requirement(
+    "PRESCHED-004",
+    "A pod with nodeName runs as soon as its claim is allocated for another pod on that node; both see the same device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
+    scenario.apply("prescheduled/claim.yaml")
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim my-device")
+
+    scenario.apply("prescheduled/allocated-claim.yaml", node=node)
+    scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
+    pod.look_again().should_run()
+
+    assert pod.seen_devices == scenario.pod("scheduled").should_run().seen_devices == pod.devices
+
+
+@requirement(
+    "PRESCHED-005",
+    "The controller reserves a claim that is allocated already for a pod with nodeName, and the pod runs with its device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
+    scenario.apply("prescheduled/allocated-claim.yaml", node=node)
+    scenario.pod("scheduled").should_run()
+
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    claim = scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
+    pod = scenario.pod("pod").look_again().should_run()
+
+    assert pod.seen_devices == claim.devices
+
+
+@requirement(
+    "PRESCHED-006",
+    "A claim stays allocated until the pod with nodeName has ended too, and is released then.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("unprepare-fails",),
+)
+def test_the_claim_is_released_with_it(scenario, node):
+    scenario.apply("prescheduled/allocated-claim.yaml", node=node)
+    scheduled, claim = scenario.pod("scheduled").should_run(), scenario.claim("my-device")
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    claim.should_be_reserved_for("pod", "scheduled")
+    pod = scenario.pod("pod").look_again().should_run()
+
+    scheduled.delete().should_be_gone()
+    assert claim.should_be_reserved_for("pod").devices
+
+    pod.delete().should_be_gone()
+    assert claim.should_be_deallocated().pods == frozenset()
+
+
+@requirement(
+    "PRESCHED-007",
+    "A node selector in the place of nodeName lets the scheduler allocate the claim on that node, and the pod runs there.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_a_node_selector_works(scenario, node):
+    scenario.apply("prescheduled/pod-with-selector.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.node == node
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "PRESCHED-008",
+    "A pod with nodeName that waits for its claim keeps nobody else from running on that node, and can be deleted.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
+    scenario.apply("prescheduled/claim.yaml")
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim my-device")
+
+    scenario.apply("prescheduled/pod-without-claims.yaml", node=node)
+    assert scenario.pod("plain").should_run().node == node
+
+    pod.delete().should_be_gone()
+
+
+@requirement(
+    "PRESCHED-009",
+    "A driver refuses to prepare devices that are not on its node: the pod with nodeName is told so and does not run.",
+    level=MUST,
+    tier=E2E,
+    nodes=2,
+    source="KEP-4381, NodePrepareResources; the kubelet does not look at the allocation's node selector",
+    mutants=("know-devices-by-name",),
+)
+def test_the_claim_is_allocated_on_another_node(scenario, nodes):
+    scenario.apply("prescheduled/allocated-claim.yaml", node=min(nodes))
+    scenario.pod("scheduled").should_run()
+
+    scenario.apply("prescheduled/pod.yaml", node=max(nodes))
+    scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
+    pod = (
+        scenario.pod("pod")
+        .look_again()
+        .should_be_told(REASON, "NodePrepareResources failed for ResourceClaim my-device")
+    )
+
+    assert pod.should_stay_pending().node == max(nodes)
+
+
+@requirement(
+    "PRESCHED-010",
+    "As long as one of its claims is not ready, a pod with nodeName does not run, and the claims that are ready harm nobody.",
+    level=SHOULD,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("cdi-file-is-lost",),
+)
+def test_one_of_two_claims_is_not_ready(scenario, node):
+    scenario.apply("prescheduled/allocated-claim.yaml", node=node)
+    scheduled = scenario.pod("scheduled").should_run()
+    scenario.apply("prescheduled/two-claims.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim other")
+    pod.should_stay_pending()
+
+    assert scheduled.container("workload").restart().seen_devices == scheduled.devices
+
+
+@requirement(
+    "PRESCHED-011",
+    "The end of a pod with nodeName that never ran does not take a claim from the pods that use it.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    kubernetes="1.37",
+    source="github.com/kubernetes/kubernetes pull request 140212; before 1.37 the kubelet unprepares the claim",
+    about=CLUSTER,
+)
+def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
+    scenario.apply("prescheduled/allocated-claim.yaml", node=node)
+    scheduled = scenario.pod("scheduled").should_run()
+    scenario.apply("prescheduled/two-claims.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim other")
+
+    pod.delete().should_be_gone()
+
+    assert scheduled.container("workload").restart().seen_devices == scheduled.devices

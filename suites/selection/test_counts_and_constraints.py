@@ -1,0 +1,140 @@
+"""Users say how many devices they want, and what these must have in common."""
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates"
+COUNT = "API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.count"
+MATCH = "API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.matchAttribute"
+
+
+@requirement(
+    "SELECT-020",
+    "A request for several devices gets that many different ones, and the container sees them all.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=COUNT,
+    mutants=("first-device-only", "share-one-device", "no-env"),
+)
+def test_several_devices(scenario):
+    scenario.apply("selection/several.yaml", count=2)
+    pod = scenario.pod("pod").should_run()
+
+    assert len(pod.devices) == 2
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "SELECT-021",
+    "A request with allocationMode All gets every device of a node, and the container sees them all.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source="API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.allocationMode",
+    mutants=("first-device-only", "no-env"),
+)
+def test_all_devices_of_a_node(scenario, driver):
+    scenario.apply("selection/all.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.seen_devices == driver.devices_on(pod.node)
+
+
+@requirement(
+    "SELECT-022",
+    "A request for more devices than there are keeps the pod pending; it does not get some of them.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_more_devices_than_there_are(scenario, driver):
+    scenario.apply("selection/two-of-one.yaml", wanted=driver.identity(max(driver.devices)))
+    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+
+    assert pod.devices == frozenset()
+
+
+@requirement(
+    "SELECT-023",
+    "A claim gets at most 32 devices; a request for more keeps the pod pending, with the reason.",
+    level=MUST,
+    tier=E2E,
+    source=COUNT,
+    about=CLUSTER,
+)
+def test_a_claim_gets_at_most_32_devices(scenario):
+    scenario.apply("selection/several.yaml", count=33)
+    pod = scenario.pod("pod").should_be_unschedulable(because="exceeds the claim limit of 32")
+
+    assert pod.devices == frozenset()
+
+
+@requirement(
+    "SELECT-024",
+    "A request for no device at all, or for less, is refused.",
+    level=MUST,
+    tier=E2E,
+    source=COUNT,
+    about=CLUSTER,
+)
+def test_less_than_one_device(scenario):
+    assert "must be greater than zero" in scenario.should_be_refused("selection/several.yaml", count=-1)
+
+
+@requirement(
+    "SELECT-025",
+    "Devices of one request under a matchAttribute constraint have the same value of that attribute.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=MATCH,
+    features=("example-match-attribute",),
+    mutants=("first-device-only", "no-env"),
+)
+def test_devices_of_a_request_match(scenario, driver):
+    attribute = driver.examples.match_attribute
+    scenario.apply("selection/matching.yaml", attribute=attribute)
+    pod = scenario.pod("pod").should_run()
+    one, other = pod.devices
+
+    assert pod.seen_devices == {one, other}
+    assert driver.says(one, attribute) == driver.says(other, attribute)
+
+
+@requirement(
+    "SELECT-026",
+    "Devices of several requests under a matchAttribute constraint have the same value of that attribute.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=MATCH,
+    features=("example-match-attribute",),
+    mutants=("forget-request-names", "no-env"),
+)
+def test_devices_of_several_requests_match(scenario, driver):
+    attribute = driver.examples.match_attribute
+    scenario.apply("selection/matching-requests.yaml", attribute=attribute)
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    (one,), (other,) = left.devices, right.devices
+
+    assert left.seen_devices == {one}
+    assert right.seen_devices == {other}
+    assert driver.says(one, attribute) == driver.says(other, attribute)
+
+
+@requirement(
+    "SELECT-027",
+    "Where no two devices have the attribute of a matchAttribute constraint in common, the pod stays pending.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=MATCH,
+    about=CLUSTER,
+)
+def test_no_two_devices_match(scenario, driver):
+    unique = driver.identity(max(driver.devices)).full_name
+    scenario.apply("selection/matching.yaml", attribute=unique)
+    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+
+    assert pod.devices == frozenset()

@@ -1,0 +1,161 @@
+"""Users say with CEL which devices they want; values are what the driver publishes about its devices."""
+
+import pytest
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, DeviceClass and ResourceClaim, CEL selectors"
+API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
+
+
+@requirement(
+    "SELECT-001",
+    "A selector on an attribute that only one device has chooses that device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("share-one-device", "no-env"),
+)
+def test_an_attribute_chooses_a_device(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("selection/by-attribute.yaml", wanted=driver.identity(device))
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.seen_devices == {device}
+
+
+@requirement(
+    "SELECT-002",
+    "Two requests of one claim with different selectors get the devices that they asked for, each its own.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("share-one-device", "forget-request-names"),
+)
+def test_two_requests_with_different_selectors(scenario, driver, node):
+    first, last = min(driver.devices_on(node)), max(driver.devices_on(node))
+    scenario.apply("selection/two-different.yaml", left=driver.identity(last), right=driver.identity(first))
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+
+    assert left.seen_devices == {last}
+    assert right.seen_devices == {first}
+
+
+@requirement(
+    "SELECT-003",
+    "All selectors of a request have to be true of a device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("share-one-device", "no-env"),
+)
+def test_all_selectors_have_to_be_true(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("selection/two-selectors.yaml", wanted=driver.identity(device))
+
+    assert scenario.pod("pod").should_run().seen_devices == {device}
+
+
+@requirement(
+    "SELECT-004",
+    "The selectors of a DeviceClass choose the devices that its users can get.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("share-one-device", "no-env"),
+)
+def test_a_class_chooses_devices(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("selection/own-class.yaml", wanted=driver.identity(device))
+
+    assert scenario.pod("pod").should_run().seen_devices == {device}
+
+
+@requirement(
+    "SELECT-005",
+    "Selectors of the class and of the claim both count: where they contradict each other, no device will do.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    about=CLUSTER,
+)
+def test_class_and_claim_both_count(scenario, driver):
+    scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(max(driver.devices)))
+    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+
+    assert pod.devices == frozenset()
+
+
+@requirement(
+    "SELECT-006",
+    "A selector on a capacity chooses a device that has at least as much.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("example-capacity",),
+    mutants=("no-env",),
+)
+def test_a_capacity_chooses_a_device(scenario, driver):
+    capacity = driver.examples.capacity
+    scenario.apply("selection/by-capacity.yaml", wanted=driver.says(max(driver.devices), capacity))
+    pod = scenario.pod("pod").should_run()
+
+    assert len(pod.devices) == 1
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "SELECT-007",
+    "A claim for all devices with an attribute gets every such device of a node, and no other.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source="API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.allocationMode",
+    features=("example-attribute",),
+    mutants=("first-device-only", "no-env"),
+)
+def test_all_devices_with_an_attribute(scenario, driver):
+    wanted = driver.says(max(driver.devices), driver.examples.attribute)
+    scenario.apply("selection/all-by-attribute.yaml", wanted=wanted)
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.devices == driver.devices_that_say(wanted, pod.node)
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "SELECT-008",
+    "A selector that asks a device for an attribute which it does not have keeps the pod pending, with the reason.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    about=CLUSTER,
+)
+def test_an_attribute_that_no_device_has(scenario):
+    scenario.apply("selection/selector.yaml", expression='device.attributes["no.such.example"].nothing == "x"')
+    pod = scenario.pod("pod").should_be_unschedulable(because="CEL runtime error: no such key: nothing")
+
+    assert pod.devices == frozenset()
+
+
+@requirement(
+    "SELECT-009",
+    "A selector that is not a CEL expression about devices, or no condition, is refused, with the reason.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    about=CLUSTER,
+)
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("device.driver ==", "compilation failed"),
+        ("machine.driver == 'x'", "undeclared reference to 'machine'"),
+        ("device.driver", "must evaluate to bool"),
+        ("true" + " || true" * 1500, "Too long"),
+    ],
+    ids=["syntax", "unknown-variable", "no-condition", "too-long"],
+)
+def test_a_selector_is_checked(scenario, expression, words):
+    assert words in scenario.should_be_refused("selection/selector.yaml", expression=expression)

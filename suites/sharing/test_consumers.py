@@ -1,0 +1,193 @@
+"""The containers and pods that use one ResourceClaim: at once, one after another, and what the end of one means for the others."""
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates"
+API = "API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus"
+
+
+@requirement(
+    "SHARE-002",
+    "All containers of a pod that refer to the same claim use the same device, init containers among them.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_containers_of_a_pod_share_one_claim(scenario):
+    scenario.apply("sharing/two-containers.yaml")
+    pod = scenario.pod("pod").should_run()
+    before, one, other = pod.containers("before", "one", "other")
+
+    assert before.printed_devices == one.seen_devices == other.seen_devices == pod.devices
+
+
+@requirement(
+    "SHARE-003",
+    "Many pods may start with one claim at the same moment; every container of each sees its device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("no-env",),
+)
+def test_many_pods_start_with_one_claim_at_once(scenario):
+    scenario.apply("sharing/five-pods.yaml")
+    pods = scenario.pods_of("crowd", 5).should_run()
+
+    assert pods.seen_devices == pods.devices
+    assert pods.claims == {"shared"}
+    assert len(pods.nodes) == 1
+
+
+@requirement(
+    "SHARE-004",
+    "Two pods may have one claim in common and others for themselves; each sees the devices of its own claims only.",
+    level=MUST,
+    tier=E2E,
+    devices=3,
+    source=DOCS,
+    mutants=("share-one-device", "no-env"),
+)
+def test_pods_share_one_of_their_claims(scenario):
+    scenario.apply("sharing/overlapping-claims.yaml")
+    first, second = scenario.pods("first", "second").should_run()
+
+    assert first.seen_devices == first.devices
+    assert second.seen_devices == second.devices
+    assert first.devices & second.devices == scenario.claim("middle").devices
+
+
+@requirement(
+    "SHARE-005",
+    "The claim is reserved for the pods that use it, and for nobody else, as they come and go.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    mutants=("unprepare-fails",),
+)
+def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):
+    scenario.apply("sharing/first-pod.yaml")
+    first, claim = scenario.pod("first").should_run(), scenario.claim("shared")
+    assert claim.pods == {"first"}
+
+    scenario.apply("sharing/second-pod.yaml")
+    scenario.pod("second").should_run()
+    assert claim.pods == {"first", "second"}
+
+    first.delete().should_be_gone()
+    claim.should_be_reserved_for("second")
+
+
+@requirement(
+    "SHARE-006",
+    "When one of the pods that share a claim ends, the others keep the device, also in containers that are started again.",
+    level=MUST,
+    tier=E2E,
+    source="KEP-4381, NodeUnprepareResources: called when the last pod on the node has ended",
+    mutants=("cdi-file-is-lost",),
+)
+def test_the_end_of_one_pod_does_not_harm_the_other(scenario):
+    scenario.apply("sharing/two-pods-one-claim.yaml")
+    first, second = scenario.pods("first", "second").should_run()
+
+    first.delete().should_be_gone()
+
+    second.should_stay_running()
+    assert second.container("cat").restart().seen_devices == scenario.claim("shared").devices
+
+
+@requirement(
+    "SHARE-007",
+    "Only the last pod's end releases the claim: as long as one uses it, it keeps its device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("unprepare-fails",),
+)
+def test_the_last_pod_releases_the_claim(scenario):
+    scenario.apply("sharing/two-pods-one-claim.yaml")
+    first, second = scenario.pods("first", "second").should_run()
+    claim = scenario.claim("shared")
+    devices = claim.devices
+
+    first.delete().should_be_gone()
+    assert claim.should_be_reserved_for("second").devices == devices
+
+    second.delete().should_be_gone()
+    assert claim.should_be_deallocated().pods == frozenset()
+
+
+@requirement(
+    "SHARE-008",
+    "Pods may use a claim one after another, each of them alone.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    mutants=("never-give-back", "unprepare-fails"),
+)
+def test_pods_use_a_claim_one_after_another(scenario):
+    scenario.apply("sharing/first-pod.yaml")
+    scenario.pod("first").should_run().delete().should_be_gone()
+
+    scenario.apply("sharing/second-pod.yaml")
+    second = scenario.pod("second").should_run()
+
+    assert second.seen_devices == scenario.claim("shared").devices
+    assert scenario.claim("shared").pods == {"second"}
+
+
+@requirement(
+    "SHARE-009",
+    "A container that is started again disturbs no other pod that uses the same claim.",
+    level=MUST,
+    tier=E2E,
+    source="kubernetes.io: Pod Lifecycle, container restart policy",
+    mutants=("no-env",),
+)
+def test_a_container_that_starts_again_disturbs_nobody(scenario):
+    scenario.apply("sharing/two-pods-one-claim.yaml")
+    pods = scenario.pods("first", "second").should_run()
+    first, second = pods.containers("cat")
+
+    first.restart()
+
+    assert first.seen_devices == second.seen_devices == scenario.claim("shared").devices
+    assert second.restarts == 0
+
+
+@requirement(
+    "SHARE-010",
+    "A pod with a claim that is allocated already goes to the node where the claim's device is, and nowhere else.",
+    level=MUST,
+    tier=E2E,
+    nodes=2,
+    source="API reference: ResourceClaim v1 resource.k8s.io, AllocationResult.nodeSelector",
+    about=CLUSTER,
+)
+def test_a_shared_claim_is_where_its_device_is(scenario):
+    scenario.apply("sharing/first-pod.yaml")
+    first = scenario.pod("first").should_run()
+
+    scenario.apply("sharing/pod-for-another-node.yaml", node=first.node)
+    second = scenario.pod("second").should_be_unschedulable(because="resourceclaim not available on the node")
+
+    assert second.node == ""
+    assert scenario.claim("shared").pods == {"first"}
+
+
+@requirement(
+    "SHARE-011",
+    "A claim has room for 256 consumers; one more is refused.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",
+    about=CLUSTER,
+)
+def test_a_claim_has_room_for_256_consumers(scenario):
+    scenario.apply("sharing/first-pod.yaml")
+    scenario.pod("first").should_run()
+
+    refusal = scenario.status_should_be_refused("sharing/consumers.yaml", consumers=256)
+    assert "Too many: 257: must have at most 256 items" in refusal
+
+    scenario.apply_status("sharing/consumers.yaml", consumers=255, dry_run=True)

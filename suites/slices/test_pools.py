@@ -1,0 +1,29 @@
+"""What a driver publishes is whole and without contradictions. Nothing is made for it: the slices are there, or they are not."""
+
+from testbed.conformance import MUST, STATIC, requirement
+
+
+@requirement(
+    "SLICE-001",
+    "Every pool of the driver is complete: its newest generation has as many slices as their resourceSliceCount says.",
+    level=MUST,
+    tier=STATIC,
+    source="API reference: ResourceSlice v1 resource.k8s.io, ResourcePool",
+    mutants=("slices-missing", "count-one-slice-too-many"),
+)
+def test_every_pool_is_complete(driver):
+    assert driver.pools, "the driver publishes no ResourceSlice"
+    assert not driver.incomplete_pools
+
+
+@requirement(
+    "SLICE-002",
+    "A device is published once: no two slices of a pool have a device of the same name.",
+    level=MUST,
+    tier=STATIC,
+    source="API reference: ResourceSlice v1 resource.k8s.io, ResourceSliceSpec",
+    mutants=("slices-missing", "publish-devices-twice"),
+)
+def test_no_device_is_published_twice(driver):
+    assert driver.devices, "the driver publishes no device"
+    assert not driver.repeated_devices

@@ -1,0 +1,133 @@
+"""hardware: what devices there are and where they stand, in a testbed or in a hardware file. Parses, calls, draws."""
+
+from __future__ import annotations
+
+import re
+
+import click
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from testbed import folders
+from testbed.cli import options
+from testbed.drivers.picture import picture
+from testbed.drivers.topology import Device, Place, alike, by_root, places
+from testbed.errors import UsageError
+
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_MOST_LINES = 4  # of devices that look alike
+
+
+@click.group()
+def group() -> None:
+    """The fake hardware: what there is to choose from, and how it looks from outside."""
+
+
+@group.command("list")
+@options.output_format
+def list_(output: str) -> None:
+    """The hardware that comes with dra-testbed."""
+    found = {
+        path.stem: _about(path.read_text()) for path in sorted((folders.data("manifests") / "hardware").glob("*.yaml"))
+    }
+    if output == "json":
+        options.print_json([{"name": name, "about": about} for name, about in found.items()])
+        return
+    for name, about in found.items():
+        click.echo(f"{name:<15} {about}")
+
+
+@group.command()
+@click.argument("file", required=False, metavar="[FILE|NAME]")
+@click.option("--name", help="The testbed whose published devices are shown. [default: default]")
+@click.option("--node", help="Only this node; for a file, the node that it is looked at for. [default: node-1]")
+@click.option("-o", "--output", type=click.Choice(["tree", "json", "svg"]), default="tree", help="How to print it.")
+def show(file: str | None, name: str | None, node: str | None, output: str) -> None:
+    """Draw where devices stand: NUMA nodes, PCIe roots, wholes and their parts.
+
+    Without FILE or NAME it is what drivers have published in a running testbed, whosever drivers they are.
+    """
+    if file and name is not None:
+        raise UsageError(f"--name {name} is about a testbed, and {file} is about none", hint="leave one of them out")
+    found = _of_file(file, node or "node-1") if file else _of_testbed(name or "default", node)
+    if output == "json":
+        options.print_json([place.as_data() for place in found])
+        return
+    if output == "svg":
+        click.echo(picture(found), nl=False)
+        return
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200  # a pipe has no width, and what is cut off would be lost
+    for place in found:
+        console.print(_drawn(place), soft_wrap=True)
+
+
+def _of_file(word: str, node: str) -> list[Place]:
+    from testbed.drivers.described import slices_of  # noqa: PLC0415 - so that --help stays quick
+    from testbed.models.config import effective  # noqa: PLC0415 - as above
+
+    path = effective(None, {"hardware": word}).hardware
+    if path is None:
+        raise UsageError(f"{word} is no hardware", hint="dra-testbed hardware list")
+    return places(slices_of(path, node), node)
+
+
+def _of_testbed(name: str, node: str | None) -> list[Place]:
+    from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
+
+    found = places(attach(name).kube.list("resource.k8s.io/v1", "ResourceSlice"), node)
+    if not found:
+        what = f"nothing is published for node {node}" if node else "no driver has published anything"
+        raise UsageError(f"testbed {name}: {what}", hint="dra-testbed status shows nodes and the driver")
+    return found
+
+
+def _about(text: str) -> str:
+    """The first sentence of a file's comment."""
+    comment = " ".join(
+        line.lstrip("# ").rstrip() for line in re.findall(r"\A(?:#.*\n)+", text)[:1] for line in line.split("\n")
+    )
+    return re.split(r"(?<=[.:])\s", comment.strip())[0].rstrip(".:")
+
+
+def _drawn(place: Place) -> Tree:
+    whole = f"{len(place.devices)} device{'s' * (len(place.devices) != 1)}"
+    tree = Tree(Text.assemble((place.name, "bold"), f"  {place.where or 'node'}, {whole}"))
+    for driver, pool in zip(place.drivers, place.pools, strict=True):
+        facts = f"{driver}: {len(pool.slices)} of {pool.wanted} slices, generation {pool.generation}"
+        tree.add(Text(facts, style="dim" if pool.complete else "red"))
+    for numa, devices in place.by_numa():
+        branch = tree if numa is None else tree.add(f"NUMA node {numa}")
+        for root, below in by_root(devices):
+            _add(branch.add(Text(root, style="cyan")) if root else branch, below)
+    return tree
+
+
+def _add(branch: Tree, devices: list[Device]) -> None:
+    """Wholes with their parts below them; many that look alike become one line."""
+    names = {device.name for device in devices}
+    wholes = [device for device in devices if device.parent not in names]
+    parts = {name: [device for device in devices if device.parent == name] for name in names}
+    for like in alike(wholes):
+        if len(like) > _MOST_LINES and not any(parts[device.name] for device in like):
+            branch.add(_line(f"{like[0].name} … {like[-1].name}", like))
+            continue
+        for device in like:
+            twig = branch.add(_line(device.name, [device]))
+            for profile in alike(parts[device.name]):
+                name = profile[0].name if len(profile) == 1 else f"{profile[0].name} … {profile[-1].name}"
+                twig.add(_line(name, profile))
+
+
+def _line(name: str, devices: list[Device]) -> Text:
+    first, many = devices[0], len(devices) > 1
+    model = str(first.attributes.get("profile" if first.parent else "model", "devices" if many else ""))
+    facts = [f"{len(devices)} {_TIMES} {model}" if many else model]
+    facts += [f"{key} {value}" for key, value in first.capacity.items()]
+    if not many and "interface" in first.attributes:
+        facts.append(f"{first.attributes['interface']} {first.attributes.get('hardwareAddress', '')}".strip())
+    facts += ["shared"] * first.shared + [f"needs {', '.join(first.conditions)}"] * bool(first.conditions)
+    taints = [(f"  ✗ {taint}", "red") for taint in first.taints]
+    return Text.assemble((name, "green"), "  " + " · ".join(filter(None, facts)), *taints)

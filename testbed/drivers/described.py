@@ -1,0 +1,28 @@
+"""The ResourceSlices that a hardware file means, from the fake driver itself, which is asked as a process: we never import it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from testbed import folders
+from testbed.errors import CommandFailed, UsageError
+from testbed.kube.client import Object
+from testbed.process import run
+
+
+def slices_of(file: Path, node: str) -> list[Object]:
+    """What the fake driver would publish on a node with that hardware, and for the network."""
+    paths = [str(folders.packages()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = run(
+        [sys.executable, "-m", "fake_driver.hardware", file, "--node", node],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        check=False,
+    )
+    if done.code == 2:
+        raise UsageError(done.stderr.strip())
+    if not done.ok:
+        raise CommandFailed(done.argv, f"exit {done.code}", done.stderr)
+    return list(json.loads(done.stdout)["items"])

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from testbed.cli import hardware as commands
+from testbed.errors import UsageError
+
+
+def invoke(*arguments: str) -> str:
+    result = CliRunner().invoke(commands.group, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_everything_that_is_shipped_is_listed_with_what_it_is() -> None:
+    lines = dict(line.split(maxsplit=1) for line in invoke("list").splitlines())
+    assert lines["teaching"] == "Two small GPUs that are easy to tell apart"
+    assert {"name": "nics", "about": "Two network cards of 100 Gbit/s"} in json.loads(invoke("list", "-o", "json"))
+
+
+def test_a_node_is_drawn_with_devices_below_the_same_root() -> None:
+    drawn = invoke("show", "gpus-and-nics")
+    at = drawn.index("pci0000:26")
+    assert drawn.index("NUMA node 0") < at < drawn.index("gpu-1 ") < drawn.index("nic-1 ") < drawn.index("pci0000:37")
+    assert "NUMA node 1" in drawn[at:]
+
+
+def test_parts_hang_below_their_whole_and_those_that_are_alike_share_a_line() -> None:
+    lines = invoke("show", "nics").splitlines()
+    (whole,) = [line for line in lines if "nic-1 " in line]
+    (parts,) = [line for line in lines if "nic-1-vf-0" in line]
+    assert "nic-1-vf-7" in parts
+    assert "8 \N{MULTIPLICATION SIGN} vf" in parts
+    assert parts.index("nic") > whole.index("nic")
+
+
+def test_taints_and_nodes_that_differ_are_seen() -> None:
+    assert "broken=ecc:NoExecute" in invoke("show", "mixed-fleet")
+    assert "F200" not in invoke("show", "mixed-fleet")
+    assert "F200" in invoke("show", "mixed-fleet", "--node", "node-2")
+
+
+def test_devices_of_the_network_are_drawn_beside_the_node() -> None:
+    drawn = invoke("show", "fabric")
+    assert "fabric-ports  any node, 16 devices" in drawn
+    assert "needs dra-testbed.example/attached" in drawn
+
+
+def test_data_is_for_programs() -> None:
+    (place,) = json.loads(invoke("show", "thousand", "-o", "json"))
+    assert len(place["devices"]) == 1000
+    assert place["pools"][0]["slices"] == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["show", "teaching", "--name", "x"], "--name x is about a testbed"),
+        (["show", "teachin"], "teaching"),
+        (["show", "./missing.yaml"], "missing.yaml"),
+        (["show"], "there is no testbed default"),
+    ],
+)
+def test_what_cannot_be_shown_is_the_users_error(arguments: list[str], text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        CliRunner().invoke(commands.group, arguments, catch_exceptions=False)
+    assert text in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_file_of_ones_own_is_read_from_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "apiVersion: dra-testbed/v1alpha1\nkind: Hardware\nmetadata: {name: mine}\nspec: {devices: [{kind: tpu, count: 3}]}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert "tpu-2" in invoke("show", "mine.yaml")

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import pytest
+
+from fake_driver import wiring
+from fake_driver.network import NetworkProcess
+from fake_driver.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import FakeApi
+
+FABRIC = Path(__file__).parents[2] / "manifests" / "hardware" / "fabric.yaml"
+
+
+@pytest.fixture
+def run(settings: Settings) -> Iterator[Callable[..., NetworkProcess]]:
+    """Start the process that publishes the pools of the network."""
+    running: list[NetworkProcess] = []
+
+    def started(**more: str) -> NetworkProcess:
+        mine = replace(settings, node="", role="network", hardware=str(FABRIC), **more)
+        process = NetworkProcess(mine, wiring.api(mine))
+        process.start()
+        running.append(process)
+        return process
+
+    yield started
+    for process in running:
+        process.stop()
+
+
+def test_it_publishes_the_pools_that_belong_to_no_node(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+    process = run(probes="127.0.0.1:0")
+    assert process._publisher.published.wait(5)
+    assert process.missing() == []
+    assert {one["spec"]["pool"]["name"] for one in fake_api.slices.values()} == {"fabric-ports", "accelerator-box"}
+    assert not any("nodeName" in one["spec"] for one in fake_api.slices.values())
+    assert process._probes
+    with urlopen(f"http://127.0.0.1:{process._probes.port}/healthz", timeout=5) as answer:
+        assert answer.status == 200
+
+
+def test_it_leaves_other_kinds_to_another_driver(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+    run(kinds="port")
+    fake_api.until(lambda: len(fake_api.slices) == 1)
+
+
+def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+    fake_api.gate.clear()
+    process = run()
+    assert process.missing() == ["the slices are not published"]
+    fake_api.gate.set()
+    process.stop()
+    assert process.broken() == ["the publisher ended"]

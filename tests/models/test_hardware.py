@@ -1,0 +1,60 @@
+"""The schema of Hardware files and the driver that reads them are written twice; here they meet."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fake_driver.errors import ConfigurationError
+from fake_driver.hardware import description
+from testbed.errors import UsageError
+from testbed.models.hardware import Group, HardwareFile
+from testbed.models.strict import load
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "hardware.md").read_text(), re.MULTILINE | re.DOTALL)
+FILES = sorted((ROOT / "manifests" / "hardware").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_shipped_hardware_fits_the_schema(file: Path) -> None:
+    assert load(file, HardwareFile).metadata.name == file.stem
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: re.findall(r"name: (\w+)}", text)[0])
+def test_the_examples_of_the_documentation_fit_the_schema(text: str, tmp_path: Path) -> None:
+    (tmp_path / "example.yaml").write_text(text)
+    assert load(tmp_path / "example.yaml", HardwareFile)
+
+
+def test_both_know_the_same_keys_of_a_group() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        description.parse("spec: {devices: [{nothing: 1}]}", "x")
+    known = re.findall(r"nothing is unknown; known: (.*)", str(refused.value))[0]
+    assert {field.alias for field in Group.model_fields.values()} == set(known.split(", "))
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"kind": "gpu"}, {"count": 1}, {"kind": "GPU", "count": 1}, {"kind": "gpu", "count": 0}, {"kind": "gpu", "count": "1"},
+        {"kind": "gpu", "count": 1, "capacties": {}}, {"kind": "gpu", "count": 1, "attributes": {"a": 1.5}},
+        {"kind": "gpu", "count": 1, "capacity": {"m": "much"}}, {"kind": "gpu", "count": 1, "spread": {"a": []}},
+        {"kind": "gpu", "count": 1, "taints": [{"key": "a", "effect": "Never"}]},
+        {"kind": "gpu", "count": 1, "network": {"interface": "net0"}},
+        {"kind": "gpu", "count": 1, "partitions": {"counters": {"m": 1}, "profiles": []}},
+        {"kind": "gpu", "count": 1, "containerEdits": {"env": []}},
+    ],
+)  # fmt: skip
+def test_both_refuse_the_same_mistakes(group: dict[str, Any], tmp_path: Path) -> None:
+    document = {"apiVersion": "dra-testbed/v1alpha1", "kind": "Hardware", "metadata": {"name": "x"}}
+    text = yaml.safe_dump({**document, "spec": {"devices": [group]}})
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(UsageError):
+        load(tmp_path / "x.yaml", HardwareFile)
+    with pytest.raises(ConfigurationError):
+        description.parse(text, "x")

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.drivers.slices import Device
+from testbed.vocabulary.claims import PROTECTION, Claim
+from testbed.vocabulary.observing import NotObserved
+from testbed.vocabulary.world import World
+
+Make = Callable[..., World]
+DEVICE = Device("d.example.com", "pool", "gpu-0")
+RESULT = {"request": "device/small", "driver": "d.example.com", "pool": "pool", "device": "gpu-0"}
+ALLOCATED: Any = {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [{"name": "a"}, {"name": "b"}]}
+OWNED: Any = {
+    "uid": "u",
+    "finalizers": [PROTECTION],
+    "ownerReferences": [{"kind": "Pod", "name": "a", "controller": True}],
+}
+
+
+@pytest.fixture
+def claim(world: Make) -> Callable[..., Claim]:
+    def make(status: Any = None, **metadata: Any) -> Claim:
+        here = world()
+        kube: Any = here.kube
+        kube.put("ResourceClaim", "c", "here", status=status or {}, metadata=metadata)
+        return Claim(here, "here", "c")
+
+    return make
+
+
+def _kube(claim: Claim) -> Any:
+    return claim.world.kube
+
+
+def test_what_a_claim_says_of_itself(claim: Callable[..., Claim]) -> None:
+    made = claim(ALLOCATED, **OWNED, labels={"x": "y"}, annotations={"z": "0"})
+    assert (made.uid, made.owner, made.labels, made.annotations) == ("u", ("Pod", "a"), {"x": "y"}, {"z": "0"})
+    assert (made.devices, made.pods, made.requests) == ({DEVICE}, {"a", "b"}, {"device/small"})
+    assert made.devices_of("device") == {DEVICE}
+    assert made.devices_of("other") == frozenset()
+    assert made.is_protected
+    assert not made.is_being_deleted
+
+
+def test_a_claim_of_nobody_has_no_owner(claim: Callable[..., Claim]) -> None:
+    made = claim()
+    assert made.owner is None
+    assert (made.devices, made.pods, made.is_protected) == (frozenset(), frozenset(), False)
+
+
+def test_the_words_are_fulfilled(claim: Callable[..., Claim]) -> None:
+    made = claim(ALLOCATED, uid="u")
+    assert made.should_be_allocated().should_be_reserved_for("b", "a").should_stay() is made
+    assert claim(uid="u").should_be_deallocated().devices == frozenset()
+
+
+@pytest.mark.parametrize("left", [ALLOCATED, {"reservedFor": [{"name": "a"}]}])
+def test_a_claim_that_keeps_something_is_not_deallocated(claim: Callable[..., Claim], left: Any) -> None:
+    with pytest.raises(NotObserved, match=r"expected resourceclaim c to be deallocated(.|\n)*reserved for \['a'"):
+        claim(left).should_be_deallocated()
+
+
+def test_a_claim_that_is_still_protected_is_not_deallocated(claim: Callable[..., Claim]) -> None:
+    with pytest.raises(NotObserved, match="only when the driver has unprepared the claim"):
+        claim(finalizers=[PROTECTION]).should_be_deallocated()
+
+
+def test_a_claim_that_nobody_allocates(claim: Callable[..., Claim]) -> None:
+    with pytest.raises(NotObserved, match="no pod asks for it, or no free device fits"):
+        claim().should_be_allocated()
+
+
+def test_a_reservation_that_is_missing_or_too_much(claim: Callable[..., Claim]) -> None:
+    with pytest.raises(NotObserved, match="last seen: reserved for a, b"):
+        claim(ALLOCATED).should_be_reserved_for("a")
+    with pytest.raises(NotObserved, match="last seen: reserved for nobody"):
+        claim().should_be_reserved_for("a")
+
+
+def test_a_claim_goes(claim: Callable[..., Claim]) -> None:
+    made = claim()
+    made.delete()
+    made.should_be_gone()
+
+
+def test_a_claim_that_does_not_go_says_what_holds_it(claim: Callable[..., Claim]) -> None:
+    with pytest.raises(NotObserved, match=f"still there, held by {PROTECTION}, reserved for"):
+        claim(ALLOCATED, finalizers=[PROTECTION]).should_be_gone()
+
+
+def test_a_claim_that_should_stay_and_goes(claim: Callable[..., Claim]) -> None:
+    made = claim()
+    made.delete()
+    with pytest.raises(NotObserved, match="expected resourceclaim c to stay"):
+        made.should_stay()
+
+
+def test_a_claim_that_goes_while_it_should_stay(claim: Callable[..., Claim]) -> None:
+    made = claim()
+    _kube(made).react = lambda kube: kube.objects.pop(("ResourceClaim", "here", "c"), None)
+    with pytest.raises(NotObserved, match=r"lacks the finalizer(.|\n)*it is gone"):
+        made.should_stay()
+
+
+def test_the_status_of_a_device(claim: Callable[..., Claim]) -> None:
+    said = {"driver": "d.example.com", "pool": "pool", "device": "gpu-0", "data": {"a": 1}, "networkData": {"ips": []}}
+    made = claim({**ALLOCATED, "devices": [{**said, "conditions": [{"type": "Ready", "status": "True"}]}]})
+    assert made.should_have_condition(DEVICE, "Ready").conditions(DEVICE) == {"Ready": "True"}
+    assert (made.data(DEVICE), made.network_data(DEVICE)) == ({"a": 1}, {"ips": []})
+    other = Device("d.example.com", "pool", "gpu-1")
+    assert (made.conditions(other), made.data(other), made.network_data(other)) == ({}, None, {})
+    with pytest.raises(NotObserved, match="the driver writes no device status"):
+        made.should_have_condition(DEVICE, "Ready", "False")

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.drivers.slices import Device
+from testbed.errors import WaitTimeout
+from testbed.vocabulary.observing import NotObserved
+from testbed.vocabulary.pods import Pod, Pods
+from testbed.vocabulary.workloads import pods_of
+from testbed.vocabulary.world import World
+
+Make = Callable[..., World]
+RUNS = {"name": "c", "state": {"running": {}}, "restartCount": 0}
+
+
+@pytest.fixture
+def pod(world: Make) -> Callable[..., Pod]:
+    """A pod that no controller, scheduler or kubelet looks at."""
+
+    def make(*statuses: Any, name: str = "p", node: str = "node-1", **status: Any) -> Pod:
+        here = world()
+        kube: Any = here.kube
+        kube.react = lambda _kube: None
+        spec = {"containers": [{"name": "c"}], **({"nodeName": node} if node else {})}
+        content = {"phase": "Running" if statuses else "Pending", "containerStatuses": list(statuses), **status}
+        kube.put("Pod", name, "here", spec=spec, status=content, metadata={"uid": "one"})
+        return Pod(here, "here", name)
+
+    return make
+
+
+def _kube(pod: Pod) -> Any:
+    return pod.world.kube
+
+
+def _tell(pod: Pod, reason: str, message: str) -> None:
+    about = {"kind": "Pod", "name": pod.name}
+    _kube(pod).put("Event", f"{reason}.1", "here", type="Warning", reason=reason, message=message, involvedObject=about)
+
+
+def test_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "Scheduled", "not allowed")
+    _tell(waiting, "FailedPrepare", "it is not allowed to use it")
+    assert waiting.should_be_told("FailedPrepare", "not allowed") is waiting
+
+
+@pytest.mark.parametrize(("reason", "message"), [("FailedPrepare", "something else"), ("Scheduled", "not allowed")])
+def test_another_event_is_not_the_one(pod: Callable[..., Pod], reason: str, message: str) -> None:
+    waiting = pod()
+    _tell(waiting, reason, message)
+    with pytest.raises(NotObserved, match=f"last seen: it was told: {reason}: {message}"):
+        waiting.should_be_told("FailedPrepare", "not allowed")
+
+
+def test_the_schedulers_words_are_waited_for(pod: Callable[..., Pod]) -> None:
+    refused = {"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}
+    assert pod(node="", conditions=[refused]).should_be_unschedulable("cannot allocate").node == ""
+    with pytest.raises(NotObserved, match="given up before the budget"):
+        pod(RUNS).should_be_unschedulable("cannot allocate")
+
+
+def test_a_pod_that_stays_as_it_is(pod: Callable[..., Pod]) -> None:
+    assert pod().should_stay_pending().phase == "Pending"
+    assert pod(node="").should_stay_unscheduled().node == ""
+    assert pod(RUNS).should_stay_running().phase == "Running"
+
+
+@pytest.mark.parametrize("word", ["should_stay_pending", "should_stay_unscheduled"])
+def test_a_pod_that_runs_although_it_should_not(pod: Callable[..., Pod], word: str) -> None:
+    with pytest.raises(NotObserved, match=r"expected pod p to stay(.|\n)*Running on node-1(.|\n)*it should last"):
+        getattr(pod(RUNS), word)()
+
+
+def test_a_pod_that_ends_although_it_should_run(pod: Callable[..., Pod]) -> None:
+    running = pod(RUNS)
+    _kube(running).react = lambda kube: kube.objects["Pod", "here", "p"]["status"].update(phase="Failed")
+    with pytest.raises(NotObserved, match="last seen: Failed on node-1"):
+        running.should_stay_running()
+
+
+def test_a_pod_ends(pod: Callable[..., Pod]) -> None:
+    assert pod(phase="Failed").should_end().phase == "Failed"
+    with pytest.raises(NotObserved, match="expected pod p to end"):
+        pod(RUNS).should_end()
+
+
+def test_a_pod_goes(pod: Callable[..., Pod]) -> None:
+    pod(RUNS).delete().should_be_gone()
+
+
+def test_a_pod_that_does_not_go_blames_who_holds_it(pod: Callable[..., Pod]) -> None:
+    held = pod(RUNS)
+    _kube(held).finalizers["p"] = 1
+    with pytest.raises(NotObserved, match=r"only when the driver has unprepared its claims(.|\n)*Running on node-1"):
+        Pods([held]).delete().should_be_gone()
+
+
+def test_a_successor_is_another_pod(pod: Callable[..., Pod]) -> None:
+    assert pod(RUNS).should_be_replaced("two").uid == "one"
+    with pytest.raises(NotObserved, match="still the old one"):
+        pod(RUNS).should_be_replaced("one")
+
+
+def test_a_kubelet_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
+    before = pod().look_again().object["metadata"]["annotations"]
+    assert list(before) == ["looked-at"]
+
+
+def test_a_container_is_started_again(pod: Callable[..., Pod]) -> None:
+    running = pod(RUNS)
+    kube = _kube(running)
+    kube.said["p/c"] = ""
+    again = {**RUNS, "restartCount": 1}
+    kube.react = lambda it: it.objects["Pod", "here", "p"]["status"].update(containerStatuses=[again])
+    assert running.container("c").restart().restarts == 1
+    assert "kill 1" in kube.asked[0][2][-1]
+
+
+def test_a_container_that_is_not_started_again(pod: Callable[..., Pod]) -> None:
+    running = pod(RUNS)
+    _kube(running).said["p/c"] = ""
+    with pytest.raises(NotObserved, match="expected pod p to run again in container c"):
+        running.container("c").restart()
+
+
+def test_what_a_container_printed_before_it_ended(pod: Callable[..., Pod]) -> None:
+    ended = pod(phase="Succeeded")
+    _kube(ended).texts["p/c"] = "GPU_DEVICE_GPU_0_UUID=node-2-uuid-1\n"
+    assert ended.container("c").printed_devices == {Device("gpu.dra-testbed.example", "node-2", "gpu-1")}
+
+
+def test_claims_that_are_not_made_yet_are_waited_for(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    assert waiting.should_have_claims().claims == {}
+    spec = _kube(waiting).objects["Pod", "here", "p"]["spec"]
+    spec["resourceClaims"] = [{"name": "mine", "resourceClaimTemplateName": "t"}]
+    with pytest.raises(NotObserved, match="no claim was made for mine"):
+        waiting.should_have_claims()
+
+
+def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) -> None:
+    here = pod().world
+    kube: Any = here.kube
+    for name, more in {"b": {}, "a": {}, "old": {"deletionTimestamp": "now"}}.items():
+        kube.put("Pod", name, "here", spec={}, metadata={"labels": {"app": "web"}, **more})
+    assert [each.name for each in pods_of(here, "here", "web", 2)] == ["a", "b"]
+    with pytest.raises(WaitTimeout, match=r"3 pods of web(.|\n)*there are 2"):
+        pods_of(here, "here", "web", 3)
+
+
+def test_what_several_pods_have_together(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    result = {"request": "r", "driver": "d", "pool": "node-1"}
+    for index, name in enumerate(("a", "b")):
+        claimed = {**result, "device": f"gpu-{index}"}
+        kube.put("ResourceClaim", f"c-{name}", "here", status={"allocation": {"devices": {"results": [claimed]}}})
+        spec = {"nodeName": "node-1", "resourceClaims": [{"name": "x", "resourceClaimName": f"c-{name}"}]}
+        kube.put("Pod", name, "here", spec=spec)
+    pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
+    assert (pods.claims, pods.nodes) == ({"c-a", "c-b"}, {"node-1"})
+    assert pods.all_devices == {Device("d", "node-1", "gpu-0"), Device("d", "node-1", "gpu-1")}
+    assert [each.pod.name for each in pods.containers("c")] == ["a", "b"]
+
+
+def test_a_kubelet_that_was_too_quick_for_the_authorizer_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    kube = _kube(waiting)
+
+    def react(it: Any) -> None:
+        if it.objects["Pod", "here", "p"]["metadata"].get("annotations"):
+            it.objects["Pod", "here", "p"]["status"] = {"phase": "Running", "containerStatuses": [RUNS]}
+
+    kube.react = react
+    assert waiting.should_run().phase == "Running"
+
+
+def test_a_kubelet_that_has_another_reason_is_left_alone(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepare", "is not registered")
+    with pytest.raises(NotObserved):
+        waiting.should_run()
+    assert "annotations" not in waiting.object["metadata"]

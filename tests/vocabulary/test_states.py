@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.kube.client import Object
+from testbed.vocabulary import states
+from testbed.vocabulary.observing import NeverComes
+from testbed.waiting import NotYet
+
+RUNS = {"name": "c", "state": {"running": {}}, "restartCount": 0}
+WAITS = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0}
+ENDED = {"name": "c", "state": {"terminated": {"exitCode": 0}}, "restartCount": 0}
+
+
+def _pod(*statuses: Object, node: str = "node-1", phase: str = "Pending", **status: Any) -> Object:
+    spec: Object = {"containers": [{"name": "c"}], **({"nodeName": node} if node else {})}
+    return {
+        "metadata": {"name": "p", "uid": "one"},
+        "spec": spec,
+        "status": {"phase": phase, "containerStatuses": list(statuses), **status},
+    }
+
+
+def _refused(message: str) -> Object:
+    return _pod(node="", conditions=[{"type": "PodScheduled", "status": "False", "message": message}])
+
+
+@pytest.mark.parametrize(
+    ("check", "pod"),
+    [
+        (states.running, _pod(RUNS, phase="Running")),
+        (states.ended, _pod(ENDED, phase="Failed")),
+        (states.succeeded, _pod(ENDED, phase="Succeeded")),
+        (states.pending, _pod(WAITS)),
+        (states.pending, _pod()),
+        (states.unplaced, _pod(node="")),
+        (states.unschedulable("all claims"), _refused("0/2 nodes: 2 cannot allocate all claims.")),
+        (states.started_again("c", 0), _pod({**RUNS, "restartCount": 1})),
+        (states.another_than("two"), _pod(RUNS, phase="Running")),
+        (states.has_claims, _pod()),
+    ],
+)
+def test_a_state_that_is_there(check: states.Check, pod: Object) -> None:
+    check(pod)
+
+
+@pytest.mark.parametrize(
+    ("check", "pod"),
+    [
+        (states.running, _pod(WAITS)),
+        (states.ended, _pod(RUNS, phase="Running")),
+        (states.succeeded, _pod(RUNS, phase="Running")),
+        (states.pending, _pod(RUNS)),
+        (states.pending, _pod(ENDED)),
+        (states.pending, _pod(WAITS, initContainerStatuses=[RUNS])),
+        (states.pending, _pod(phase="Failed")),
+        (states.unschedulable("all claims"), _refused("0/2 nodes: 2 Insufficient memory.")),
+        (states.unschedulable("all claims"), _pod(node="")),
+        (states.started_again("c", 1), _pod({**RUNS, "restartCount": 1})),
+        (states.started_again("c", 0), _pod({**ENDED, "restartCount": 1})),
+        (states.started_again("d", 0), _pod({**RUNS, "restartCount": 1})),
+        (states.another_than("one"), _pod(RUNS, phase="Running")),
+        (states.another_than("two"), _pod(WAITS)),
+    ],
+)
+def test_a_state_that_may_come(check: states.Check, pod: Object) -> None:
+    with pytest.raises(NotYet, match=r"on node-1|on no node"):
+        check(pod)
+
+
+@pytest.mark.parametrize(
+    ("check", "pod"),
+    [
+        (states.running, _pod(ENDED, phase="Succeeded")),
+        (states.succeeded, _pod(ENDED, phase="Failed")),
+        (states.unplaced, _pod()),
+        (states.unschedulable("all claims"), _pod()),
+    ],
+)
+def test_a_state_that_cannot_come_any_more(check: states.Check, pod: Object) -> None:
+    with pytest.raises(NeverComes, match="on node-1"):
+        check(pod)
+
+
+def test_a_claim_that_was_not_made_is_named() -> None:
+    pod = _pod(resourceClaimStatuses=[{"name": "made", "resourceClaimName": "p-made-x"}])
+    pod["spec"]["resourceClaims"] = [
+        {"name": "made", "resourceClaimTemplateName": "t"},
+        {"name": "by-hand", "resourceClaimName": "c"},
+    ]
+    states.has_claims(pod)
+    pod["spec"]["resourceClaims"].append({"name": "late", "resourceClaimTemplateName": "t"})
+    with pytest.raises(NotYet, match="no claim was made for late"):
+        states.has_claims(pod)
