@@ -15,7 +15,7 @@ from fake_driver.api import Api, path
 from fake_driver.errors import ApiError
 from fake_driver.pace import Pace
 from fake_driver.slices import Object, Owner
-from fake_driver.versions import Served, served
+from fake_driver.versions import GROUP, Served, served
 
 log = logging.getLogger(__name__)
 _WATCH_SECONDS = 300
@@ -80,7 +80,7 @@ class Lookout:
     """Lists and watches, for ever. `node` is '' for the slices of the network."""
 
     def __init__(self, api: Api, driver: str, node: str, tell: Callable[[Listed | Seen], None]) -> None:
-        self._api, self._node, self._tell = api, node, tell
+        self._api, self._driver, self._node, self._tell = api, driver, node, tell
         self._query = {"fieldSelector": f"spec.driver={driver},spec.nodeName={node}"}
         self._stopped = threading.Event()
         self._errors = Pace(0.2, 5)
@@ -115,7 +115,7 @@ class Lookout:
     def _follow(self) -> None:
         """One list and its watch. The version is asked for each time: a cluster may be upgraded below us."""
         found = served(self._api)
-        owner = self._owner()
+        owner = self._owner(found)
         slices = found.path("resourceslices")
         listed = self._api.get(slices, self._query)
         since = str(listed["metadata"]["resourceVersion"])
@@ -130,11 +130,19 @@ class Lookout:
                     raise ApiError(f"watch {slices}", int(item.get("code") or 0), str(item.get("message")))
                 self._tell(Seen(kind, found.inward(item)))
 
-    def _owner(self) -> Owner:
-        if not self._node:
+    def _owner(self, speaks: Served) -> Owner:
+        if self._node:
+            node = self._api.get(path("api", "v1", "nodes", self._node))
+            return Owner(self._node, str(node["metadata"]["uid"]))
+        # Nothing else of a driver's installation belongs to the cluster, as these slices do, and has the driver's name.
+        try:
+            found = self._api.get(speaks.path("deviceclasses", self._driver))
+        except ApiError as refused:
+            if refused.status not in {403, 404}:
+                raise
+            log.info("the slices of the network will have no owner: %s", refused)
             return Owner("", "")
-        node = self._api.get(path("api", "v1", "nodes", self._node))
-        return Owner(self._node, str(node["metadata"]["uid"]))
+        return Owner(self._driver, str(found["metadata"]["uid"]), f"{GROUP}/{speaks.version}", "DeviceClass")
 
 
 def _name(item: Object) -> str:

@@ -26,11 +26,12 @@ class NetworkProcess:
     def __init__(self, settings: Settings, api: Api) -> None:
         hardware = description.read(Path(settings.hardware))
         _, *found = pools(hardware, _NO_NODE, settings.kind_words)
-        wanted = slices.of_network(settings.driver, found)
         settings.data.mkdir(parents=True, exist_ok=True)
         journal = Journal(settings.data / "journal-network.jsonl")
         self._api = api
-        self._publisher = Publisher(api, settings.driver, "", lambda _owner: wanted, journal)
+        self._publisher = Publisher(
+            api, settings.driver, "", lambda owner: slices.of_network(settings.driver, found, owner), journal
+        )
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
 

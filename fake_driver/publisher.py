@@ -115,7 +115,9 @@ class Publisher:
 
     def _take(self, news: Listed | Seen | _Call) -> None:
         if isinstance(news, Listed):
-            self._listed, self._target = news, None
+            # The server may be another than before, with other features: what it keeps is found out again.
+            self._listed, self._target, self._lists, self._asked = news, None, True, True
+            self._accepted.clear()
             self._view.list(news.items, news.version)
         elif isinstance(news, Seen):
             if self._view.see(news):
@@ -215,9 +217,8 @@ class Publisher:
         if self._stopped.is_set():
             return
         log.warning("the slices cannot be written for now: %s", trouble)
-        if (
-            trouble.status == 422 and trouble.message != self._refused
-        ):  # to try again will not help; somebody has to know
+        if trouble.status == 422 and trouble.message != self._refused:
+            # To try again will not help; somebody has to know.
             self._refused = trouble.message
             self._journal.note("slices-refused", request=trouble.request, message=trouble.message)
 

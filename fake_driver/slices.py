@@ -24,10 +24,24 @@ _LONGEST_NAME = 253
 
 @dataclass(frozen=True)
 class Owner:
-    """The node that the slices belong to; they go when its object goes."""
+    """The object that slices belong to, and with which they go: a node, or for slices of the network the driver's DeviceClass."""
 
     name: str
     uid: str
+    api_version: str = "v1"
+    kind: str = "Node"
+
+    @property
+    def references(self) -> list[Object]:
+        """As slices say it; nothing where there is no owner."""
+        said = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+        }
+        return [said] if self.uid else []
 
 
 @dataclass(frozen=True)
@@ -42,16 +56,16 @@ class _Home:
 
 def desired(driver: str, node: Owner, devices: Sequence[Device]) -> list[Object]:
     """The slices of this node's pool, all but the generation. A node without devices has one empty slice: the driver is alive."""
-    owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid, "controller": True}
-    return _slices(driver, _Home(node.name, {"nodeName": node.name}, owners=[owner]), devices)
+    return _slices(driver, _Home(node.name, {"nodeName": node.name}, owners=node.references), devices)
 
 
-def of_network(driver: str, pools: Iterable[Pool]) -> list[Object]:
+def of_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) -> list[Object]:
     """The slices of pools that belong to no node."""
     found: list[Object] = []
     for pool in pools:
         reach = {"nodeSelector": pool.node_selector} if pool.node_selector else {"allNodes": True}
-        found += _slices(driver, _Home(pool.name, reach, "pool-"), pool.devices)
+        home = _Home(pool.name, reach, "pool-", owner.references if owner else [])
+        found += _slices(driver, home, pool.devices)
     return found
 
 

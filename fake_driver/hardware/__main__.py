@@ -46,8 +46,6 @@ def slices(file: Path, node: str, driver: str, kinds: Sequence[str]) -> list[Obj
     if wrong:
         listed = "\n".join(f"  {problem}" for problem in wrong)
         raise ConfigurationError(f"an API server would refuse what {file} describes:\n{listed}")
-    for each in found:
-        each["metadata"].pop("ownerReferences", None)  # there is no node that could own them
     return [at_generation(each, 1) for each in found]
 
 

@@ -140,6 +140,8 @@ def _profile(section: Section, counters: dict[str, str]) -> Profile:
     name = section.name("name", _PROFILE, "at most 16 small letters, digits, dots and hyphens")
     count = _count(section, MOST_DEVICES)
     takes = values.amounts(section, "takes", _COUNTER, "one of the counters")
+    if not takes:
+        section.problem("takes", "must be something of the counters")
     for counter, taken in takes.items():
         if counter not in counters:
             section.problem("takes", f"has {counter!r}, which is none of the counters")

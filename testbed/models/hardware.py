@@ -62,7 +62,7 @@ class Profile(Strict):
 
     name: str = Field(pattern=r"^[a-z0-9]([-.a-z0-9]{0,14}[a-z0-9])?$")
     count: int = Field(ge=1, description="so many devices of this kind for each whole")
-    takes: dict[str, Quantity] = Field(description="of the counters")
+    takes: dict[str, Quantity] = Field(min_length=1, description="of the counters")
     attributes: Attributes = Field({}, description="beside those of the whole")
     capacity: Capacity = Field({}, description="without it, what it takes")
 

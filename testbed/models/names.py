@@ -10,6 +10,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from testbed.errors import UsageError
 
 TESTBED_NAME = r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$"
+_FILE_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,200}[A-Za-z0-9])?"
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _KEY = r"([\w.-]+/)?[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?"
 _VALUES = r"\(\s*[\w.-]*(\s*,\s*[\w.-]*)*\s*\)"
@@ -27,6 +28,13 @@ def check_name(name: str) -> str:
 def is_name(text: str) -> bool:
     """Whether a testbed can have that name."""
     return re.fullmatch(TESTBED_NAME, text) is not None
+
+
+def safe_name(name: str) -> str:
+    """A name from an API as the name of a file. What would lead elsewhere is refused by changing it."""
+    if re.fullmatch(_FILE_NAME, name) and ".." not in name:
+        return name
+    return "unsafe-" + re.sub(r"[^A-Za-z0-9]", "_", name)[:80]
 
 
 def _testbed_name(name: str) -> str:

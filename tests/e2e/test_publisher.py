@@ -7,7 +7,7 @@ import functools
 import json
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -15,14 +15,27 @@ from urllib.parse import urlencode
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fake_driver.api import Api
 from fake_driver.errors import DriverError
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import changed, pools
-from fake_driver.hardware.model import Change, Taint
+from fake_driver.hardware.model import (
+    Change,
+    Group,
+    Hardware,
+    NetworkPlan,
+    Partitioning,
+    Policy,
+    Profile,
+    Taint,
+    Version,
+)
 from fake_driver.journal import Journal
-from fake_driver.planning import comparable
+from fake_driver.limits import problems
+from fake_driver.planning import at_generation, comparable
 from fake_driver.publisher import Publisher
 from fake_driver.slices import Owner, desired, of_network
 from fake_driver.versions import Served
@@ -323,6 +336,47 @@ def test_what_a_starting_kubelet_deletes_and_what_somebody_edits_comes_back(
     untouched = {name: version for name, version in of_network.items() if name.startswith("pool-")}
     assert untouched == {name: version for name, version in versions(server).items() if name.startswith("pool-")}
     assert not network.notes("slice-gone")
+
+
+values = st.sampled_from([True, -(2**63), "x" * 64, Version("1.2.3-rc.1+x")])
+policies = st.sampled_from([Policy("1Gi"), Policy("1Gi", ("1Gi", "2Gi")), Policy("1Gi", (), "1Gi", "7Gi", "512Mi")])
+parts = st.builds(
+    Partitioning,
+    counters=st.just({f"c{index}": "8" for index in range(32)}),
+    profiles=st.integers(1, 70).map(lambda count: (Profile("1g.5gb", count, {"c0": "1", "c31": "8"}),)),
+    whole=st.booleans(),
+)
+wholes = st.builds(
+    Group,
+    kind=st.sampled_from(["gpu", "k" * 32]),
+    count=st.integers(1, 130),
+    attributes=st.dictionaries(st.sampled_from(["a", "x.example/" + "y" * 32]), values),
+    taints=st.lists(
+        st.builds(Taint, st.sampled_from(["a", "b.example/c"]), st.just("NoSchedule"), st.just("v")), max_size=2
+    ).map(tuple),
+    network=st.none() | st.just(NetworkPlan("net", ("10.64.0.0/10",))),
+)
+cut = st.builds(lambda whole, parts: replace(whole, count=whole.count % 9 + 1, partitions=parts), wholes, parts)
+shared = st.builds(
+    lambda whole, policy: replace(whole, shared=True, capacity={"memory": "8Gi"}, policies={"memory": policy}),
+    wholes,
+    policies,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(group=wholes | cut | shared)
+def test_an_api_server_takes_whatever_can_be_described(server: Server, group: Group) -> None:
+    (here,) = pools(Hardware("x", (group,)), "worker")
+    found = desired(DRIVER, Owner("worker", "x"), here.devices)
+    assert problems(found) == []
+    for slice_ in Served("v1", counters_apart=server.minor != "1.34").arranged(found):
+        server.ask(functools.partial(create_dry, server, at_generation(slice_, 1)))
+
+
+def create_dry(server: Server, slice_: Object, api: Api) -> Object:
+    """What the server would store; a refusal is an ApiError."""
+    return api._call("POST", server.address, {"dryRun": "All"}, slice_)
 
 
 @pytest.mark.parametrize("hardware", ["mixed-fleet", "a100", "l40s", "fabric"])

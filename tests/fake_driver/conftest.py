@@ -42,6 +42,7 @@ class FakeApi:
         self.slices: dict[str, Object] = {}
         self.writes: list[str] = []
         self.versions = ["v1"]
+        self.classes: dict[str, str] = {}
         self.minor = "37"
         self.down = False
         self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda _method, _path: None
@@ -55,6 +56,7 @@ class FakeApi:
         self._events: list[tuple[int, Object]] = []
         self._version = 100
         self._closed = False
+        self._epoch = self._watches = 0
 
     def claim(
         self,
@@ -94,6 +96,13 @@ class FakeApi:
         with self.changed:
             assert self.changed.wait_for(check, seconds), f"not reached in {seconds} s; writes: {self.writes}"
 
+    def end_watches(self) -> None:
+        """As when the server is started anew, or a watch has lasted long enough."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: self._watches > 0, 5), "nobody watches"
+            self._epoch += 1
+            self.changed.notify_all()
+
     def close(self) -> None:
         """End all watches."""
         with self.changed:
@@ -115,31 +124,50 @@ class FakeApi:
         refused = (503, "the server is down") if self.down else self.refuse(method, path)
         if refused:
             return refused[0], {"message": refused[1]}
-        if words[:3] == ["api", "v1", "nodes"]:
-            return 200, {"metadata": {"name": words[3], "uid": f"uid-of-{words[3]}"}}
         if "resourceclaims" in words:
             return self._claim(method, words, body, query)
-        if words == ["version"]:
-            return 200, {"major": "1", "minor": self.minor}
-        if words == ["apis", "resource.k8s.io"]:
-            return 200, {"versions": [{"version": version} for version in self.versions]}
+        fixed = self._fixed(words)
+        if fixed:
+            return fixed
         with self.changed:
             status, found = self._slice(method, words[4:], body)
             if "items" in found:
                 found["items"] = [item for item in found["items"] if _selected(item, query)]
             return status, found
 
+    def _fixed(self, words: list[str]) -> tuple[int, Object] | None:
+        """What stays as it is while a test runs: nodes, classes, and what the server says of itself."""
+        match words:
+            case ["api", "v1", "nodes", name]:
+                return 200, {"metadata": {"name": name, "uid": f"uid-of-{name}"}}
+            case ["apis", "resource.k8s.io", _, "deviceclasses", name]:
+                uid = self.classes.get(name)
+                return (
+                    (200, {"metadata": {"uid": uid}})
+                    if uid
+                    else (404, {"message": f"deviceclasses {name!r} not found"})
+                )
+            case ["version"]:
+                return 200, {"major": "1", "minor": self.minor}
+            case ["apis", "resource.k8s.io"]:
+                return 200, {"versions": [{"version": version} for version in self.versions]}
+        return None
+
     def events(self, since: int, query: Mapping[str, list[str]] = MappingProxyType({})) -> Iterator[Object]:
         """Watch events from a version on."""
-        while not self._closed:
+        with self.changed:
+            epoch = self._epoch
+            self._watches += 1
+            self.changed.notify_all()
+        while not self._closed and epoch == self._epoch:
             with self.changed:
-                self.changed.wait_for(partial(self._is_news, since), 60)
+                self.changed.wait_for(partial(self._is_news, since, epoch), 60)
                 news = [(version, event) for version, event in self._events if version > since]
             yield from (event for _, event in news if _selected(event["object"], query))
             since = news[-1][0] if news else since
 
-    def _is_news(self, since: int) -> bool:
-        return self._closed or self._version > since
+    def _is_news(self, since: int, epoch: int) -> bool:
+        return self._closed or epoch != self._epoch or self._version > since
 
     def _claim(self, method: str, words: list[str], body: Object, query: Mapping[str, list[str]]) -> tuple[int, Object]:
         found = self.claims.get((words[4], words[6]))
@@ -204,13 +232,10 @@ def _place(entry: Object) -> tuple[object, ...]:
 
 
 def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
-    """Whether a slice is of the driver that a field selector names; one of them per selector is enough here."""
+    """Whether a field selector finds a slice."""
     (selector,) = query.get("fieldSelector", [""])
-    return all(
-        item["spec"]["driver"] == term.partition("=")[2]
-        for term in selector.split(",")
-        if term.startswith("spec.driver=")
-    )
+    terms = (term.partition("=") for term in selector.split(",") if term)
+    return all(item["spec"].get(field.removeprefix("spec."), "") == value for field, _, value in terms)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_driver.hardware.devices import pools
@@ -24,7 +24,7 @@ partitions = st.builds(
 groups = st.builds(
     Group,
     kind=st.sampled_from(["gpu", "nic"]),
-    count=st.integers(1, 150),
+    count=st.integers(1, 100),
     attributes=st.dictionaries(st.sampled_from(["a", "b"]), values),
     taints=taints,
     partitions=st.none() | partitions,
@@ -37,6 +37,7 @@ described = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(described)
 def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) -> None:
     (here,) = pools(hardware, "worker")
@@ -48,6 +49,7 @@ def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) 
     assert sorted(sets) == sorted({draw.counter_set for device in here.devices for draw in device.draws})
 
 
+@settings(max_examples=40)
 @given(described)
 def test_slices_for_an_older_server_hold_the_same_and_each_has_the_counters_that_it_needs(hardware: Hardware) -> None:
     (here,) = pools(hardware, "worker")

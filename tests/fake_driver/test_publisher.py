@@ -196,6 +196,20 @@ def test_a_new_process_finds_out_what_is_dropped_without_a_write(
     assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
 
 
+def test_a_server_that_keeps_more_than_before_is_asked_again(
+    start: Callable[..., Publisher], fake_api: FakeApi
+) -> None:
+    fake_api.keep = without_taints
+    publisher = start(
+        lambda owner: desired(DRIVER, owner, [Device("gpu-0", "gpu", {}, {}, taints=(Taint("a", "None"),))])
+    )
+    assert publisher.published.wait(5)
+    fake_api.keep = lambda spec: spec
+    fake_api.end_watches()
+    fake_api.until(lambda: "taints" in next(iter(fake_api.slices.values()))["spec"]["devices"][0])
+    assert len(fake_api.writes) == 2
+
+
 def test_lists_are_left_out_where_the_server_refuses_them(
     start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
@@ -211,14 +225,33 @@ def test_lists_are_left_out_where_the_server_refuses_them(
     assert list(publisher.dropped.values()) == [["spec.devices[0].attributes.l.ints[0]"]]
 
 
-def test_pools_of_the_network_have_no_owner_and_leave_those_of_nodes_alone(
+def test_slices_of_the_network_and_of_a_node_leave_each_other_alone(
     start: Callable[..., Publisher], publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     pool = Pool("far", tuple(gpus(3)))
-    for publisher in (publish(2), start(lambda _owner: of_network(DRIVER, [pool]), node="")):
-        assert publisher.published.wait(5)
+    assert publish(2).published.wait(5)
+    assert start(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
     assert sorted(len(one["spec"]["devices"]) for one in fake_api.slices.values()) == [2, 3]
     assert len(fake_api.writes) == 2
+    assert "ownerReferences" not in fake_api.slices[f"pool-00000-{DRIVER}-far"]["metadata"]
+
+
+def test_slices_of_the_network_go_with_the_class_of_the_driver(
+    start: Callable[..., Publisher], fake_api: FakeApi
+) -> None:
+    fake_api.classes[DRIVER] = "uid-of-class"
+    pool = Pool("far", tuple(gpus(1)))
+    assert start(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    (slice_,) = fake_api.slices.values()
+    assert slice_["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "name": DRIVER,
+            "uid": "uid-of-class",
+            "controller": True,
+        }
+    ]
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])

@@ -133,6 +133,7 @@ def policy(value: object = "10", **said: object) -> dict[str, object]:
         ({**GROUP, "partitions": {**PARTS, "counters": {"Memory": 1}}}, "has the name 'Memory'"),
         (profile(takes={"memory": "9Gi"}), "takes has 9Gi of memory, of which there are 8Gi"),
         (profile(takes={"cores": 1}), "takes has 'cores', which is none of the counters"),
+        (profile(takes={}), "takes must be something of the counters"),
         (profile(name="Half"), "name is 'Half'"),
         (profile(count=0), "count must be 1 to"),
         (profile(capacity={"m": {"value": 1, "requestPolicy": {"default": 1}}}), "a part is never shared"),
