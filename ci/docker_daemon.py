@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,30 @@ def stat(pid: int) -> list[str]:
     return fields if fields[0] not in "ZX" else []
 
 
+def boot_id() -> str:
+    """This host since it was started."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def processes_named(name: str) -> Iterator[int]:
+    """All processes of that name that this host sees."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if comm.read_text() == f"{name}\n":
+                yield int(comm.parent.name)
+
+
 def process_named(name: str, parent: int | None = None) -> int | None:
     """A process of that name (of that parent, if one is given); None if there is none."""
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        with contextlib.suppress(OSError, IndexError):
-            pid = int(comm.parent.name)
-            if comm.read_text() == f"{name}\n" and parent in (None, int(stat(pid)[1])):
+    return next((pid for pid in processes_named(name) if parent is None or stat(pid)[1:2] == [str(parent)]), None)
+
+
+def another_dockerd() -> int | None:
+    """A dockerd whose bridges and rules are this host's, as ours were: one in a network namespace of its own has others."""
+    network = Path("/proc/self/ns/net").readlink()
+    for pid in processes_named("dockerd"):
+        with contextlib.suppress(OSError):
+            if stat(pid) and Path(f"/proc/{pid}/ns/net").readlink() == network:
                 return pid
     return None
 
@@ -80,17 +98,23 @@ def misses_a_capability() -> bool:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine that we started: its outermost process, whether it outlives every `with`, and what the host was like before."""
+    """An engine that we started: its outermost process, whether it outlives every `with`, what the host was like before, and the boot."""
 
     pid: int
     started: str
     stays: bool
     before: Traces
+    boot: str
+
+    @property
+    def of_this_boot(self) -> bool:
+        """Whether what is written down is about the host as it is now: a reboot has removed all that the engine left on it."""
+        return self.boot == boot_id()
 
     @property
     def alive(self) -> bool:
         """Whether that very process still runs."""
-        return stat(self.pid)[19:20] == [self.started]
+        return self.of_this_boot and stat(self.pid)[19:20] == [self.started]
 
     def save(self) -> None:
         """Write it down, all at once."""
@@ -105,6 +129,8 @@ class Engine:
             told = json.loads(RECORD.read_text())
         except FileNotFoundError:
             return None
+        if "boot" not in told:  # written before boots were noted: of this one, if the process lives
+            told["boot"] = boot_id() if stat(told["pid"])[19:20] == [told["started"]] else ""
         return Engine(**{**told, "before": Traces(**told["before"])})
 
 
@@ -142,7 +168,7 @@ def launch(stays: bool) -> Engine:
             [*namespaces, "sh", "-c", INSIDE, "dra-testbed-docker-engine", str(config)],
             stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, cwd="/",
         )  # fmt: skip
-    engine = Engine(outer.pid, stat(outer.pid)[19], stays, before)
+    engine = Engine(outer.pid, stat(outer.pid)[19], stays, before, boot_id())
     engine.save()
     FORWARDING.write_text("1")  # dockerd would, and then drop what others forward
     if outer.stdin:

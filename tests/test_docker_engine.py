@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import configparser
+import fnmatch
 import importlib
+import json
 import os
 import sys
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from testbed.process import Completed, run
+from testbed.providers.kind.engine import CHOICE, DECIDING
 
 CI = Path(__file__).parents[1] / "ci"
 
@@ -19,6 +27,41 @@ CI = Path(__file__).parents[1] / "ci"
 def traces(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(CI)
     return importlib.import_module("docker_traces")
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[ModuleType]:
+    """ci/docker_daemon.py for a folder of the test's own."""
+    monkeypatch.syspath_prepend(CI)
+    monkeypatch.setenv("DRA_TESTBED_DOCKER_ENGINE", str(folder))
+    folder.mkdir()
+    sys.modules.pop("docker_daemon", None)
+    yield importlib.import_module("docker_daemon")
+    sys.modules.pop("docker_daemon", None)
+
+
+@pytest.fixture
+def script(daemon: ModuleType) -> ModuleType:
+    """ci/docker-engine as a module."""
+    loader = SourceFileLoader("docker_engine", str(CI / "docker-engine"))
+    module = module_from_spec(spec_from_loader("docker_engine", loader))  # type: ignore[arg-type] # there is a loader
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def restored(traces: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was restored, in place of restoring it."""
+    done: list[str] = []
+    monkeypatch.setattr(traces.Traces, "restore", lambda before: done.append(before.forwarding))
+    return done
+
+
+def record(daemon: ModuleType, traces: ModuleType, boot: str) -> Any:
+    """The record of an engine that has ended, or whose number somebody else has by now."""
+    engine = daemon.Engine(os.getpid(), "0", True, traces.Traces("0", [], [], [], []), boot)
+    engine.save()
+    return engine
 
 
 @pytest.fixture
@@ -134,3 +177,89 @@ def test_a_folder_that_holds_something_is_kept(traces: ModuleType, tmp_path: Pat
     traces.remove_empty(tmp_path / "a")
 
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
+
+
+def test_what_an_engine_left_in_this_boot_is_removed(
+    daemon: ModuleType, script: ModuleType, traces: ModuleType, restored: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon, "another_dockerd", lambda: None)
+    record(daemon, traces, daemon.boot_id())
+
+    assert script.stop()
+    assert restored == ["0"]
+    assert not daemon.RECORD.exists()
+
+
+@pytest.mark.parametrize("boot", ["another", ""])
+def test_after_a_reboot_only_the_record_is_removed(
+    daemon: ModuleType, script: ModuleType, traces: ModuleType, restored: list[str], boot: str
+) -> None:
+    record(daemon, traces, boot)
+
+    assert script.stop()
+    assert restored == []
+    assert not daemon.RECORD.exists()
+
+
+def test_nothing_is_restored_while_another_dockerd_runs(
+    daemon: ModuleType, script: ModuleType, traces: ModuleType, restored: list[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(daemon, "another_dockerd", lambda: 4711)
+    record(daemon, traces, daemon.boot_id())
+
+    assert script.stop()
+    assert restored == []
+    assert "another dockerd (process 4711) runs" in capsys.readouterr().err
+
+
+def test_a_process_with_the_same_number_and_start_in_another_boot_is_not_the_engine(
+    daemon: ModuleType, traces: ModuleType
+) -> None:
+    nothing = traces.Traces("0", [], [], [], [])
+    started = daemon.stat(os.getpid())[19]
+
+    assert daemon.Engine(os.getpid(), started, True, nothing, daemon.boot_id()).alive
+    assert not daemon.Engine(os.getpid(), started, True, nothing, "another").alive
+
+
+@pytest.mark.parametrize(("started", "of_this_boot"), [("now", True), ("0", False)])
+def test_a_record_without_a_boot_is_of_this_one_only_if_its_process_lives(
+    daemon: ModuleType, traces: ModuleType, started: str, of_this_boot: bool
+) -> None:
+    record(daemon, traces, "")
+    told = json.loads(daemon.RECORD.read_text())
+    del told["boot"]
+    told["started"] = daemon.stat(os.getpid())[19] if started == "now" else started
+    daemon.RECORD.write_text(json.dumps(told))
+
+    assert daemon.Engine.load().of_this_boot is of_this_boot
+
+
+@pytest.mark.parametrize(("network", "found"), [("same", True), ("another", False)])
+def test_a_dockerd_counts_if_its_network_is_ours(
+    daemon: ModuleType, monkeypatch: pytest.MonkeyPatch, network: str, found: bool
+) -> None:
+    ours, real = Path("/proc/self/ns/net").readlink(), Path.readlink
+    monkeypatch.setattr(daemon, "processes_named", lambda name: iter([os.getpid()] if name == "dockerd" else []))
+    monkeypatch.setattr(
+        Path, "readlink", lambda path: Path("net:[1]") if network == "another" and "self" not in path.parts else real(path)
+    )  # fmt: skip
+
+    assert daemon.another_dockerd() == (os.getpid() if found else None)
+    assert Path("/proc/self/ns/net").readlink() == ours
+
+
+def test_tox_hands_on_every_variable_that_says_which_engine(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script, "ask", lambda *_, **__: (False, ""))  # a client that is too new: it is told the version
+    monkeypatch.setattr(script, "version", lambda: {"ApiVersion": "1.41"})
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(CI.parent / "tox.ini")
+    passed = tox["testenv"]["pass_env"].split()
+    told = script.environment()
+
+    assert told.keys() == {"DOCKER_HOST", "DOCKER_API_VERSION"}
+    wanted = (*told, *DECIDING, CHOICE, "KUBECONFIG")
+    assert [name for name in wanted if not any(fnmatch.fnmatch(name, each) for each in passed)] == []

@@ -66,8 +66,9 @@ def judged(options: argparse.Namespace, words: Sequence[str], deadline: Deadline
         machine = Machine(boot, disk, result, logs / "console.log", options.init)
         run(machine, options.accel or accelerator(boot), logs / "output.log", deadline)
         came_back = job.outcome(result, folder / "results")
-        if came_back.report.is_dir():
-            shutil.copytree(came_back.report, options.into, dirs_exist_ok=True)
+        for source, target in ((came_back.report, options.into), (came_back.failed, logs / "failed")):
+            if source.is_dir():
+                shutil.copytree(source, target, dirs_exist_ok=True)
     print(f"the run in the machine ended with {came_back.code}; its report: {options.into}")
     return came_back.code
 

@@ -28,10 +28,11 @@ _SCRIPTS = {"job.sh": Path(__file__).with_name("job.sh"), "leftovers.py": CHECKO
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the job left: the exit code of `run`, and the folder with its report."""
+    """What the job left: the exit code of `run`, its report, and the logs of a bring-up that failed, where there is one."""
 
     code: int
     report: Path
+    failed: Path
 
 
 def pack(folder: Path, kubernetes: str | None, words: Sequence[str], deadline: Deadline) -> Path:
@@ -88,7 +89,7 @@ def outcome(result: Path, folder: Path) -> Outcome:
     folder.mkdir()
     call(["tar", "--extract", "--no-same-owner", "--file", result, "--directory", folder])
     status = folder / "status"
-    return Outcome(code_in(status.read_text() if status.exists() else ""), folder / "report")
+    return Outcome(code_in(status.read_text() if status.exists() else ""), folder / "report", folder / "failed")
 
 
 def code_in(status: str) -> int:

@@ -33,6 +33,7 @@ job() {
   python3 /job/leftovers.py snapshot /root/before
   dra-testbed run --provider local --patience 10 --report "$results/report" "${words[@]}"
   echo "exit $?" >"$results/status"
+  cp -a "$HOME/.local/state/dra-testbed/.failed" "$results/failed" 2>/dev/null # the logs of a bring-up that failed, if it did
   echo "== left behind"
   python3 /job/leftovers.py compare /root/before && echo nothing
   cgroups after

@@ -176,6 +176,46 @@ def test_the_other_providers_need_no_root(host: Host, run: Run, root: Callable[[
     assert read(host.notes / "sudo") == ""
 
 
+@pytest.mark.parametrize(
+    ("config", "arguments", "as_root"),
+    [
+        ("spec: {provider: existing}", "", False),
+        ("spec: {provider: local}", "", True),
+        ("spec: {nodes: 1}", "", True),
+        ("spec:", "", True),
+        ("no: mapping: of ours", "", True),
+        ("", "--provider existing", False),
+        ("", "-k claims --provider=kind", False),
+        ("spec: {provider: existing}", "--provider local", True),
+        ("spec: {provider: local}", "--provider=local --provider existing", False),
+    ],
+)
+def test_whose_cluster_it_is_decides_about_root_wherever_that_is_said(
+    host: Host, run: Run, root: Callable[[bool], None], config: str, arguments: str, as_root: bool
+) -> None:
+    host.has_testbed("pass", 0)
+    root(False)
+    (run.workspace / "my testbed.yaml").write_text(config)
+    judged(run, page=False, config="my testbed.yaml" if config else "", arguments=arguments)
+
+    assert bool(read(host.notes / "sudo")) is as_root
+
+
+def test_a_config_among_the_arguments_counts_too_and_the_input_wins_over_it(
+    host: Host, run: Run, root: Callable[[bool], None]
+) -> None:
+    host.has_testbed("pass", 0)
+    root(False)
+    (run.workspace / "mine.yaml").write_text("spec: {provider: local}")
+    judged(run, page=False, provider="kind", arguments="--config mine.yaml")
+    assert read(host.notes / "sudo") == ""
+
+    run.steps, run.failed = [], False
+    (run.workspace / "mine.yaml").write_text("spec: {provider: kind}")
+    judged(run, page=False, arguments="--config mine.yaml", report="other", artifact="other")
+    assert read(host.notes / "sudo") == ""
+
+
 def test_as_root_ends_as_its_command_ends(host: Host, root: Callable[[bool], None], tmp_path: Path) -> None:
     root(False)
 

@@ -119,3 +119,20 @@ def test_every_environment_that_the_workflows_run_is_one_of_ours() -> None:
             used |= {name for script in scripts for name in script.split(" -e ")[1].split()[0].split(",")}
 
     assert used - {'"$ENVIRONMENT"'} <= known
+
+
+def test_what_makes_nodes_runs_as_root_after_its_packages_were_installed() -> None:
+    """A node image is made with mmdebstrap, and a node's processes are seen by root alone."""
+    root = Path(__file__).parents[2]
+    needs_root = {"cluster", "e2e", "kind", "kind-cluster", "matrix", "vm", '"$ENVIRONMENT"'}
+    seen = set()
+    for file in (root / ".github/workflows").glob("*.yml"):
+        for name, job in yaml.safe_load(file.read_text())["jobs"].items():
+            scripts = [step["run"] for step in job["steps"] if "run" in step]
+            for script in scripts:
+                if "tox -e " in script and set(script.split(" -e ")[1].split()[0].split(",")) & needs_root:
+                    seen.add(name)
+                    assert script.startswith("ci/as-root ci/tox"), name
+                    assert "ci/as-root ci/install-host-packages" in scripts[: scripts.index(script)], name
+
+    assert seen == {"cluster", "e2e", "kind", "slow"}

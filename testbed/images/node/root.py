@@ -111,9 +111,11 @@ def _mirrors(scratch: Path) -> list[Path]:
     """Where packages come from: on this Debian from where the host gets its own, elsewhere mmdebstrap knows."""
     if not _host_is_the_same():
         return []
-    form = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
+    # Of Debian's own only: another repository may call its suite the same, and mmdebstrap has not its key.
+    form = "$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)"
     said = process.run(["apt-get", "indextargets", "--format", form, "Identifier: Packages"]).stdout
-    lines = [f"deb {line}" for line in dict.fromkeys(said.splitlines()) if re.match(rf"\S+ {SUITE}\S* main$", line)]
+    found = re.findall(rf"^(\S+ {SUITE}(?:-updates|-security)? main) Debian$", said, re.MULTILINE)
+    lines = [f"deb {line}" for line in dict.fromkeys(found)]
     if not lines:
         return []
     sources = scratch / "sources.list"

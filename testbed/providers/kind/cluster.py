@@ -83,7 +83,8 @@ class KindCluster:
         if said.exists():
             shutil.copy(said, into / "kind.log")
         if self.nodes():
-            process.run([self.kind, "export", "logs", into, "--name", self.kind_name], check=False, timeout=180)
+            export: list[str | Path] = [self.kind, "export", "logs", into, "--name", self.kind_name]
+            process.run(export, check=False, timeout=180, env=self.engine.environment)
 
     def load_image(self, archive: Path) -> None:
         """Import an OCI archive into every node, all at once."""

@@ -21,6 +21,7 @@ SHARED = (
 )
 _API_VERSION = "kind.x-k8s.io/v1alpha4"
 _NAMED_BY_ROLE = "nodes"
+_ROLES = ("control-plane", "worker")
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,19 @@ def read_patch(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is of kind {said[0]}, {said[1]}", hint=f"kind: Cluster, apiVersion: {_API_VERSION}")
     if "name" in content:
         raise UsageError(f"{path} names the cluster", hint="the testbed names it; use --name")
+    if _NAMED_BY_ROLE in content:
+        _check_nodes(path, content[_NAMED_BY_ROLE])
     return content
+
+
+def _check_nodes(path: Path, nodes: Any) -> None:
+    """Each entry goes into the nodes of its role, so one without would be lost, or do what nobody meant."""
+    hint = "nodes: [{role: worker, labels: {zone: a}}]; the role is control-plane or worker"
+    if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
+        raise UsageError(f"{path}: nodes is no list of mappings", hint=hint)
+    for node in nodes:
+        if node.get("role") not in _ROLES:
+            raise UsageError(f"{path}: nodes has an entry with role {node.get('role', 'not given')}", hint=hint)
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +112,7 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 def _with_patches(node: dict[str, Any], patches: Sequence[dict[str, Any]]) -> dict[str, Any]:
     for patch in patches:
-        if patch.get("role", "worker") == node["role"]:
+        if patch["role"] == node["role"]:
             node = merged(node, patch)
     return node
 

@@ -1,36 +1,68 @@
-"""The container engine that kind uses: Docker, Podman or nerdctl, asked through its command line. For the provider and its clusters."""
+"""One container engine, asked through its command line: containers, images, volumes, and what it says of itself.
+
+For the provider and its clusters; `choice` says which engine it is.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed import process
 from testbed.errors import CommandFailed, TestbedError
 from testbed.process import Completed
-from testbed.providers.base import Problem
 from testbed.providers.freezer import thaw
 from testbed.waiting import Budget, NotYet, eventually
 
-_CHOICE = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own variable
-_ENGINES = ("docker", "nerdctl", "podman")  # in the order in which kind looks for them
+CHOICE = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own variable
+# What decides which engine a client speaks with. Whoever comes back to a cluster may have set them to something else.
+DECIDING = (
+    "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_API_VERSION", "CONTAINER_HOST", "CONTAINER_CONNECTION",
+    "CONTAINERD_ADDRESS", "CONTAINERD_NAMESPACE",
+)  # fmt: skip
 _GONE = Budget("nodes gone", 90, "5 s; an engine that is busy says that it could not, and then has")
 _CLUSTER_LABEL = "io.x-k8s.kind.cluster"
+_PODMAN_LABELS = 5  # the first version that can show one label; before it has a map of them, which version 6 has not
+
+# What `info` calls things: Docker and nerdctl, Podman. Podman has no daemon with an id; it is where its containers lie.
+_FACTS = {
+    "id": ("{{.ID}}", "{{.Store.GraphRoot}}"),
+    "host": ("{{.Name}}", "{{.Host.Hostname}}"),
+    "runtime": ("{{.DefaultRuntime}}", "{{.Host.OCIRuntime.Name}}"),
+    "cgroups": ("{{.CgroupVersion}}", "{{.Host.CgroupsVersion}}"),
+}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine, by the name of its program."""
+    """One engine: the name of its program, and the variables (of DECIDING) that lead to it."""
 
     program: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Ours, but such that the client and kind speak with this engine and no other."""
+        others = {name: value for name, value in os.environ.items() if name not in DECIDING}
+        return {**others, **self.variables, CHOICE: self.program}
+
+    @property
+    def is_podman(self) -> bool:
+        """Podman says and keeps several things differently."""
+        return self.program == "podman"
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
         """Run a command of the engine."""
-        return process.run([self.program, *argv], check=check, timeout=timeout)
+        return process.run([self.program, *argv], check=check, timeout=timeout, env=self.environment)
+
+    def says(self, fact: str) -> str:
+        """One of _FACTS; empty where the engine does not say."""
+        said = self.run("info", "--format", _FACTS[fact][self.is_podman], check=False)
+        return said.stdout.strip() if said.ok else ""
 
     def has_image(self, reference: str) -> bool:
         """Whether a container of that image starts without asking a registry."""
@@ -47,9 +79,7 @@ class Engine:
     def containers(self, cluster: str | None = None) -> dict[str, str]:
         """The node containers of one kind cluster, or of all, running or not: name to cluster."""
         wanted = f"label={_CLUSTER_LABEL}" + (f"={cluster}" if cluster else "")
-        shown = f'{{{{.Names}}}} {{{{index .Labels "{_CLUSTER_LABEL}"}}}}'
-        if self.program == "docker":
-            shown = f'{{{{.Names}}}} {{{{.Label "{_CLUSTER_LABEL}"}}}}'
+        shown = f"{{{{.Names}}}} {{{{{self._label()}}}}}"
         said = self.run("ps", "--all", "--filter", wanted, "--format", shown).stdout
         return dict(sorted(line.split() for line in said.splitlines() if len(line.split()) == 2))
 
@@ -84,56 +114,42 @@ class Engine:
                     for container in found:
                         thaw(self.identity(container))
                     raise NotYet(said.stderr.strip())
+            if volumes := self._named_volumes(cluster):
+                self.run("volume", "rm", "--force", *volumes)
 
         eventually(gone, f"the nodes of {cluster} to be gone", _GONE, hint=f"{self.program} ps --all")
         return sorted(removed)
 
+    def _label(self) -> str:
+        """How a template shows the label that names a container's cluster."""
+        if self.is_podman:
+            version = re.search(r"(\d+)\.", self.run("--version").stdout)
+            if version and int(version[1]) < _PODMAN_LABELS:
+                return f'index .Labels "{_CLUSTER_LABEL}"'
+        return f'.Label "{_CLUSTER_LABEL}"'
 
-def chosen(environment: Mapping[str, str] = os.environ) -> Engine:
-    """The engine that kind would use here."""
-    said = environment.get(_CHOICE, "")
-    if said in (*_ENGINES, "finch"):
-        return Engine(said)
-    return Engine(next((name for name in _ENGINES if shutil.which(name)), "docker"))
-
-
-def problems(engine: Engine) -> list[Problem]:
-    """Why the engine cannot make nodes here, if so."""
-    if not shutil.which(engine.program):
-        names = ", ".join(_ENGINES)
-        return [Problem(f"kind needs a container engine, and {names} are not here", "install Docker, or Podman")]
-    try:
-        engine.run("info", "--format", "{{json .}}", timeout=30)
-    except CommandFailed as refused:
-        return [_refused(engine, refused)]
-    return []
+    def _named_volumes(self, cluster: str) -> list[str]:
+        """For Podman, kind makes each node's /var a volume with the node's name as a label, before there is a container."""
+        if not self.is_podman:
+            return []
+        node = re.compile(rf"{re.escape(cluster)}-(control-plane|worker)\d*")
+        listed = json.loads(self.run("volume", "ls", "--format", "json").stdout.strip() or "[]")
+        return [each["Name"] for each in listed or [] if any(map(node.fullmatch, each.get("Labels") or {}))]
 
 
 def cgroup_version(engine: Engine) -> int:
     """The version of the cgroups that nodes will see."""
-    shown = "{{.Host.CgroupsVersion}}" if engine.program == "podman" else "{{.CgroupVersion}}"
-    said = engine.run("info", "--format", shown, check=False).stdout
-    found = re.search(r"[12]", said)
+    found = re.search(r"[12]", engine.says("cgroups"))
     return int(found[0]) if found else 2
-
-
-def default_runtime(engine: Engine) -> str:
-    """The OCI runtime that starts containers when nobody names one; empty where the engine does not say."""
-    said = engine.run("info", "--format", "{{.DefaultRuntime}}", check=False)
-    return said.stdout.strip() if said.ok else ""
-
-
-def _refused(engine: Engine, refused: CommandFailed) -> Problem:
-    said = refused.output.strip().splitlines()
-    last = next((line for line in reversed(said) if line.strip()), refused.status)
-    if "permission denied" in refused.output.lower():
-        cure = f"let this user use {engine.program} (group docker), or run as root"
-        return Problem(f"{engine.program} is there, but this user may not use it: {last}", cure)
-    cure = f"start {engine.program}; where it listens elsewhere, set DOCKER_HOST"
-    return Problem(f"{engine.program} is there, but its engine does not answer: {last}", cure)
 
 
 def lost(engine: Engine, what: str, failed: CommandFailed) -> TestbedError:
     """The error for something that the engine refused."""
-    last = next((line for line in reversed(failed.output.strip().splitlines()) if line.strip()), failed.status)
-    return TestbedError(f"{engine.program} {what}: {last}", hint=f"try it by hand: {' '.join(failed.argv)}")
+    return TestbedError(
+        f"{engine.program} {what}: {last_words(failed)}", hint=f"try it by hand: {' '.join(failed.argv)}"
+    )
+
+
+def last_words(failed: CommandFailed) -> str:
+    """The last line of what a command said, or how it ended."""
+    return next((line for line in reversed(failed.output.strip().splitlines()) if line.strip()), failed.status)

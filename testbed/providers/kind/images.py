@@ -19,7 +19,7 @@ def for_nodes(engine: Engine, wanted: NodeImage, given: str | None, progress: Pr
     """An image that the engine has: the one that was asked for, else the published one, else one that is made here."""
     if given:
         _have(engine, given, progress)
-        _check_version(engine, given, wanted.kubernetes)
+        check_version(engine, given, wanted.kubernetes)
         return given
     if engine.has_image(wanted.published):
         return wanted.published
@@ -44,18 +44,15 @@ def _have(engine: Engine, reference: str, progress: Progress) -> None:
 def _made(engine: Engine, wanted: NodeImage, progress: Progress) -> str:
     reference, archive = wanted.make(progress)
     loaded = engine.run("image", "inspect", "--format", "{{.Id}}", reference, check=False)
-    if not loaded.ok or loaded.stdout.strip() not in ids_of(archive):
+    if not loaded.ok or loaded.stdout.strip().removeprefix("sha256:") not in ids_of(archive):
         with progress.step(f"node image {reference} loaded into {engine.program}"):
             engine.load(archive)
     return reference
 
 
-def _check_version(engine: Engine, reference: str, kubernetes: str) -> None:
+def check_version(engine: Engine, reference: str, kubernetes: str) -> None:
     """The nodes' Kubernetes must be of the minor version that was asked for: gates and the judging depend on it."""
-    said = engine.run("run", "--rm", "--entrypoint", "cat", reference, "/kind/version", check=False)
-    found = said.stdout.strip().removeprefix("v")
-    if not said.ok or not found:
-        raise UsageError(f"{reference} is no image of a kind node: it has no /kind/version")
+    found = _version_in(engine, reference)
     if found.split(".")[:2] != kubernetes.split(".")[:2]:
         raise UsageError(
             f"{reference} is Kubernetes {found}, but {kubernetes} was asked for",
@@ -63,11 +60,21 @@ def _check_version(engine: Engine, reference: str, kubernetes: str) -> None:
         )
 
 
+def _version_in(engine: Engine, reference: str) -> str:
+    try:
+        said = engine.run("run", "--rm", "--entrypoint", "cat", reference, "/kind/version")
+    except CommandFailed as failed:
+        if re.search(r"cat: .*/kind/version|exec.*\bcat\b.*(not found|no such file)", failed.output, re.IGNORECASE):
+            raise UsageError(f"{reference} is no image of a kind node: it has no /kind/version") from failed
+        raise lost(engine, f"cannot look into {reference}", failed) from failed
+    return said.stdout.strip().removeprefix("v")
+
+
 def ids_of(archive: Path) -> set[str]:
-    """What engines call the image of an archive: the digest of its configuration, or of its manifest."""
+    """What engines call the image of an archive: the digest of its configuration, or of its manifest; Podman without `sha256:`."""
     listed = _member(archive, "manifest.json")
     digests = re.findall(r"[0-9a-f]{64}", str(listed[0]["Config"])) if isinstance(listed, list) and listed else []
-    return {*(f"sha256:{digest}" for digest in digests), *named(archive).values()}
+    return {*digests, *(digest.removeprefix("sha256:") for digest in named(archive).values())}
 
 
 def named(archive: Path) -> dict[str, str]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,17 +10,12 @@ from testbed import process
 from testbed.errors import CommandFailed, TestbedError, UsageError
 from testbed.progress import Progress
 from testbed.providers.base import ClusterSpec, Problem
-from testbed.providers.kind import configuration, engine, images
+from testbed.providers.kind import checks, choice, configuration, engine, images, record
 from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.configuration import Surroundings, section_of
 from testbed.providers.kind.engine import Engine
 from testbed.providers.marks import MARK, mark_of, marked_processes
 from testbed.providers.privileges import lacks_sys_resource
-
-_PREFIX = "dratb-"
-_OLDEST = (0, 31)
-_INSTANCES_PER_NODE = 25  # 20 were seen
-_RUNTIME = Path(__file__).with_name("runtime.py")
 
 
 class KindProvider:
@@ -35,22 +26,24 @@ class KindProvider:
         return [*([] if shutil.which("kind") else ["kind"]), "kubectl"]
 
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
-        """What will not work here: the engine, its rights, and what the patch file says."""
-        _refuse(spec)
-        using = engine.chosen()
-        found = engine.problems(using)
-        return found or [*_privileges(using), *_old_kind(), *_inotify(spec.nodes)]
+        """What will not work here: the engine, its rights, what the patch file says, and the node image that was given."""
+        checks.refuse(spec)
+        using = choice.chosen()
+        found = choice.problems(using) or checks.privileges(using)
+        if not found:
+            checks.refuse_image(using, spec)
+        return found or [*checks.old_kind(), *checks.inotify(spec.nodes)]
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> KindCluster:
         """Make the cluster. On failure its nodes stay until `delete`, so that their logs can be kept."""
-        using, kind = engine.chosen(), _kind(spec)
-        cluster = KindCluster(name, state, _kind_name(name, state), kind, using)
+        using, kind = choice.chosen(), _kind(spec)
+        cluster = KindCluster(name, state, record.kind_name(name, state), kind, using)
         if using.containers(cluster.kind_name):
             raise UsageError(
                 f"a kind cluster {cluster.kind_name} is there already",
                 hint=f"kind delete cluster --name {cluster.kind_name}",
             )
-        _remember(cluster)
+        record.remember(cluster)
         config = _write_configuration(cluster, spec, progress)
         with progress.step(f"kind: control plane and {spec.nodes} nodes") as step:
             _run_kind(cluster, config, step.note)
@@ -61,11 +54,7 @@ class KindProvider:
 
     def attach(self, name: str, state: Path) -> KindCluster | None:
         """The cluster of that name, also a half-made one."""
-        try:
-            said = json.loads((state / "kind.json").read_text())
-        except FileNotFoundError:
-            return None
-        return KindCluster(name, state, said["cluster"], Path(said["kind"]), Engine(said["engine"]))
+        return record.recall(name, state)
 
     def delete(self, name: str, state: Path) -> None:
         """End a kind that still works on it, then remove its containers and files. What is gone already is fine."""
@@ -77,65 +66,15 @@ class KindProvider:
             shutil.rmtree(state)
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
-        """Remove clusters that carry our name and our folder, when no testbed uses that folder any more."""
-        using = engine.chosen()
-        if engine.problems(using):
+        """Remove clusters that were made from here, when no testbed uses their folder any more. Others may share the engine."""
+        using = choice.chosen()
+        if choice.problems(using):
             return []
         containers = using.containers()
-        orphans = {
-            cluster
-            for container, cluster in containers.items()
-            if cluster.startswith(_PREFIX) and _orphan(using, container, in_use)
-        }
+        orphans = {cluster for container, cluster in containers.items() if _orphan(using, container, cluster, in_use)}
         for cluster in orphans:
             _removed(using, cluster)
         return [f"kind cluster {cluster}" for cluster in sorted(orphans)]
-
-
-def _refuse(spec: ClusterSpec) -> None:
-    section = section_of(spec)
-    if section.patch:
-        configuration.read_patch(section.patch)
-    unknown = sorted(spec.gates_unknown_to_scheduler & spec.feature_gates.keys())
-    if unknown:
-        raise UsageError(
-            f"kind gives every gate to every component, and the scheduler does not know {', '.join(unknown)}",
-            hint="leave it out, or use --provider local",
-        )
-
-
-def _privileges(using: Engine) -> list[Problem]:
-    """A node is a privileged container. Where root lacks a capability, only our runtime wrapper can start one."""
-    if not lacks_sys_resource() or engine.default_runtime(using) not in ("runc", "crun", ""):
-        return []
-    wrapper = f"--add-runtime dra-testbed={_RUNTIME} --default-runtime dra-testbed"
-    cure = f"start the engine with the wrapper that leaves that capability out: dockerd {wrapper}"
-    return [Problem("root lacks CAP_SYS_RESOURCE here, so privileged containers do not start", cure)]
-
-
-def _old_kind() -> list[Problem]:
-    found = shutil.which("kind")
-    if not found:
-        return []
-    said = process.run([found, "--version"], check=False).stdout
-    version = re.search(r"(\d+)\.(\d+)", said)
-    if version and (int(version[1]), int(version[2])) >= _OLDEST:
-        return []
-    what = f"{found} is {said.strip() or 'silent about its version'}; node images of today want 0.{_OLDEST[1]} or newer"
-    return [Problem(what, "install a newer kind, or take it off PATH: dra-testbed brings its own", fatal=False)]
-
-
-def _inotify(nodes: int, setting: Path = Path("/proc/sys/fs/inotify/max_user_instances")) -> list[Problem]:
-    """All nodes share this host's limit; systemd, containerd, the kubelet and kube-proxy of each want some."""
-    try:
-        most = int(setting.read_text())
-    except (OSError, ValueError):
-        return []
-    wanted = _INSTANCES_PER_NODE * (nodes + 1)
-    if most >= wanted:
-        return []
-    what = f"this host allows {most} inotify instances, {nodes + 1} nodes may want {wanted}: programs end with 'too many open files'"
-    return [Problem(what, f"sysctl fs.inotify.max_user_instances={max(512, wanted)}", fatal=False)]
 
 
 def _kind(spec: ClusterSpec) -> Path:
@@ -143,20 +82,6 @@ def _kind(spec: ClusterSpec) -> Path:
     if not found:
         raise TestbedError("kind was on PATH a moment ago, and is gone")
     return Path(found)
-
-
-def _kind_name(name: str, state: Path) -> str:
-    """Users with testbeds of the same name may share an engine, so the folder is a part of it."""
-    return f"{_PREFIX}{name}-{hashlib.sha256(str(state).encode()).hexdigest()[:4]}"
-
-
-def _remember(cluster: KindCluster) -> None:
-    """Written before anything is made, so that whoever is killed leaves a trace."""
-    (cluster.folder / "shared").mkdir(mode=0o700, parents=True, exist_ok=True)
-    content = {"cluster": cluster.kind_name, "kind": str(cluster.kind), "engine": cluster.engine.program}
-    temporary = cluster.folder / "kind.json.tmp"
-    temporary.write_text(json.dumps(content, indent=1))
-    temporary.replace(cluster.folder / "kind.json")
 
 
 def _write_configuration(cluster: KindCluster, spec: ClusterSpec, progress: Progress) -> Path:
@@ -178,7 +103,7 @@ def _write_configuration(cluster: KindCluster, spec: ClusterSpec, progress: Prog
 def _run_kind(cluster: KindCluster, config: Path, note: Callable[[str], None]) -> None:
     """The output goes into a log as it comes; nodes of a failed attempt are retained for their logs."""
     words = ["create", "cluster", "--config", str(config), "--kubeconfig", str(cluster.kubeconfig), "--retain"]
-    marked = {**os.environ, MARK: mark_of(cluster.folder)}
+    marked = {**cluster.engine.environment, MARK: mark_of(cluster.folder)}
     log = cluster.folder / "kind.log"
     try:
         with log.open("w") as kept, process.stream([cluster.kind, *words], env=marked) as lines:
@@ -205,9 +130,9 @@ def _is_sandbox(archive: Path, spec: ClusterSpec) -> bool:
     return spec.sandbox_image in images.named(archive)
 
 
-def _orphan(using: Engine, container: str, in_use: Callable[[Path], bool]) -> bool:
+def _orphan(using: Engine, container: str, cluster: str, in_use: Callable[[Path], bool]) -> bool:
     shared = using.mounted_from(container, configuration.SHARED)
-    return shared is not None and not in_use(shared.parent)
+    return shared is not None and record.made_from_here(cluster, shared.parent) and not in_use(shared.parent)
 
 
 def _removed(using: Engine, cluster: str) -> None:

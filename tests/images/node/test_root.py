@@ -71,8 +71,12 @@ def test_a_host_of_the_same_debian_gives_its_own_mirrors(
 ) -> None:
     monkeypatch.setattr(root, "_host_is_the_same", lambda: True)
     lines = (
-        "http://mirror/debian/ bookworm main", "http://mirror/debian/ bookworm-updates main", "http://vendor/apt bookworm stable",
-        "http://other/apt nodistro main", "http://mirror/debian/ bookworm main",
+        "http://mirror/debian/ bookworm main Debian", "http://mirror/debian/ bookworm-updates main Debian",
+        "http://mirror/security/ bookworm-security main Debian", "http://vendor/apt bookworm stable Vendor",
+        "http://other/apt nodistro main . nodistro", "http://mirror/debian/ bookworm main Debian",
+        "http://pg/apt bookworm-pgdg main apt.postgresql.org", "http://tools/apt bookworm main Tools", "http://none/apt bookworm main ",
+        "http://half/apt bookworm main Debian Backports", "http://mirror/debian/ bookworm-backports main Debian Backports",
+        "http://mirror/debian/ bookworm-proposed-updates main Debian", "http://mirror/debian/ bookworm contrib Debian",
     )  # fmt: skip
     script("apt-get", f"printf '%s\\n' {' '.join(repr(line) for line in lines)}")
 
@@ -81,7 +85,30 @@ def test_a_host_of_the_same_debian_gives_its_own_mirrors(
     assert (tmp_path / "sources").read_text().splitlines() == [
         "deb http://mirror/debian/ bookworm main",
         "deb http://mirror/debian/ bookworm-updates main",
+        "deb http://mirror/security/ bookworm-security main",
     ]
+
+
+def test_a_host_with_repositories_of_others_alone_leaves_the_mirror_to_mmdebstrap(
+    host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(root, "_host_is_the_same", lambda: True)
+    script("apt-get", "echo http://pg/apt bookworm-pgdg main apt.postgresql.org")
+
+    root.layer(Step("test"))
+
+    assert not (tmp_path / "sources").exists()
+
+
+def test_apt_is_asked_whose_a_repository_is(
+    host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(root, "_host_is_the_same", lambda: True)
+    script("apt-get", f"printf '%s\\n' \"$@\" >{tmp_path}/asked")
+
+    root.layer(Step("test"))
+
+    assert "$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)" in (tmp_path / "asked").read_text().splitlines()
 
 
 def test_another_host_leaves_the_mirror_to_mmdebstrap(host: Path, tmp_path: Path) -> None:

@@ -95,6 +95,12 @@ def test_a_patch_joins_maps_appends_lists_and_goes_into_every_node_of_its_role(t
         ("kind: Pod", "is of kind Pod"),
         ("name: mine", "names the cluster"),
         ("a: [", "cannot be read as YAML"),
+        ("nodes:", "nodes is no list of mappings"),
+        ("nodes: {role: worker}", "nodes is no list of mappings"),
+        ("nodes: [worker]", "nodes is no list of mappings"),
+        ("nodes: [{role: wroker}]", "nodes has an entry with role wroker"),
+        ("nodes: [{labels: {a: b}}]", "nodes has an entry with role not given"),
+        ("nodes: [{role: [worker]}]", "nodes has an entry with role"),
     ],
 )
 def test_a_patch_that_is_none_is_refused(tmp_path: Path, text: str, what: str) -> None:
@@ -102,6 +108,15 @@ def test_a_patch_that_is_none_is_refused(tmp_path: Path, text: str, what: str) -
 
     with pytest.raises(UsageError, match=what):
         read_patch(tmp_path / "patch.yaml")
+
+
+def test_what_stands_under_nodes_is_said_with_how_to_write_it(tmp_path: Path) -> None:
+    (tmp_path / "patch.yaml").write_text("nodes: [{role: wroker}]")
+
+    with pytest.raises(UsageError) as told:
+        read_patch(tmp_path / "patch.yaml")
+
+    assert "role is control-plane or worker" in told.value.hint
 
 
 def test_merging_changes_neither_side() -> None:

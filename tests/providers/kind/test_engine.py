@@ -1,7 +1,9 @@
-"""The container engine: which one, what it says, and what is wrong with it."""
+"""The container engine: what it is asked, in the words of each program, and what its answers mean."""
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,53 +13,8 @@ from testbed.providers.kind.engine import Engine
 from tests.providers.kind.conftest import FakeEngine
 
 DOCKER = Engine("docker")
-
-
-def test_kinds_own_choice_is_taken(fake_engine: FakeEngine) -> None:
-    fake_engine("", "podman")
-
-    assert engine.chosen({}).program == "podman"
-    assert engine.chosen({"KIND_EXPERIMENTAL_PROVIDER": "nerdctl"}).program == "nerdctl"
-
-
-def test_docker_comes_first(fake_engine: FakeEngine) -> None:
-    fake_engine("", "podman")
-    fake_engine("", "docker")
-
-    assert engine.chosen({}).program == "docker"
-
-
-def test_no_engine_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    (problem,) = engine.problems(DOCKER)
-
-    assert problem.fatal
-    assert "install Docker" in problem.cure
-
-
-@pytest.mark.parametrize(
-    ("said", "cure"),
-    [
-        ("permission denied while trying to connect to the Docker daemon socket", "let this user use docker"),
-        ("Cannot connect to the Docker daemon", "start docker"),
-    ],
-)
-def test_an_engine_that_does_not_answer_is_told_from_one_that_may_not_be_used(
-    fake_engine: FakeEngine, said: str, cure: str
-) -> None:
-    fake_engine(f'*) echo "{said}" >&2; exit 1;;')
-
-    (problem,) = engine.problems(DOCKER)
-
-    assert said in problem.what
-    assert problem.cure.startswith(cure)
-
-
-def test_an_engine_that_answers_has_no_problem(fake_engine: FakeEngine) -> None:
-    fake_engine("*) echo '{}';;")
-
-    assert engine.problems(DOCKER) == []
+PODMAN = Engine("podman")
+LABEL = '"io.x-k8s.kind.cluster"'
 
 
 def test_node_containers_are_found_with_their_clusters(fake_engine: FakeEngine) -> None:
@@ -65,6 +22,71 @@ def test_node_containers_are_found_with_their_clusters(fake_engine: FakeEngine) 
 
     assert DOCKER.containers() == {"a-control-plane": "a", "b-worker": "b"}
     assert "--all --filter label=io.x-k8s.kind.cluster" in asked.read_text()
+
+
+@pytest.mark.parametrize(
+    ("program", "version", "shown"),
+    [
+        ("docker", "", f"{{{{.Names}}}} {{{{.Label {LABEL}}}}}"),
+        ("nerdctl", "", f"{{{{.Names}}}} {{{{.Label {LABEL}}}}}"),
+        ("nerdctl.lima", "", f"{{{{.Names}}}} {{{{.Label {LABEL}}}}}"),
+        ("finch", "", f"{{{{.Names}}}} {{{{.Label {LABEL}}}}}"),
+        ("podman", "4.9.5", f"{{{{.Names}}}} {{{{index .Labels {LABEL}}}}}"),
+        ("podman", "5.0.0", f"{{{{.Names}}}} {{{{.Label {LABEL}}}}}"),
+        ("podman", "6.0.0-dev", f"{{{{.Names}}}} {{{{.Label {LABEL}}}}}"),
+    ],
+)
+def test_each_engine_is_asked_for_the_cluster_in_its_own_form(
+    fake_engine: FakeEngine, program: str, version: str, shown: str
+) -> None:
+    asked = fake_engine(f"--version) echo podman version {version};;\nps*) echo a-worker a;;", program)
+
+    assert Engine(program).containers() == {"a-worker": "a"}
+    last = asked.read_text().splitlines()[-1]
+    assert last == f"ps --all --filter label=io.x-k8s.kind.cluster --format {shown}"
+
+
+def test_an_engine_is_asked_with_the_variables_that_lead_to_it_and_no_others(
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_engine('*) echo "$DOCKER_HOST $CONTAINER_HOST $DOCKER_CONTEXT $KIND_EXPERIMENTAL_PROVIDER $OTHER";;')
+    for name, value in (("DOCKER_HOST", "unix:///now"), ("DOCKER_CONTEXT", "now"), ("OTHER", "kept"),
+                        ("KIND_EXPERIMENTAL_PROVIDER", "podman")):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    then = Engine("docker", {"DOCKER_HOST": "unix:///then", "CONTAINER_HOST": "unix:///c"})
+
+    assert then.run("anything").stdout.split() == ["unix:///then", "unix:///c", "docker", "kept"]
+    assert os.environ["DOCKER_HOST"] == "unix:///now"
+
+
+def test_the_volumes_of_podmans_nodes_go_with_them_and_no_others(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    """Also of a node that was not made any more: kind makes the volume first."""
+    left, volumes = tmp_path / "left", tmp_path / "volumes"
+    left.write_text("c-worker c\n")
+    labels = ({"c-worker": "true"}, {"c-control-plane": "true"}, {"c-more-worker": "true"}, {"x": "c-worker"}, None)
+    volumes.write_text(json.dumps([{"Name": f"v{number}", "Labels": each} for number, each in enumerate(labels)]))
+    asked = fake_engine(
+        f"--version) echo podman version 5.1.0;;\nps*) cat {left};;\nrm*) : > {left};;\nvolume?ls*) cat {volumes};;", "podman"
+    )  # fmt: skip
+
+    assert PODMAN.remove("c") == ["c-worker"]
+    assert asked.read_text().splitlines()[-1] == "volume rm --force v0 v1"
+
+
+@pytest.mark.parametrize("answer", ["", "null", "[]"])
+def test_podman_without_volumes_is_told_to_remove_none(fake_engine: FakeEngine, answer: str) -> None:
+    asked = fake_engine(f"--version) echo podman version 5.1.0;;\nvolume?ls*) echo '{answer}';;", "podman")
+
+    assert PODMAN.remove("c") == []
+    assert "volume rm" not in asked.read_text()
+
+
+def test_docker_removes_volumes_with_containers(fake_engine: FakeEngine) -> None:
+    asked = fake_engine("*) ;;")
+
+    DOCKER.remove("c")
+
+    assert "volume ls" not in asked.read_text()
 
 
 def test_removing_a_cluster_looks_again_until_nothing_is_left(fake_engine: FakeEngine, tmp_path: Path) -> None:
@@ -95,6 +117,25 @@ def test_the_version_of_the_nodes_cgroups_is_the_engines_word(fake_engine: FakeE
     fake_engine(f"info*) echo '{said}';;")
 
     assert engine.cgroup_version(DOCKER) == version
+
+
+@pytest.mark.parametrize(
+    ("engine_", "fact", "shown"),
+    [(DOCKER, "id", "{{.ID}}"), (Engine("nerdctl"), "host", "{{.Name}}"), (PODMAN, "id", "{{.Store.GraphRoot}}")],
+)
+def test_each_engine_is_asked_for_facts_in_its_own_words(
+    fake_engine: FakeEngine, engine_: Engine, fact: str, shown: str
+) -> None:
+    asked = fake_engine("info*) echo it;;", engine_.program)
+
+    assert engine_.says(fact) == "it"
+    assert asked.read_text() == f"info --format {shown}\n"
+
+
+def test_what_an_engine_prints_when_it_fails_is_no_fact(fake_engine: FakeEngine) -> None:
+    fake_engine("*) echo not me; exit 1;;")
+
+    assert DOCKER.says("id") == ""
 
 
 def test_a_mount_is_found_by_its_place(fake_engine: FakeEngine) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.images import oci, tarball
 from testbed.progress import Progress, Silent
 from testbed.providers.base import NodeImage
@@ -48,9 +49,15 @@ def test_it_is_pulled_when_it_is_not(fake_engine: FakeEngine, archive: Path) -> 
     assert f"pull --quiet {PUBLISHED}" in asked.read_text()
 
 
-def test_where_it_is_out_of_reach_one_is_made_and_loaded_once(fake_engine: FakeEngine, archive: Path) -> None:
-    (config,) = images.ids_of(archive) - set(images.named(archive).values())
-    asked = fake_engine(f"*localhost/made*) echo {config};;\nimage*) exit 1;;\npull*) echo no such host >&2; exit 1;;")
+@pytest.mark.parametrize("form", ["sha256:", ""], ids=["Docker", "Podman"])
+def test_where_it_is_out_of_reach_one_is_made_and_loaded_once(
+    fake_engine: FakeEngine, archive: Path, form: str
+) -> None:
+    manifests = {digest.removeprefix("sha256:") for digest in images.named(archive).values()}
+    (config,) = images.ids_of(archive) - manifests
+    asked = fake_engine(
+        f"*localhost/made*) echo {form}{config};;\nimage*) exit 1;;\npull*) echo no such host >&2; exit 1;;"
+    )
 
     assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == "localhost/made:1"
     assert "load" not in asked.read_text()
@@ -71,11 +78,29 @@ def test_an_image_of_the_user_must_be_of_the_version_that_was_asked_for(fake_eng
         images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
 
 
-def test_an_image_that_is_no_node_is_refused(fake_engine: FakeEngine, archive: Path) -> None:
-    fake_engine("image*) echo sha256:1;;\nrun*) exit 1;;")
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cat: /kind/version: No such file or directory",
+        "cat: can't open '/kind/version': No such file or directory",
+        'exec: "cat": executable file not found in $PATH: unknown',
+    ],
+)
+def test_an_image_that_is_no_node_is_refused(fake_engine: FakeEngine, archive: Path, said: str) -> None:
+    fake_engine(f"image*) echo sha256:1;;\nrun*) echo {shlex.quote(said)} >&2; exit 1;;")
 
     with pytest.raises(UsageError, match="is no image of a kind node"):
         images.for_nodes(DOCKER, wanted(archive), "busybox", Silent())
+
+
+def test_an_engine_that_cannot_start_a_container_is_not_the_images_fault(
+    fake_engine: FakeEngine, archive: Path
+) -> None:
+    fake_engine("image*) echo sha256:1;;\nrun*) echo 'docker: no space left on device' >&2; exit 125;;")
+
+    with pytest.raises(TestbedError, match="cannot look into mine:1: docker: no space left on device") as told:
+        images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
+    assert not isinstance(told.value, UsageError)
 
 
 def test_only_what_a_node_lacks_is_imported(archive: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError, UsageError
+from testbed.models.sections import KindSection
 from testbed.progress import Silent
 from testbed.providers.base import (
     Cluster,
@@ -18,7 +19,7 @@ from testbed.providers.base import (
     RestartsApiServer,
     RestartsParts,
 )
-from testbed.providers.kind import KindProvider, provider
+from testbed.providers.kind import KindProvider, checks, provider, record
 from testbed.providers.kind.inside import first_process
 from tests.providers.kind.conftest import FakeEngine
 
@@ -31,7 +32,8 @@ def spec(programs: dict[str, Path] | None = None) -> ClusterSpec:
 
 @pytest.fixture
 def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider, "lacks_sys_resource", lambda: False)
+    for module in (checks, provider):
+        monkeypatch.setattr(module, "lacks_sys_resource", lambda: False)
 
 
 def kind_that(tmp_path: Path, script: str) -> Path:
@@ -46,20 +48,6 @@ def test_an_engine_that_does_not_answer_is_a_problem_of_the_host(fake_engine: Fa
     fake_engine("*) exit 1;;")
 
     assert [problem.fatal for problem in KindProvider().preflight(spec())] == [True]
-
-
-def test_a_host_whose_root_lacks_a_capability_needs_the_wrapper(
-    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(provider, "lacks_sys_resource", lambda: True)
-    fake_engine("*DefaultRuntime*) echo runc;;\n*) echo '{}';;")
-
-    (problem,) = KindProvider().preflight(spec())
-
-    assert "CAP_SYS_RESOURCE" in problem.what
-    assert "--default-runtime dra-testbed" in problem.cure
-    fake_engine("*DefaultRuntime*) echo dra-testbed;;\n*) echo '{}';;")
-    assert KindProvider().preflight(spec()) == []
 
 
 @pytest.mark.usefixtures("ordinary")
@@ -86,13 +74,6 @@ def test_a_cluster_of_that_name_is_never_taken_over(fake_engine: FakeEngine, tmp
     with pytest.raises(UsageError, match="is there already"):
         KindProvider().create("dev", spec({"kind": Path("kind")}), tmp_path / "cluster", Silent())
     assert not (tmp_path / "cluster").exists()
-
-
-def test_testbeds_of_the_same_name_in_other_folders_have_clusters_of_their_own(tmp_path: Path) -> None:
-    names = {provider._kind_name("dev", tmp_path / place) for place in ("a", "b")}
-
-    assert len(names) == 2
-    assert all(len(f"{name}-control-plane") <= 63 for name in names)
 
 
 @pytest.mark.usefixtures("ordinary")
@@ -126,21 +107,77 @@ def test_deleting_removes_containers_and_folder_and_twice_is_fine(fake_engine: F
 
 
 def test_a_sweep_leaves_foreign_clusters_and_those_in_use(fake_engine: FakeEngine, tmp_path: Path) -> None:
-    clusters = "a dratb-gone-0001\\nb dratb-used-0002\\nc theirs\\nd dratb-foreign-0003"
+    gone, used = (record.kind_name(name, Path(f"/state/{name}/cluster")) for name in ("gone", "used"))
+    clusters = rf"a {gone}\nb {used}\nc theirs\nd dratb-foreign-0003\ne dratb-gone-00000000"
     left = tmp_path / "left"
-    left.write_text("a dratb-gone-0001\n")
+    left.write_text(f"a {gone}\n")
     asked = fake_engine(
-        f"*cluster=dratb-gone-0001*) cat {left};;\nps*) printf '{clusters}\\n';;\nrm*) : > {left};;\n"
+        f"*cluster={gone}*) cat {left};;\n*cluster=*) ;;\nps*) printf '{clusters}\\n';;\nrm*) : > {left};;\n"
         "inspect*a) echo '/kind/dra-testbed /state/gone/cluster/shared';;\n"
         "inspect*b) echo '/kind/dra-testbed /state/used/cluster/shared';;\n"
         "inspect*c) echo '/kind/dra-testbed /state/gone/cluster/shared';;\n"
-        "inspect*d) echo '/var /volume';;"
+        "inspect*d) echo '/var /volume';;\n"
+        "inspect*e) echo '/kind/dra-testbed /state/gone/cluster/shared';;"  # of the same folder on another host
     )
 
     removed = KindProvider().sweep(lambda folder: folder.parent.name == "used")
 
-    assert removed == ["kind cluster dratb-gone-0001"]
+    assert removed == [f"kind cluster {gone}"]
     assert [line for line in asked.read_text().splitlines() if line.startswith("rm")] == ["rm --force --volumes a"]
+
+
+def test_a_cluster_in_another_engine_is_not_forgotten(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    content = {"cluster": "mine", "kind": "kind", "engine": "docker", "variables": {}, "id": "ENGINE-1"}
+    (folder / "kind.json").write_text(json.dumps(content))
+    fake_engine("info*) echo ENGINE-2;;\n*) ;;")
+
+    with pytest.raises(TestbedError, match="are in another engine"):
+        KindProvider().delete("dev", folder)
+    assert (folder / "kind.json").exists()
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_kind_is_always_run_with_the_engine_of_the_cluster(
+    fake_engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_engine("-v) echo Docker version 1;;\nps*mine*) echo node mine;;\nimage*) echo sha256:1;;\n*) ;;")
+    said = tmp_path / "said"
+    kind = kind_that(tmp_path, f'echo "$1 $KIND_EXPERIMENTAL_PROVIDER $DOCKER_HOST" >> {said}; exit 1')
+    monkeypatch.setenv("DOCKER_HOST", "unix:///then")
+    monkeypatch.delenv("KIND_EXPERIMENTAL_PROVIDER", raising=False)
+    folder = tmp_path / "cluster"
+
+    with pytest.raises(TestbedError, match="kind could not make the cluster"):
+        KindProvider().create("dev", spec({"kind": kind}), folder, Silent())
+    monkeypatch.setenv("DOCKER_HOST", "unix:///now")
+    monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
+    made = KindProvider().attach("dev", folder)
+    assert made is not None
+    (tmp_path / "logs").mkdir()
+    fake_engine("ps*) echo node mine;;\n*) ;;")
+    made.collect_logs(tmp_path / "logs")
+
+    assert said.read_text().splitlines() == ["create docker unix:///then", "export docker unix:///then"]
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_a_node_image_of_another_version_is_refused_before_anything_is_made(fake_engine: FakeEngine) -> None:
+    fake_engine("image*) echo sha256:1;;\nrun*) echo v1.36.4;;\n*) echo '{}';;")
+    asked = ClusterSpec("1.37.1", options=KindSection.model_construct(node_image="mine:1"))
+
+    with pytest.raises(UsageError, match=r"mine:1 is Kubernetes 1\.36\.4, but 1\.37\.1 was asked for"):
+        KindProvider().preflight(asked)
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_a_node_image_that_would_have_to_be_pulled_is_not_looked_at_yet(fake_engine: FakeEngine) -> None:
+    asked = fake_engine("image*) exit 1;;\n*) echo '{}';;")
+    wish = ClusterSpec("1.37.1", options=KindSection.model_construct(node_image="mine:1"))
+
+    assert [problem for problem in KindProvider().preflight(wish) if problem.fatal] == []
+    assert not [line for line in asked.read_text().splitlines() if line.startswith(("run", "pull"))]
 
 
 def test_its_clusters_fulfil_the_protocols_of_their_abilities(fake_engine: FakeEngine, tmp_path: Path) -> None:
@@ -160,14 +197,3 @@ def test_a_nodes_first_process_is_the_one_with_number_one_and_its_name(tmp_path:
 
     assert first_process("node", tmp_path) == 9
     assert first_process("nobody", tmp_path) is None
-
-
-@pytest.mark.parametrize(("most", "remarks"), [("64", 1), ("128", 0), ("not a number", 0)])
-def test_too_few_inotify_instances_are_remarked_with_their_cure(tmp_path: Path, most: str, remarks: int) -> None:
-    setting = tmp_path / "max_user_instances"
-    setting.write_text(f"{most}\n")
-
-    found = provider._inotify(2, setting)
-
-    assert len(found) == remarks
-    assert all("sysctl fs.inotify.max_user_instances=512" in problem.cure and not problem.fatal for problem in found)
