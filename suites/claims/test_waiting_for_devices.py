@@ -111,12 +111,12 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
     source=DOCS,
     mutants=("unprepare-fails", "never-give-back"),
 )
-def test_a_claim_is_deallocated_and_used_again(scenario):
-    scenario.apply("claims/claim-by-name.yaml")
+def test_a_claim_is_deallocated_and_used_again(scenario, node):
+    scenario.apply("claims/claim-on-a-node.yaml", node=node)
     scenario.pod("pod").should_run().delete().should_be_gone()
     claim = scenario.claim("my-device").should_be_deallocated()
 
-    scenario.apply("claims/claim-by-name.yaml")
+    scenario.apply("claims/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
 
     assert pod.seen_devices == claim.devices
@@ -171,15 +171,15 @@ def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
     source="KEP-4381, NodePrepareResources: a claim is known by its UID",
     mutants=("know-claims-by-name",),
 )
-def test_a_claim_is_made_anew_under_an_old_name(scenario):
-    scenario.apply("claims/claim-by-name.yaml")
+def test_a_claim_is_made_anew_under_an_old_name(scenario, node):
+    scenario.apply("claims/claim-on-a-node.yaml", node=node)
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
     old = claim.uid
     pod.delete().should_be_gone()
     claim.delete()
     claim.should_be_gone()
 
-    scenario.apply("claims/claim-by-name.yaml")
+    scenario.apply("claims/claim-on-a-node.yaml", node=node)
     pod.should_run()
 
     assert claim.uid != old

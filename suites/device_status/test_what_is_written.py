@@ -193,7 +193,7 @@ def test_a_status_ends_no_pod(scenario):
     tier=E2E,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
     features=("device-status",),
-    mutants=("status-never-written", "status-of-another-device"),
+    mutants=("status-never-written",),
 )
 def test_the_driver_says_that_a_device_is_ready(scenario):
     scenario.apply("device_status/claim.yaml")
@@ -221,3 +221,20 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
 
     assert claim.conditions(device)["Seen"] == "True"
+
+
+@requirement(
+    "STATUS-022",
+    "What a driver says about a device does not name any other of its devices.",
+    level=SHOULD,
+    tier=E2E,
+    source="KEP-4817, Resource Claim Status with possible standardized network interface data",
+    features=("device-status",),
+    mutants=("status-of-another-device",),
+)
+def test_the_driver_speaks_of_the_right_device(scenario, driver):
+    scenario.apply("device_status/claim.yaml")
+    (device,) = scenario.pod("pod").should_run().devices
+    claim = scenario.claim("my-device").should_have_condition(device, "Ready")
+
+    assert driver.devices_named_in(claim.data(device)) <= {device}

@@ -123,7 +123,7 @@ def test_the_last_pod_releases_the_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("never-give-back", "unprepare-fails"),
+    mutants=("unprepare-fails",),
 )
 def test_pods_use_a_claim_one_after_another(scenario):
     scenario.apply("sharing/first-pod.yaml")

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from testbed.errors import DriverFailed, TestbedError
+from testbed.bringup.making import Making
+from testbed.drivers.shared import SHARED_KINDS, is_managed_by, let_go
+from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.kube.client import Kube, Object
-from testbed.kube.discovery import labelled
+from testbed.kube.discovery import Found, labelled
 from testbed.kube.ownership import REQUIREMENT, Owner
+from testbed.progress import Progress
 from testbed.vocabulary.ledger import BEFORE_PODS, Ledger
 from testbed.waiting import Budget, NotYet, eventually
 
 _GONE = Budget("objects gone", 120, "a namespace ends after all that is in it; pods get their grace period")
 
 
-def clear(kube: Kube, owner: Owner) -> list[str]:
-    """Remove all that this testbed made and nothing else; returns what that was. Twice is fine."""
-    return remove(kube, labelled(kube, owner.selector).objects)
+def clear(kube: Kube, owner: Owner, making: Making, progress: Progress) -> list[str]:
+    """Remove all that this testbed made and nothing else; returns what that was. Twice is fine.
+
+    What cannot be looked at, although the testbed may have made it, is an error before anything is removed.
+    """
+    found = labelled(kube, owner.selector)
+    _refuse_blindness(found, making)
+    if found.refused or found.silent:
+        unseen = ", ".join([*(each.plural for each in found.refused), *found.silent])
+        progress.say(f"note: not looked at, but the testbed makes none of them: {unseen}")
+    removed = remove(kube, found.objects)
+    release(kube, owner)
+    return removed
 
 
 def remove(kube: Kube, objects: Sequence[Object]) -> list[str]:
@@ -37,6 +50,31 @@ def told(each: Object) -> str:
     """An object in a few words."""
     home = _namespace(each)
     return f"{each['kind']} {_name(each)}" + (f" in namespace {home}" if home else "")
+
+
+def release(kube: Kube, owner: Owner) -> None:
+    """Take back what was added to objects of somebody else: the driver's manifests may name a namespace that was there before."""
+    for kind in SHARED_KINDS:
+        try:
+            there = kube.list("v1", kind)
+        except ApiError as refused:
+            if refused.status not in (403, 404):
+                raise
+            continue  # who may not list them was never let to install one
+        for each in there:
+            if not owner.owns(each) and is_managed_by(each, owner):
+                let_go(kube, each, owner)
+
+
+def _refuse_blindness(found: Found, making: Making) -> None:
+    refused = [f"may not list {each.plural}" for each in found.refused if making.may_hold(each)]
+    silent = [f"no answer of {each}" for each in found.silent if making.may_be_in(each)]
+    if refused or silent:
+        raise TestbedError(
+            f"what the testbed made cannot all be seen, so nothing was removed: {', '.join([*refused, *silent])}",
+            hint="with the rights that `up` had, and all API groups in service, the same command removes it; "
+            "--forget leaves all of it there",
+        )
 
 
 def _end_test(kube: Kube, namespace: str, objects: list[Object]) -> None:

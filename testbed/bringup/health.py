@@ -19,8 +19,13 @@ from testbed.providers.base import Component
 def status_of(name: str) -> TestbedStatus:
     """The status of one testbed."""
     record = state.known(name)
-    components = _components(record)
-    problems = [f"{part.name} does not run" for part in components if not part.alive]
+    components: list[Component] = []
+    problems: list[str] = []
+    try:
+        components = _components(record)
+        problems += [f"{part.name} does not run" for part in components if not part.alive]
+    except TestbedError as lost:  # a container engine may be away, and the testbed is there all the same
+        problems.append(lost.what)
     nodes: list[NodeStatus] = []
     driver = None
     kubeconfig: Path | None = None
@@ -50,7 +55,7 @@ def status_of(name: str) -> TestbedStatus:
             ComponentStatus(name=part.name, pid=part.process.pid if part.process else None, alive=part.alive)
             for part in components
         ),
-        problems=tuple(problems),
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from testbed.drivers import manifests, refuse_foreign
 from testbed.errors import TestbedError, UsageError
@@ -31,12 +29,9 @@ class Look:
     kube: Kube
 
 
-@contextlib.contextmanager
-def looked(provider: FindsClusters, spec: ClusterSpec) -> Iterator[Look]:
-    """The cluster, for the time of the `with`; nothing of it is kept."""
-    with tempfile.TemporaryDirectory(prefix="dra-testbed-") as folder:
-        cluster = provider.find(spec, Path(folder))
-        yield Look(cluster, Kube(cluster.kubeconfig))
+def look_at(provider: FindsClusters, spec: ClusterSpec) -> Look:
+    """The cluster; nothing of it is kept."""
+    return Look(*provider.find(spec))
 
 
 def refuse_what_will_fail(
@@ -77,6 +72,7 @@ def install_rights(kube: Kube, objects: Iterable[Object]) -> list[Right]:
             group = each["apiVersion"].rpartition("/")[0]
             home = str(each["metadata"].get("namespace", "default")) if resource.namespaced else ""
             found |= {Right(verb, group, resource.plural, home) for verb in _INSTALL}
+            found.add(Right("list", group, resource.plural))  # `down` finds by labels, in whatever namespace
     return sorted(found)
 
 

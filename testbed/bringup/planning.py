@@ -67,9 +67,9 @@ def planned(config: TestbedConfig) -> Iterator[tuple[Plan, Look | None]]:
     if not isinstance(context.provider, FindsClusters):
         yield _to_be_made(context), None
         return
-    with looking.looked(context.provider, steps.spec_of(context)) as look:
-        remarks = looking.refuse_what_will_fail(look, config, context.driver_file, steps.workload_image(config))
-        yield replace(_as_found(context, context.provider, look), remarks=tuple(remarks)), look
+    look = looking.look_at(context.provider, steps.spec_of(context))
+    remarks = looking.refuse_what_will_fail(look, config, context.driver_file, steps.workload_image(config))
+    yield replace(_as_found(context, context.provider, look), remarks=tuple(remarks)), look
 
 
 def _to_be_made(context: Context) -> Plan:

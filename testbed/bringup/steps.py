@@ -72,8 +72,8 @@ def begin(config: TestbedConfig, folder: Path, progress: Progress, owner: Owner)
             "this host cannot run a testbed: " + "; ".join(problem.what for problem in fatal), hint=cures
         )
     if isinstance(context.provider, FindsClusters):
-        with looking.looked(context.provider, spec_of(context)) as look:
-            remarks = looking.refuse_what_will_fail(look, config, context.driver_file, workload_image(config))
+        look = looking.look_at(context.provider, spec_of(context))
+        remarks = looking.refuse_what_will_fail(look, config, context.driver_file, workload_image(config))
         for each in [*(f"{problem.what}: {problem.cure}" for problem in found), *remarks]:
             progress.say(f"note: {each}")
     return context

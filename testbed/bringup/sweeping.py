@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -27,22 +26,25 @@ def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
     removed = []
     for name in state.names():
         try:
-            if tear_down(name, progress) if everything else remove_if_abandoned(name):
+            if tear_down(name, progress) if everything else remove_if_abandoned(name, progress):
                 removed.append(f"testbed {name}")
         except TestbedError as refused:
             progress.say(f"left as it is: testbed {name}: {refused}")
     state.discard_remains()
     for name in PROVIDERS:
-        removed += provider(name).sweep(in_use)
+        try:
+            removed += provider(name).sweep(in_use)
+        except TestbedError as lost:  # what has been removed, and the other providers, are not to be lost with it
+            progress.say(f"left as it is: what provider {name} may have left: {lost}")
     return removed
 
 
 def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, everything: bool = False) -> list[str]:
     """Remove from a cluster what testbeds made that are not in use any more (or, with `everything`, what any testbed made)."""
-    with tempfile.TemporaryDirectory(prefix="dra-testbed-") as folder:
-        kube, _ = reach.connect(access(kubeconfig, context), Path(folder) / "kubeconfig")
+    kube, _ = reach.connect(access(kubeconfig, context))
     found = labelled(kube, ANYBODYS)
-    for what, kinds in (("may not be listed by this user", found.refused), ("do not answer", found.silent)):
+    refused = [each.plural for each in found.refused]
+    for what, kinds in (("may not be listed by this user", refused), ("do not answer", found.silent)):
         if kinds:
             progress.say(f"not looked at, because they {what}: {', '.join(kinds)}")
     by_testbed: dict[str, list[Object]] = defaultdict(list)
@@ -55,6 +57,8 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
         if used:
             progress.say(f"left as it is: {len(objects)} objects of {owner or f'testbed {identity}'}: {used}")
         else:
+            # First, because afterwards no object says any more that this testbed was here.
+            clearing.release(kube, owner or Owner("", identity))
             removed += clearing.remove(kube, objects)
     return removed
 
@@ -70,26 +74,24 @@ def in_use(cluster: Path) -> bool:
 
 def _in_use(identity: str, owner: Owner | None) -> str:
     """Why objects in a cluster are not ours to remove; '' when nobody will miss them."""
-    if any(_is_up(folder, identity) for folder in map(state.folder_of, state.names())):
+    records = [found for name in state.names() if (found := _record(name)) and found.identity == identity]
+    if not all(record.abandoned for record in records):
         return "it is up"
     if owner is None:
         return "nothing says who made them; --all removes them"
     if (owner.boot, owner.pid_space) != (process.boot_id(), process.pid_space()):
-        known = any(_record(folder, identity) for folder in map(state.folder_of, state.names()))
-        return "" if known else "it was made elsewhere, or before this host was started anew; --all removes them"
+        return "" if records else "it was made elsewhere, or before this host was started anew; --all removes them"
     if ProcessId(owner.pid, owner.started).alive:
         return f"process {owner.pid} is at work"
-    return "it is up" if _is_up(Path(owner.folder), identity) else ""
+    try:
+        record = state.read_at(Path(owner.folder))
+    except TestbedError:  # another user's, or of another version: not ours to judge
+        return f"its record in {owner.folder} cannot be read"
+    return "it is up" if record and record.identity == identity and not record.abandoned else ""
 
 
-def _is_up(folder: Path, identity: str) -> bool:
-    record = _record(folder, identity)
-    return record is not None and not record.abandoned
-
-
-def _record(folder: Path, identity: str) -> Record | None:
-    """The record of that testbed, if the folder is its folder."""
+def _record(name: str) -> Record | None:
+    """A record of this state folder. Of one that cannot be read only the objects themselves say that they belong to it."""
     with contextlib.suppress(TestbedError):
-        record = state.read_at(folder)
-        return record if record and record.identity == identity else None
+        return state.read(name)
     return None

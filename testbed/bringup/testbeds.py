@@ -10,6 +10,7 @@ from pathlib import Path
 
 from testbed import process
 from testbed.bringup import clearing, state, steps
+from testbed.bringup.making import making
 from testbed.bringup.state import Phase, Record
 from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube.client import Kube
@@ -101,16 +102,16 @@ def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
         if record is None:
             return False
         with progress.step(f"testbed {name} removed"):
-            _remove(record, forget=forget)
+            _remove(record, progress, forget=forget)
     return True
 
 
-def remove_if_abandoned(name: str) -> bool:
+def remove_if_abandoned(name: str, progress: Progress) -> bool:
     """Remove a testbed that nobody will finish or use; one that somebody is changing right now is left to them."""
     with contextlib.suppress(state.Busy), state.changing(name):
         record = state.read(name)
         if record and record.abandoned:
-            _remove(record)
+            _remove(record, progress)
             return True
     return False
 
@@ -118,28 +119,29 @@ def remove_if_abandoned(name: str) -> bool:
 def _remove_all_abandoned(progress: Progress) -> None:
     for left in state.names():
         try:
-            if remove_if_abandoned(left):
+            if remove_if_abandoned(left, progress):
                 progress.say(f"removed what was left of testbed {left}, whose maker was killed")
         except TestbedError as refused:  # a cluster of somebody else may have gone: that is not this testbed's trouble
             progress.say(f"left as it is: testbed {left}: {refused.what}")
 
 
-def _remove(record: Record, *, forget: bool = False) -> None:
+def _remove(record: Record, progress: Progress, *, forget: bool = False) -> None:
     with contextlib.suppress(OSError):  # a full disk must not keep anybody from making room
         state.write(replace(record, phase=Phase.DELETING))
     its_provider, folder = provider(record.provider), state.cluster_folder(record.name)
     if isinstance(its_provider, FindsClusters) and not forget:
-        _clear(record, its_provider.attach(record.name, folder))
+        cluster = its_provider.attach(record.name, folder)
+        if cluster and Capability.MAKE_OBJECTS in cluster.capabilities:
+            _clear(record, cluster, its_provider, progress)
     its_provider.delete(record.name, folder)
     state.discard(record.name)
 
 
-def _clear(record: Record, cluster: Cluster | None) -> None:
+def _clear(record: Record, cluster: Cluster, its_provider: FindsClusters, progress: Progress) -> None:
     """Take out of somebody else's cluster what was made in it, also by an `up` that did not come to its end."""
-    if cluster is None or Capability.MAKE_OBJECTS not in cluster.capabilities:
-        return
+    made = making(its_provider, record.config)
     try:
-        clearing.clear(Kube(cluster.kubeconfig), record.owner)
+        clearing.clear(Kube(cluster.kubeconfig), record.owner, made, progress)
     except ApiError as lost:
         raise TestbedError(
             f"what testbed {record.name} made in its cluster could not be removed: {lost}",
@@ -158,7 +160,7 @@ def _refuse_or_clear(name: str, progress: Progress) -> None:
             hint=f"dra-testbed status --name {name}, or dra-testbed down --name {name}",
         )
     with progress.step(f"what is left of an interrupted testbed {name} removed"):
-        _remove(record)
+        _remove(record, progress)
 
 
 @contextlib.contextmanager
@@ -180,7 +182,7 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
 
 def _undo(record: Record, progress: Progress) -> None:
     try:
-        _remove(record)
+        _remove(record, progress)
     except TestbedError as left:  # it must not hide what went wrong first
         progress.say(f"not everything could be removed: {left}")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from testbed import folders
+from testbed.drivers.shared import is_managed_by, is_shared, let_go
 from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner, identity_of, is_ours, owner_of
@@ -38,11 +39,13 @@ def install(
 def uninstall(
     kube: Kube, driver_file: DriverFile, owner: Owner, *, image: str = "", hardware: Path | None = None
 ) -> None:
-    """Delete what `install` made, last first, and wait until the driver's pods are gone. Twice is fine."""
+    """Delete what `install` made, last first, take back what it added, and wait until the driver's pods are gone. Twice is fine."""
     for manifest in reversed(manifests(driver_file, image=image, hardware=hardware)):
         found = _existing(kube, manifest)
         if found and owner.owns(found):
-            kube.delete(manifest)
+            kube.delete(found)
+        elif found and is_shared(found) and is_managed_by(found, owner):
+            let_go(kube, found, owner)
     if driver_file.install:
         eventually(lambda: _no_pods(kube, driver_file), f"the end of driver {driver_file.driver}", _GONE)
 
@@ -122,15 +125,8 @@ def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> N
 
 
 def _refuse_unless_shared(manifest: Object, found: Object) -> None:
-    """Namespaces, and the account that Kubernetes makes in each, are there for everybody: we add to them and leave them.
-
-    Those of another testbed are not, for they go with it.
-    """
-    shared = manifest["kind"] == "Namespace" or (manifest["kind"], manifest["metadata"]["name"]) == (
-        "ServiceAccount",
-        "default",
-    )
-    if is_ours(found) or not shared:
+    """What is there for everybody is added to and left. What another testbed made is not, for it goes with that one."""
+    if is_ours(found) or not is_shared(manifest):
         raise _taken(manifest, found)
 
 

@@ -19,6 +19,7 @@ from kubernetes import config as official_config
 
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.execution import attempt, execute
+from testbed.kube.kubeconfig import Access, access
 from testbed.process import Completed
 from testbed.waiting import Budget
 
@@ -40,6 +41,11 @@ class Resource:
     kind: str
     namespaced: bool
 
+    @property
+    def group(self) -> str:
+        """Its API group; '' for the core."""
+        return group_of(self.api_version)
+
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
         """The URL path of one object or of a list; no namespace means all of them."""
         root = "/api" if "/" not in self.api_version else "/apis"
@@ -53,11 +59,14 @@ class Resource:
 class Kube:
     """One API server, as one user. Cheap to make: nothing is asked before the first call."""
 
-    def __init__(self, kubeconfig: Path, *, context: str | None = None, user_agent: str = "dra-testbed") -> None:
+    def __init__(
+        self, kubeconfig: Path | Access, *, context: str | None = None, user_agent: str = "dra-testbed"
+    ) -> None:
+        where = kubeconfig if isinstance(kubeconfig, Access) else access(kubeconfig, context)
         try:
-            self._api = official_config.new_client_from_config(str(kubeconfig), context=context)
+            self._api = official_config.new_client_from_config_dict(where.loadable(), persist_config=False)
         except official_config.ConfigException as bad:
-            raise UsageError(f"kubeconfig {kubeconfig}: {bad}") from bad
+            raise UsageError(f"kubeconfig {where.source}: {bad}") from bad
         self._api.user_agent = user_agent
         # Retrying belongs to whoever waits, with a budget; the transport tells the truth at once.
         self._api.configuration.retries = False
@@ -141,14 +150,22 @@ class Kube:
         return dict(self.request("PUT", path, body=manifest))
 
     def delete(self, target: Object, *, grace: int | None = None, dependents_first: bool = False) -> None:
-        """Ask for an object's end; one that is gone already is fine. With `dependents_first` it goes after what it has made."""
+        """Ask for an object's end; one that is gone already is fine. With `dependents_first` it goes after what it has made.
+
+        A target with a uid, one that was seen, means that object: another one that has its name by now stays.
+        """
         options: Object = {"propagationPolicy": "Foreground" if dependents_first else "Background"}
         if grace is not None:
             options["gracePeriodSeconds"] = grace
-        with missing_ok():
-            self.request(
-                "DELETE", self._home(target).path(_namespace(target), target["metadata"]["name"]), body=options
-            )
+        uid = target["metadata"].get("uid")
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        path = self._home(target).path(_namespace(target), target["metadata"]["name"])
+        try:
+            self.request("DELETE", path, body=options)
+        except ApiError as refused:
+            if refused.status != 404 and not (uid and refused.status == 409):
+                raise
 
     def logs(self, namespace: str, pod: str, *, container: str | None = None, previous: bool = False) -> str:
         """What a pod's container printed."""
@@ -226,6 +243,11 @@ class Kube:
 def _patient(seconds: float) -> float:
     """How long an answer may take: `--patience` stretches it, and impatience does not cut it off."""
     return max(seconds, Budget("an answer", seconds, "of the API server").stretched)
+
+
+def group_of(api_version: str) -> str:
+    """The API group in an apiVersion; '' for the core."""
+    return api_version.rpartition("/")[0]
 
 
 @contextlib.contextmanager

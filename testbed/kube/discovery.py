@@ -16,10 +16,10 @@ _PASSING = {"Event"}
 
 @dataclass(frozen=True)
 class Found:
-    """Objects, and what could not be looked at: `refused` are kinds that we may not list, `silent` are groups that do not answer."""
+    """Objects, and what could not be seen: `refused` are kinds that we may not list, `silent` are versions of groups that do not answer."""
 
     objects: tuple[Object, ...]
-    refused: tuple[str, ...] = ()
+    refused: tuple[Resource, ...] = ()
     silent: tuple[str, ...] = ()
 
 
@@ -27,7 +27,7 @@ def labelled(kube: Kube, selector: str) -> Found:
     """Every object with these labels (`key=value,key=value`). An API server of somebody's that ignores selectors is not believed."""
     wanted = dict(pair.split("=", 1) for pair in selector.split(","))
     objects: list[Object] = []
-    refused: list[str] = []
+    refused: list[Resource] = []
     resources, silent = removable(kube)
     for each in resources:
         try:
@@ -35,7 +35,7 @@ def labelled(kube: Kube, selector: str) -> Found:
         except ApiError as no:
             if no.status not in (403, 404, 405):
                 raise
-            refused += [each.plural] if no.status == 403 else []
+            refused += [each] if no.status == 403 else []
             continue
         found = (item for item in answer.get("items") or () if _labels(item).items() >= wanted.items())
         objects += [{"apiVersion": each.api_version, "kind": each.kind, **item} for item in found]

@@ -6,8 +6,10 @@ Files of a kubeconfig are merged as kubectl merges them: the first that says som
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +25,7 @@ _FILES = {
     "cluster": ("certificate-authority",),
     "user": ("client-certificate", "client-key", "tokenFile"),
 }
+_DATA = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key")}
 Entry = dict[str, Any]
 
 
@@ -43,6 +46,12 @@ class Access:
     def user(self) -> Entry:
         """The user's credentials."""
         return dict(self.content["users"][0]["user"]) if self.content["users"] else {}
+
+    def loadable(self) -> Entry:
+        """The content for the transport, which takes keys from files only: files in memory, which no killed process leaves behind."""
+        clusters = [_without_data(each, "cluster", self.source) for each in self.content["clusters"]]
+        users = [_without_data(each, "user", self.source) for each in self.content["users"]]
+        return {**self.content, "clusters": clusters, "users": users}
 
     def write(self, file: Path) -> None:
         """Write it for its owner's eyes alone."""
@@ -135,12 +144,41 @@ def _found() -> list[Path]:
 def _read(path: Path) -> Entry:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as bad:
-        reason = " ".join(str(bad).split())
-        raise UsageError(f"kubeconfig {path} cannot be read: {reason:.200}") from bad
+    except OSError as bad:
+        raise UsageError(f"kubeconfig {path} cannot be read: {bad.strerror}") from bad
+    except (UnicodeDecodeError, yaml.YAMLError) as bad:
+        # Not chained: the parser's own words quote the file, and with it a secret.
+        raise UsageError(f"kubeconfig {path} cannot be read: {_reason(bad)}") from None
     if not isinstance(content, dict) or content.get("kind", "Config") != "Config":
         raise UsageError(f"{path} is not a kubeconfig", hint="such a file has apiVersion: v1 and kind: Config")
     return content
+
+
+def _reason(bad: Exception) -> str:
+    """What is wrong, and on which line, without a word of the file."""
+    if not isinstance(bad, yaml.MarkedYAMLError):
+        return "it is not text in UTF-8" if isinstance(bad, UnicodeDecodeError) else "it is not YAML"
+    line = f"line {bad.problem_mark.line + 1}: " if bad.problem_mark else ""
+    return line + re.sub(r"(['\"])(?!<)..+\1", "something", bad.problem or "it is not YAML")
+
+
+def _without_data(entry: Entry, key: str, source: str) -> Entry:
+    said = dict(entry.get(key) or {})
+    for name in _DATA[key]:
+        data = said.pop(f"{name}-data", None)
+        try:
+            said |= {name: _in_memory(base64.b64decode("".join(data.split()), validate=True))} if data else {}
+        except (AttributeError, ValueError) as bad:
+            raise UsageError(f"kubeconfig {source}: {name}-data of {key} {entry['name']} is not base64") from bad
+    return {**entry, key: said}
+
+
+@functools.cache
+def _in_memory(content: bytes) -> str:
+    file = os.memfd_create("dra-testbed")
+    with os.fdopen(file, "wb", closefd=False) as out:
+        out.write(content)
+    return f"/proc/self/fd/{file}"
 
 
 def _named(documents: list[_Document], section: str, name: Any) -> Entry | None:

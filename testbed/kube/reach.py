@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import urllib3
 
 from testbed.errors import ApiError, TestbedError, UsageError
@@ -13,16 +11,15 @@ from testbed.kube.features import Features
 from testbed.kube.kubeconfig import Access
 
 
-def connect(access: Access, kubeconfig: Path) -> tuple[Kube, Features]:
-    """The API as that user, and what it serves."""
-    access.write(kubeconfig)
+def connect(access: Access) -> tuple[Kube, Features]:
+    """The API as that user, and what it serves. No file is written."""
     try:
-        kube = Kube(kubeconfig)
+        kube = Kube(access)
         found = features.read(kube)
     except ApiError as refused:
         raise _explained(access, refused) from refused
     except UsageError as bad:
-        raise UsageError(f"{bad.what.replace(str(kubeconfig), access.source)}, for {access}", hint=bad.hint) from bad
+        raise UsageError(f"{bad.what}, for {access}", hint=bad.hint) from bad
     except (KeyError, TypeError, ValueError) as strange:
         raise TestbedError(
             f"{access} answers, but not as a Kubernetes API server does", hint="is the address the right one?"

@@ -14,9 +14,9 @@ from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame
 from testbed.errors import TestbedError
+from testbed.models.names import safe_name
 from testbed.plugin.explaining import explanation
 from testbed.plugin.marking import required
-from testbed.vocabulary import evidence
 from testbed.vocabulary.scenario import Scenario
 
 _CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here
@@ -76,7 +76,7 @@ class Judge:
     def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
         """Write the evidence before anything is cleaned up; the folder, as seen from the report folder."""
         case = getattr(getattr(item, "callspec", None), "id", "")
-        kept = Path("evidence", requirement.id, *([evidence.safe_name(case)] if case else []))
+        kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []))
         into = self.context.report / kept
         if not into.exists():
             for name, each in getattr(item, "funcargs", {}).items():

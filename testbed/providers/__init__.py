@@ -1,6 +1,6 @@
 """Clusters: who makes or finds them, and what can be done to them. Providers know nothing of DRA drivers or pytest.
 
-A new provider is one module that fulfils the protocols of `base`, and one line in PROVIDERS.
+A new provider is one module that fulfils the protocols of `base`, one line in PROVIDERS, and its name where users say it (CONTRIBUTING.md).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
 from testbed.kube.rights import Right
 from testbed.process import Completed, ProcessId
@@ -142,8 +143,8 @@ class Provider(Protocol):
 class FindsClusters(Protocol):
     """Of a provider whose clusters are somebody else's: they are looked at before anything is made, and stay when the testbed goes."""
 
-    def find(self, spec: ClusterSpec, state: Path) -> Cluster:
-        """The cluster, only looked at; its kubeconfig is copied into the folder. Every way in which it does not fit is an error."""
+    def find(self, spec: ClusterSpec) -> tuple[Cluster, Kube]:
+        """The cluster, only looked at, and its API; no file is written. Every way in which it does not fit is an error."""
 
     def describe(self, spec: ClusterSpec) -> str:
         """Which cluster is meant, in a few words."""

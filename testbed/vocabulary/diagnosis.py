@@ -38,7 +38,7 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ("DeadlineExceeded", "the driver did not answer NodePrepareResources in time", False),
     (
         "NodePrepareResources",
-        "the driver refused to prepare the claim, or left it out of its answer; its text is above",
+        "the driver refused to prepare the claim, or left it out of its answer; its text is below",
         False,
     ),
     (
@@ -48,7 +48,7 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ),
     ("device class", "the DeviceClass of the driver file is not there", False),
     ("currently being updated", "the driver published only a part of its pool", False),
-    ("Failed to prepare dynamic resources", "the kubelet could not prepare the claim; its text is above", False),
+    ("Failed to prepare dynamic resources", "the kubelet could not prepare the claim; its text is below", False),
     ("ErrImage", "the image is not on the node", True),
     ("ImagePull", "the image is not on the node", True),
     ("InvalidImageName", "the manifest names an image that cannot be", True),
@@ -71,7 +71,7 @@ def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None =
     for text, cause, ours in _CAUSES:
         if any(text in line for line in said):
             return Diagnosis(cause, ours, warnings)
-    if not pod["spec"].get("nodeName"):
+    if not pod["spec"].get("nodeName") and not any("not scheduled" in each for each in said):
         return Diagnosis(
             "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import Device, Pool, pools
+from testbed.drivers.slices import Device, Pool, identities, pools
 from testbed.errors import DriverFailed
 from testbed.kube.client import Object
 from testbed.models.driver_file import Examples
@@ -85,6 +86,13 @@ class Driver:
     def identity(self, device: Device) -> Saying:
         """What it publishes about a device that no other device has; the driver file says which attribute that is."""
         return self.says(device, self.world.driver_file.probe.identity_attribute)
+
+    def devices_named_in(self, said: object) -> frozenset[Device]:
+        """The devices of which the identity occurs in something that was said, whatever its form."""
+        identity = self.world.driver_file.probe.identity_attribute
+        words = set(re.findall(r"[^\s\"'{}\[\],]+", str(said)))
+        known = identities(self.world.slices(), self.name, identity)
+        return frozenset(device for value, device in known.items() if value in words)
 
     @property
     def examples(self) -> Examples:

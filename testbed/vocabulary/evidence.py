@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import yaml
 from testbed.drivers.ready import driver_pods
 from testbed.errors import ApiError
 from testbed.kube.client import Object
+from testbed.models.names import safe_name
 from testbed.vocabulary.diagnosis import in_order
 from testbed.vocabulary.world import RESOURCE, World
 
@@ -19,7 +19,6 @@ _KINDS = (
     *(("v1", "Pod"), (RESOURCE, "ResourceClaim"), (RESOURCE, "ResourceClaimTemplate")),
     *(("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")),
 )
-_FILE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
 _DRIVER_LOG_LINES = 2000
 
 
@@ -35,13 +34,6 @@ def capture(world: World, namespace: str | None, into: Path) -> None:
             missing.append(f"{part.__name__.strip('_')}: {refused}")
     if missing:
         (into / "missing.txt").write_text("\n".join(missing) + "\n")
-
-
-def safe_name(name: str) -> str:
-    """A name from the API as the name of a file. What would lead elsewhere is refused by changing it."""
-    return (
-        name if _FILE_NAME.fullmatch(name) and ".." not in name else "unsafe-" + re.sub(r"[^A-Za-z0-9]", "_", name)[:80]
-    )
 
 
 def _objects(world: World, namespace: str, into: Path) -> None:

@@ -17,9 +17,10 @@ from testbed.kube.ownership import REQUIREMENT
 from testbed.rendering import render_file
 from testbed.vocabulary import evidence
 from testbed.vocabulary.claims import Claim
+from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing import NotObserved
-from testbed.vocabulary.pods import Pod, Pods
+from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.quotas import Quota
 from testbed.vocabulary.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World

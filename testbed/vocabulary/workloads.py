@@ -9,8 +9,9 @@ from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.diagnosis import unready
+from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.observing import Diagnosis, failure
-from testbed.vocabulary.pods import Pod, Pods
+from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.world import World
 from testbed.waiting import NotYet, eventually
 

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from testbed.bringup import clearing
+from testbed.bringup.making import Making
 from testbed.errors import TestbedError, WaitTimeout
-from testbed.kube.client import Object
+from testbed.kube.client import Object, Resource
+from testbed.kube.discovery import Found
 from testbed.kube.ownership import REQUIREMENT, Owner
+from testbed.progress import Progress
 from testbed.waiting import set_patience
 from tests.fakes.kube import FakeKube
 
@@ -80,3 +83,55 @@ def test_an_object_that_came_anew_under_the_same_name_is_somebody_elses() -> Non
     kube.finalizers["c"] = 1
     kube.objects["ConfigMap", "default", "c"]["metadata"]["uid"] = "new"
     assert clearing.remove(kube, [old]) == ["ConfigMap c in namespace default"]
+
+
+MAKING = Making(
+    frozenset({("", "pods"), ("apps", "daemonsets")}), frozenset({("rbac.authorization.k8s.io", "ClusterRole")})
+)
+ROLES = Resource("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", namespaced=False)
+
+
+def _clear(kube: FakeKube, monkeypatch: pytest.MonkeyPatch, found: Found, making: Making = MAKING) -> list[str]:
+    monkeypatch.setattr(clearing, "labelled", lambda *_: found)
+    return clearing.clear(kube, MINE, making, Progress())  # type: ignore[arg-type]  # the fake
+
+
+@pytest.mark.parametrize(
+    ("refused", "silent", "said"),
+    [
+        ((Resource("v1", "pods", "Pod", namespaced=True),), (), "may not list pods"),
+        ((ROLES,), (), "may not list clusterroles"),
+        ((), ("apps/v1",), "no answer of apps/v1"),
+        ((), ("rbac.authorization.k8s.io/v1",), "no answer of rbac"),
+    ],
+)
+def test_what_may_be_ours_and_cannot_be_seen_keeps_all_of_it(
+    refused: tuple[Resource, ...], silent: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube: Any = FakeKube()
+    found = Found((_made(kube, "ConfigMap", "c"),), refused, silent)
+    with pytest.raises(TestbedError, match=f"nothing was removed: {said}"):
+        _clear(kube, monkeypatch, found)
+    assert kube.deleted == []
+
+
+def test_what_cannot_be_ours_is_said_and_no_obstacle(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kube: Any = FakeKube()
+    secrets = Resource("v1", "secrets", "Secret", namespaced=True)
+    found = Found((_made(kube, "ConfigMap", "c"),), (secrets,), ("metrics.k8s.io/v1beta1",))
+    assert _clear(kube, monkeypatch, found) == ["ConfigMap c in namespace default"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "not looked at, but the testbed makes none of them: secrets, metrics.k8s.io/v1beta1" in said
+    with pytest.raises(TestbedError, match="secrets"):
+        _clear(kube, monkeypatch, found, Making(frozenset(), None))
+
+
+def test_what_was_added_to_objects_of_others_is_taken_back_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube: Any = FakeKube()
+    for name, manager in (("ours-in-it", MINE.manager), ("anothers", "dra-testbed/bbbb"), ("theirs", "kubectl")):
+        kube.put("Namespace", name, metadata={"uid": f"of-{name}", "managedFields": [{"manager": manager}]})
+    _clear(kube, monkeypatch, Found(()))
+    assert kube.applied == [("Namespace", "ours-in-it", {"manager": MINE.manager, "force": False})]
+    assert kube.deleted == []

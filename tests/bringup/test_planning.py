@@ -59,6 +59,7 @@ def test_a_cluster_that_is_there_is_only_looked_at(
     assert (plan["kubernetes"], plan["nodes"], plan["dynamicResourceGates"]) == ("1.37.1", 1, ["DRAAdminAccess"])
     assert "create, delete, get, list, patch, watch pods" in plan["rights"]
     assert "create, delete, get, patch configmaps in namespace dra-testbed-driver" in plan["rights"]
+    assert "list configmaps" in plan["rights"], "down finds them by label, in whatever namespace"
     assert "what needs reboot-node" in plan["leftOut"]
     assert server.writes == []
 

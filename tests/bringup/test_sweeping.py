@@ -12,13 +12,16 @@ from testbed import process
 from testbed.bringup import clearing, state, sweeping
 from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
+from testbed.errors import CommandFailed
+from testbed.kube.client import Resource
 from testbed.kube.discovery import Found
 from testbed.kube.ownership import Owner
-from testbed.progress import Silent
+from testbed.progress import Progress, Silent
 from tests.fakes import api_server
 
 MINE = state.me()
 DEAD = MINE.started + 1
+SECRETS = Resource("v1", "secrets", "Secret", namespaced=True)
 RECORD = Record(
     "dev", "existing", Phase.READY, MINE.pid, DEAD, process.pid_space(), ephemeral=False, config={}, identity="aaaa"
 )
@@ -62,6 +65,34 @@ def test_a_testbed_that_is_up_in_another_state_folder_of_this_host_is_in_use(
     assert _left(dataclasses.replace(owner, identity="bbbb"), "bbbb") == ""
 
 
+@pytest.mark.parametrize("content", ["{}", "another version's"])
+def test_a_testbed_whose_record_cannot_be_read_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    state.write(RECORD)
+    owner = RECORD.owner
+    Path(owner.folder, "testbed.json").write_text(content)
+    assert _left(owner) == f"its record in {owner.folder} cannot be read"
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "other"))
+    assert _left(owner) == f"its record in {owner.folder} cannot be read"
+
+
+def test_another_users_testbed_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.write(RECORD)
+    owner = RECORD.owner
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "other"))
+
+    read = Path.read_text
+
+    def refuse(path: Path, **how: Any) -> str:
+        if path.name == "testbed.json":
+            raise PermissionError(13, "Permission denied")
+        return read(path, **how)
+
+    monkeypatch.setattr(Path, "read_text", refuse)  # root may read everything
+    assert _left(owner) == f"its record in {owner.folder} cannot be read"
+
+
 @pytest.mark.parametrize("change", [{"boot": "other"}, {"pid_space": "pid:[1]"}])
 def test_what_was_made_elsewhere_is_nobodys_to_judge(change: dict[str, Any]) -> None:
     elsewhere = dataclasses.replace(RECORD.owner, **change)
@@ -84,7 +115,7 @@ def test_a_cluster_is_swept_testbed_by_testbed(
 ) -> None:
     far = dataclasses.replace(RECORD.owner, identity="bbbb", boot="other")
     objects = (_object(RECORD.owner, "dead"), _object(far, "far"))
-    monkeypatch.setattr(sweeping, "labelled", lambda _kube, _selector: Found(objects, ("secrets",)))
+    monkeypatch.setattr(sweeping, "labelled", lambda _kube, _selector: Found(objects, (SECRETS,)))
     monkeypatch.setattr(clearing, "remove", lambda _kube, doomed: [each["metadata"]["name"] for each in doomed])
     with api_server.running() as server:
         file = server.kubeconfig(tmp_path)
@@ -101,3 +132,33 @@ def test_the_command_finds_nothing_in_a_cluster_without_testbeds(
     assert "nothing to remove" in said.out
     assert server.writes == []
     assert run(["sweep", "--context", "here"]) == 2
+
+
+def test_a_provider_that_cannot_sweep_keeps_nobody_from_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sweeps:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def sweep(self, _in_use: Any) -> list[str]:
+            if self.name == "kind":
+                raise CommandFailed(["docker", "ps"], "exit 1", "cannot connect")
+            return [f"of {self.name}"]
+
+    monkeypatch.setattr(sweeping, "provider", Sweeps)
+    assert sweeping.sweep(Progress()) == ["of local", "of existing"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "left as it is: what provider kind may have left: command failed" in said
+
+
+def test_what_was_added_to_objects_of_others_is_taken_back_before_nothing_tells_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(sweeping, "labelled", lambda *_: Found((_object(RECORD.owner, "dead"),)))
+    monkeypatch.setattr(clearing, "release", lambda _kube, owner: done.append(owner.manager))
+    monkeypatch.setattr(clearing, "remove", lambda *_: [*map(done.append, ["removed"])])
+    with api_server.running() as server:
+        sweeping.sweep_cluster(server.kubeconfig(tmp_path), None, Silent())
+    assert done == ["dra-testbed/aaaa", "removed"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -54,6 +55,31 @@ def test_data_is_for_programs() -> None:
     (place,) = json.loads(invoke("show", "thousand", "-o", "json"))
     assert len(place["devices"]) == 1000
     assert place["pools"][0]["slices"] == 8
+
+
+class Cluster:
+    """A testbed in which something is published."""
+
+    kube: Cluster
+
+    def __init__(self, items: list[dict[str, Any]]) -> None:
+        self.items, self.kube = items, self
+
+    def list(self, api_version: str, kind: str) -> list[dict[str, Any]]:
+        assert (api_version, kind) == ("resource.k8s.io/v1", "ResourceSlice")
+        return self.items
+
+
+def test_a_testbed_shows_what_any_driver_has_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = {"name": "node-1", "generation": 3, "resourceSliceCount": 2}
+    device = {"name": "gpu-0", "attributes": {"model": {"string": "Real"}}}
+    spec = {"driver": "gpu.vendor.example", "nodeName": "node-1", "pool": pool, "devices": [device]}
+    monkeypatch.setattr("testbed.bringup.attach", lambda name: Cluster([{"metadata": {"name": name}, "spec": spec}]))
+    drawn = invoke("show", "--name", "mine")
+    assert "gpu.vendor.example: 1 of 2 slices, generation 3" in drawn
+    assert "gpu-0  Real" in drawn
+    with pytest.raises(UsageError, match="testbed mine: nothing is published for node node-7"):
+        invoke("show", "--name", "mine", "--node", "node-7")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,21 @@ def test_uninstalling_goes_backwards_and_twice_is_fine(tmp_path: Path) -> None:
     assert kube.deleted == ["ConfigMap/settings", "Namespace/mine"]
 
 
+def test_uninstalling_deletes_what_was_seen(tmp_path: Path) -> None:
+    class Seen(FakeKube):
+        def delete(self, target: Any, **how: Any) -> None:
+            uids.append(target["metadata"].get("uid"))
+            super().delete(target, **how)
+
+    uids: list[str] = []
+    kube: Any = Seen()
+    install(kube, _file(tmp_path, _TEMPLATE), OWNER)
+    for number, each in enumerate(kube.objects.values()):
+        each["metadata"]["uid"] = str(number)
+    uninstall(kube, _file(tmp_path, _TEMPLATE), OWNER)
+    assert uids == ["1", "0"]
+
+
 def test_uninstalling_waits_for_the_drivers_pods(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     kube.put("Pod", "mine-1", "mine", metadata={"labels": {"app": "mine"}})
@@ -167,6 +182,32 @@ def test_a_namespace_of_somebody_else_is_used_and_left(tmp_path: Path) -> None:
     install(kube, driver_file, OWNER)
     install(kube, driver_file, OWNER)
     uninstall(kube, driver_file, OWNER)
+    assert kube.deleted == []
+
+
+def test_what_was_added_to_it_is_taken_back(tmp_path: Path) -> None:
+    bare: list[Any] = []
+    kube: Any = FakeKube()
+    kube.put("Namespace", "mine", apiVersion="v1", metadata={"uid": "7", "managedFields": [{"manager": OWNER.manager}]})
+    kube.put("ServiceAccount", "default", "mine", metadata={"managedFields": [{"manager": "somebody"}]})
+    kube.refuse = bare.append
+    uninstall(kube, _file(tmp_path, _SHARED), OWNER)
+    (applied,) = bare
+    assert applied["metadata"] == {"name": "mine", "namespace": "default", "uid": "7"}, "no label, no annotation"
+    assert kube.applied[0][2] == {"manager": OWNER.manager, "force": False}
+    assert kube.deleted == []
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_what_is_gone_meanwhile_is_not_made_anew_to_take_something_out(tmp_path: Path, status: int) -> None:
+    kube: Any = FakeKube()
+    kube.put("Namespace", "mine", apiVersion="v1", metadata={"uid": "7", "managedFields": [{"manager": OWNER.manager}]})
+
+    def refuse(_: Any) -> None:
+        raise ApiError("PATCH", status, "", "gone")
+
+    kube.refuse = refuse
+    uninstall(kube, _file(tmp_path, _SHARED), OWNER)
     assert kube.deleted == []
 
 

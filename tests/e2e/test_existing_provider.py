@@ -123,6 +123,23 @@ def test_what_a_killed_up_made_is_swept_and_nothing_else(testbed: Testbed, admin
     assert kube.find("v1", "ConfigMap", "theirs", "default")
 
 
+def test_a_namespace_that_was_there_is_as_before_when_the_driver_has_gone(testbed: Testbed, admin: list[str]) -> None:
+    kube = testbed.kube
+    theirs: dict[str, Any] = {"name": "dra-testbed-driver", "labels": {"team": "blue"}}
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": theirs}, manager="kubectl")
+    before = kube.get("v1", "Namespace", theirs["name"])["metadata"]["labels"]
+    up = dra("up", *admin, "--name", "guest")
+    meanwhile = kube.get("v1", "Namespace", theirs["name"])["metadata"]["labels"]
+    down = dra("down", "--name", "guest")
+    after = kube.get("v1", "Namespace", theirs["name"])["metadata"]["labels"]
+    kube.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": theirs})
+    gone = eventually_true(lambda: kube.find("v1", "Namespace", theirs["name"]) is None, MOMENT)
+
+    assert (up.returncode, down.returncode) == (0, 0), up.stderr + down.stderr
+    assert meanwhile != before, "the driver's manifests ask for privileged pods"
+    assert (after, gone) == (before, True)
+
+
 def test_the_verdicts_are_those_of_the_clusters_own_provider(testbed: Testbed, installed: Path, tmp_path: Path) -> None:
     own = dra("run", *SOME, "--testbed", testbed.name, "--driver", str(installed), "--report", str(tmp_path / "own"))
     existing = dra("run", *SOME, "--testbed", "theirs", "--report", str(tmp_path / "existing"))

@@ -1,7 +1,8 @@
 """The one contract that every provider keeps, ability by ability, written against the protocols alone.
 
-`local` and `existing` are judged by `tox -e cluster`, `kind` by `tox -e kind-cluster`. What a provider lacks is a Capability that it does not list;
-ABILITIES says which it lists here, so that a test that is skipped for want of one can never be the provider's silent doing.
+`local`, and `existing` on a cluster of it, are judged by `tox -e cluster`; `kind`, and `existing` on that, by `tox -e kind-cluster`.
+What a provider lacks is a Capability that it does not list; ABILITIES says which it lists here, so that a test that is skipped for want of
+one can never be the provider's silent doing.
 """
 
 from __future__ import annotations
@@ -40,11 +41,20 @@ from tests.e2e.conftest import WORKLOAD, Kubectl
 
 READY = Budget("node ready", 120, "a kubelet reports every 10 s at the latest; a kind node boots systemd first")
 EVERYTHING = frozenset(Capability)
-# `existing` is tried on a cluster of `local`, whose nodes have no systemd, so nothing of them can be restarted from a pod.
+# Who makes the clusters that `existing` is tried on. Nodes of `local` have no systemd, so nothing of them can be restarted from a pod.
+MAKERS = {"existing": "local", "existing-on-kind": "kind"}
 ABILITIES = {
     "local": EVERYTHING,
     "kind": EVERYTHING - {Capability.PROCESS_ON_NODE},
     "existing": frozenset({Capability.MAKE_OBJECTS, Capability.RUN_ON_NODE}),
+    "existing-on-kind": frozenset(
+        {
+            Capability.MAKE_OBJECTS,
+            Capability.RUN_ON_NODE,
+            Capability.RESTART_KUBELET,
+            Capability.RESTART_RUNTIME,
+        }
+    ),
 }
 PROTOCOLS: dict[Capability, type] = {
     Capability.LOAD_IMAGE: LoadsImages,
@@ -59,14 +69,23 @@ PROTOCOLS: dict[Capability, type] = {
 }
 
 
-@pytest.fixture(scope="module", params=["local", pytest.param("kind", marks=pytest.mark.kind), "existing"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "local",
+        pytest.param("kind", marks=pytest.mark.kind),
+        "existing",
+        pytest.param("existing-on-kind", marks=pytest.mark.kind),
+    ],
+)
 def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
-    """A testbed of each provider in turn. Of a cluster that is not the provider's own, `local` is the maker."""
+    """A testbed of each provider in turn, on a cluster of its own or of another provider."""
     flags: dict[str, Any] = {"name": f"contract-{request.param}", "driver": "none", "provider": request.param}
     with contextlib.ExitStack() as at_the_end:
-        if request.param == "existing":
-            theirs = at_the_end.enter_context(_up({"name": "contract-theirs", "driver": "none"}))
-            flags |= {"kubeconfig": str(theirs.folder / "kubeconfig"), "allow": "restart"}
+        if maker := MAKERS.get(request.param):
+            theirs = at_the_end.enter_context(_up({"name": f"theirs-{maker}", "driver": "none", "provider": maker}))
+            kubeconfig = str(theirs.folder / "kubeconfig")
+            flags |= {"provider": "existing", "kubeconfig": kubeconfig, "allow": "restart"}
         yield at_the_end.enter_context(_up(flags))
 
 
@@ -123,7 +142,7 @@ def test_it_lists_the_abilities_that_it_has_and_fulfils_their_protocols(testbed:
 
     assert isinstance(cluster, Cluster)
     assert all(isinstance(node, Node) for node in cluster.nodes())
-    assert cluster.capabilities == ABILITIES[testbed.config.provider]
+    assert cluster.capabilities == ABILITIES[testbed.name.removeprefix("contract-")]
     assert all(isinstance(cluster, PROTOCOLS[ability]) for ability in cluster.capabilities)
 
 
@@ -166,7 +185,13 @@ def test_port_forward_works(kubectl: Kubectl, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    argv: list[str | Path] = [kubectl.program, f"--kubeconfig={kubectl.kubeconfig}", "port-forward", "pod/page", f"{port}:8080"]
+    argv: list[str | Path] = [
+        kubectl.program,
+        f"--kubeconfig={kubectl.kubeconfig}",
+        "port-forward",
+        "pod/page",
+        f"{port}:8080",
+    ]
     forwarding = process.start(argv, log=tmp_path / "log")
 
     def fetch() -> str:

@@ -20,7 +20,13 @@ Answer = tuple[int, Any]
 NODE = {"metadata": {"name": "n"}, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 _ALL = ["create", "delete", "get", "list", "patch", "watch"]
 _KINDS = {
-    "v1": [("namespaces", "Namespace"), ("nodes", "Node"), ("pods", "Pod"), ("configmaps", "ConfigMap")],
+    "v1": [
+        ("namespaces", "Namespace"),
+        ("nodes", "Node"),
+        ("pods", "Pod"),
+        ("configmaps", "ConfigMap"),
+        ("serviceaccounts", "ServiceAccount"),
+    ],
     "resource.k8s.io/v1": [("resourceslices", "ResourceSlice"), ("deviceclasses", "DeviceClass")],
     "apps/v1": [("daemonsets", "DaemonSet")],
 }

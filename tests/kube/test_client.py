@@ -270,6 +270,19 @@ def test_deleting_can_be_refused(server: ApiServer, kube: Kube) -> None:
         kube.delete(NODE)
 
 
+def test_an_object_that_was_seen_is_deleted_and_no_other_of_its_name(server: ApiServer, kube: Kube) -> None:
+    path = "DELETE /api/v1/namespaces/ns/pods/a"
+    server.answers[path] = (409, {"reason": "Conflict", "message": "UID in precondition: 7, UID in object meta: 8"})
+
+    seen = {**POD, "metadata": {"name": "a", "namespace": "ns", "uid": "7"}}
+    kube.delete(seen)
+
+    assert server.last.body["preconditions"] == {"uid": "7"}
+    server.answers[path] = (500, {"message": "oops"})
+    with pytest.raises(ApiError, match="oops"):
+        kube.delete(seen)
+
+
 def test_the_log_of_a_container_is_text(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/namespaces/ns/pods/a/log"] = (200, "hello\n")
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import tempfile
+import traceback
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from testbed.errors import UsageError
+from testbed.kube.client import Kube
 from testbed.kube.kubeconfig import access
 
 
@@ -89,10 +93,17 @@ def test_a_kubeconfig_with_holes_is_the_users_mistake(tmp_path: Path, sections: 
 
 
 def _certificate(end: datetime) -> bytes:
+    return _pair(end).partition(b"-----BEGIN PRIVATE")[0]
+
+
+def _pair(end: datetime) -> bytes:
+    """A certificate and its key."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "u")])
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     made = made.serial_number(1).not_valid_before(end - timedelta(days=2)).not_valid_after(end)
-    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    return made.sign(key, hashes.SHA256()).public_bytes(pem) + key.private_bytes(pem, *plain)
 
 
 @pytest.mark.parametrize(("days", "said"), [(-1, "its client certificate expired on "), (1, "")])
@@ -107,3 +118,59 @@ def test_a_certificate_that_has_expired_is_known(tmp_path: Path, days: int, said
     )
     assert access(file, None).expired().startswith(said)
     assert bool(access(file, None).expired()) is bool(said)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "users:\n- user: {token: SECRET: no}\n",
+        "token: *SECRET\n",
+        "token: !SECRET x\n",
+        "%TAG ! x\n--- !SECRET!a\n",
+        'token: "\\SECRET"\n',
+        "token: SECRET\n\tx: y\n",
+        "token: SECRET\x00\n",
+        "token: SECRET\udcff\n",
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_without_a_word_of_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError, match="cannot be read: ") as raised:
+        access(tmp_path / "config", None)
+    told = "".join(traceback.format_exception(raised.value))
+    assert "SECRET" not in told
+
+
+def test_the_line_of_what_is_wrong_is_said(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("kind: Config\nusers: [\n")
+    with pytest.raises(UsageError, match="line 3: expected the node content, but found '<stream end>'"):
+        access(tmp_path / "config", None)
+
+
+def _with_data(folder: Path, **data: str) -> Path:
+    user, cluster = {"name": "u", "user": data}, {"name": "c", "cluster": {"server": "https://one:6443"}}
+    sections = {"contexts": [_context("one")], "clusters": [cluster], "users": [user], "current-context": "one"}
+    return _file(folder / "config", **sections)
+
+
+def test_keys_are_given_to_the_transport_without_a_file_on_any_disk(tmp_path: Path) -> None:
+    data = {name: base64.b64encode(name.encode()).decode() for name in ("client-certificate", "client-key")}
+    found = access(_with_data(tmp_path, **{f"{name}-data": text for name, text in data.items()}), None)
+    user = found.loadable()["users"][0]["user"]
+    assert {name: Path(path).read_text() for name, path in user.items()} == {name: name for name in data}
+    assert all("memfd" in str(Path(path).readlink()) for path in user.values())
+    assert "client-key-data" in found.user, "what is written is what was found"
+
+
+def test_a_client_writes_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    pem = base64.b64encode(_pair(datetime.now(UTC) + timedelta(days=1))).decode()
+    Kube(_with_data(tmp_path, **{"client-certificate-data": pem, "client-key-data": pem}))
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_data_that_is_none_is_the_users_mistake(tmp_path: Path) -> None:
+    found = access(_with_data(tmp_path, **{"client-key-data": "&"}), None)
+    with pytest.raises(UsageError, match="client-key-data of user u is not base64"):
+        found.loadable()

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import typing
 from pathlib import Path
 
 import pytest
 import yaml
 
+from testbed import folders
 from testbed.binaries import minors
 from testbed.errors import UsageError
 from testbed.models.config import (
     NEWEST,
     TestbedConfig,
     TestbedFile,
+    TestbedSpec,
     config_from_record,
     config_to_record,
     effective,
     load_testbed_file,
 )
+from testbed.models.sections import PROVIDERS_SECTIONS
+from testbed.providers import PROVIDERS
 
 HEAD = "apiVersion: dra-testbed/v1alpha1\nkind: Testbed\n"
 
@@ -180,3 +186,19 @@ def test_what_somebody_said_is_known_and_does_not_make_another_configuration() -
 
     assert config.given == {"nodes"}
     assert config == effective(None, {})
+
+
+def test_the_providers_that_a_file_may_name_are_those_that_there_are() -> None:
+    named = typing.get_args(typing.get_args(TestbedSpec.model_fields["provider"].annotation)[0])
+    assert set(named) == set(PROVIDERS)
+    assert set(PROVIDERS_SECTIONS) <= set(PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    "place", ["testbed/providers/__init__.py", "testbed/models/config.py", "testbed/cli/options.py"]
+)
+def test_each_place_that_names_the_providers_names_all_and_is_told_to_whoever_adds_one(place: str) -> None:
+    text = (folders.packages() / place).read_text()
+    contributing = (folders.packages() / "CONTRIBUTING.md").read_text()
+    assert [name for name in PROVIDERS if not re.search(rf"[\"|]{name}[\"|]", text)] == []
+    assert f"`{place}`" in contributing.partition("## A new provider")[2].partition("\n## ")[0]

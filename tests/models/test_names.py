@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.errors import UsageError
-from testbed.models.names import DriverName, LabelName, Selector, check_name
+from testbed.models.names import DriverName, LabelName, Selector, check_name, safe_name
 
 
 @pytest.mark.parametrize("name", ["a", "gpu-2", "0", "a" * 32])
@@ -68,3 +70,18 @@ def test_label_selectors_are_understood(text: str) -> None:
 def test_what_is_no_label_selector_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="label selector"):
         TypeAdapter(Selector).validate_python(text)
+
+
+@pytest.mark.parametrize("name", ["pod-1", "a", "gpu.example.com", "A_b", "x" * 200])
+def test_honest_names_stay(name: str) -> None:
+    assert safe_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "../../etc/passwd", "/etc", "a/b", ".hidden", "a\0b", "a..b", "x" * 400, "a\n"]
+)
+def test_names_that_are_paths_stay_in_the_folder(name: str, tmp_path: Path) -> None:
+    safe = safe_name(name)
+    assert (tmp_path / safe).resolve().parent == tmp_path.resolve()
+    assert len(safe) < 200
+    (tmp_path / f"{safe}.log").write_text("")

@@ -39,7 +39,9 @@ def _kube(claim: Claim) -> Any:
 def test_what_a_claim_says_of_itself(claim: Callable[..., Claim]) -> None:
     made = claim(ALLOCATED, **OWNED, labels={"x": "y"}, annotations={"z": "0"})
     assert (made.uid, made.owner, made.labels, made.annotations) == ("u", ("Pod", "a"), {"x": "y"}, {"z": "0"})
-    assert (made.devices, made.pods, made.requests) == ({DEVICE}, {"a", "b"}, {"device/small"})
+    assert made.devices == {DEVICE}
+    assert made.pods == {"a", "b"}
+    assert made.requests == {"device/small"}
     assert made.devices_of("device") == {DEVICE}
     assert made.devices_of("other") == frozenset()
     assert made.is_protected

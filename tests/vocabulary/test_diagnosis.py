@@ -60,6 +60,11 @@ def test_a_pod_that_the_scheduler_parks_in_silence_misses_a_claim() -> None:
     assert "claim of the pod is missing" in diagnose(_pod(node=None), []).cause
 
 
+def test_a_pod_of_which_the_scheduler_says_something_else_misses_nothing() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": "adding 33 devices exceeds the claim limit"}
+    assert diagnose(_pod(node=None, conditions=[condition]), []).cause == ""
+
+
 def test_where_nothing_is_known_no_cause_is_made_up() -> None:
     assert diagnose(_pod(), []).cause == ""
 

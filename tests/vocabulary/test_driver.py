@@ -59,3 +59,13 @@ def test_the_driver_file_says_what_may_be_asked(world: Make) -> None:
     driver = Driver(world())
     assert driver.device_class == cluster.DRIVER
     assert driver.examples.match_attribute == "resource.kubernetes.io/pcieRoot"
+
+
+def test_devices_are_found_in_what_was_said(world: Make) -> None:
+    driver = Driver(world())
+    said = {"uuid": "node-1-uuid-1", "peers": ["node-2-uuid-0", "node-1-uuid-10"]}
+    assert driver.devices_named_in(said) == {
+        Device(cluster.DRIVER, "node-1", "gpu-1"),
+        Device(cluster.DRIVER, "node-2", "gpu-0"),
+    }
+    assert driver.devices_named_in(None) == frozenset()

@@ -7,8 +7,9 @@ import pytest
 
 from testbed.drivers.slices import Device
 from testbed.errors import WaitTimeout
+from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.observing import NotObserved
-from testbed.vocabulary.pods import Pod, Pods
+from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.workloads import pods_of
 from testbed.vocabulary.world import World
 
@@ -150,21 +151,6 @@ def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) 
     assert [each.name for each in pods_of(here, "here", "web", 2)] == ["a", "b"]
     with pytest.raises(WaitTimeout, match=r"3 pods of web(.|\n)*there are 2"):
         pods_of(here, "here", "web", 3)
-
-
-def test_what_several_pods_have_together(world: Make) -> None:
-    here = world()
-    kube: Any = here.kube
-    result = {"request": "r", "driver": "d", "pool": "node-1"}
-    for index, name in enumerate(("a", "b")):
-        claimed = {**result, "device": f"gpu-{index}"}
-        kube.put("ResourceClaim", f"c-{name}", "here", status={"allocation": {"devices": {"results": [claimed]}}})
-        spec = {"nodeName": "node-1", "resourceClaims": [{"name": "x", "resourceClaimName": f"c-{name}"}]}
-        kube.put("Pod", name, "here", spec=spec)
-    pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
-    assert (pods.claims, pods.nodes) == ({"c-a", "c-b"}, {"node-1"})
-    assert pods.all_devices == {Device("d", "node-1", "gpu-0"), Device("d", "node-1", "gpu-1")}
-    assert [each.pod.name for each in pods.containers("c")] == ["a", "b"]
 
 
 def test_a_kubelet_that_was_too_quick_for_the_authorizer_is_made_to_look_again(pod: Callable[..., Pod]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
+from testbed.models.names import safe_name
 from testbed.models.sections import Allow
 from testbed.process import Completed
 from testbed.providers.base import Capability, Component
@@ -68,6 +69,7 @@ class ExistingCluster:
     name: str
     folder: Path
     facts: Facts
+    reached: Kube | None = None  # of a cluster that is only looked at, for which no file is written
 
     @property
     def kubeconfig(self) -> Path:
@@ -82,7 +84,7 @@ class ExistingCluster:
     @cached_property
     def kube(self) -> Kube:
         """Its API."""
-        return Kube(self.kubeconfig)
+        return self.reached or Kube(self.kubeconfig)
 
     def nodes(self) -> Sequence[ExistingNode]:
         """Its nodes, sorted by name."""
@@ -104,14 +106,14 @@ class ExistingCluster:
         """What its nodes say of themselves, and the logs of all pods in namespaces that this testbed made; the rest is its owner's."""
         nodes = self.kube.list("v1", "Node")
         (into / "nodes.log").write_text("".join(f"{line}\n" for node in nodes for line in _told(node)))
-        for pod in self._own_pods():
-            namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-            folder = into / namespace
+        for namespace, pod in self._own_pods():
+            folder = into / safe_name(namespace)
             folder.mkdir(parents=True, exist_ok=True)
-            for container in pod["spec"]["containers"]:
+            for container in _containers(pod):
                 with contextlib.suppress(ApiError):  # a container that never started has no log
-                    text = self.kube.logs(namespace, name, container=container["name"])
-                    (folder / f"{name}.{container['name']}.log").write_text(text)
+                    name = pod["metadata"]["name"]
+                    text = self.kube.logs(namespace, name, container=container)
+                    (folder / f"{safe_name(name)}.{safe_name(container)}.log").write_text(text)
 
     def stop_kubelet(self, node: str) -> None:
         """End the kubelet; its pods go on."""
@@ -138,12 +140,19 @@ class ExistingCluster:
             raise UsageError(f"testbed {self.name} cannot {needed}: {closed}", hint="docs/existing.md, the levels")
         return NodePods(self.kube, self.facts.owner, self.facts.image)
 
-    def _own_pods(self) -> Iterator[Object]:
+    def _own_pods(self) -> Iterator[tuple[str, Object]]:
+        """Pods in namespaces that are ours by their labels: a selector that an API server ignores is not believed."""
         if self.facts.owner is None or Capability.MAKE_OBJECTS not in self.capabilities:
             return
         with contextlib.suppress(ApiError):
             for namespace in self.kube.list("v1", "Namespace", labelSelector=self.facts.owner.selector):
-                yield from self.kube.list("v1", "Pod", namespace["metadata"]["name"])
+                if self.facts.owner.owns(namespace):
+                    name = str(namespace["metadata"]["name"])
+                    yield from ((name, pod) for pod in self.kube.list("v1", "Pod", name))
+
+
+def _containers(pod: Object) -> list[str]:
+    return [str(each["name"]) for key in ("initContainers", "containers") for each in pod["spec"].get(key) or ()]
 
 
 def _told(node: Object) -> list[str]:

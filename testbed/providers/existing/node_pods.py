@@ -1,8 +1,9 @@
 """The way onto the nodes of a cluster that is not ours: a privileged pod on the node, for as long as it is needed. Level `restart` alone.
 
-A program on a node is run by such a pod through `nsenter`. A kubelet that is stopped takes no commands, so the pod that stopped it stays
-and serves one page, which the API server's proxy reaches without the kubelet, and by which the part is started again. Whoever is killed in
-between leaves nothing broken: a timer of the node's systemd starts the part by itself.
+A program on a node is run by such a pod through `nsenter`. Where kubelet or runtime are stopped no new pod starts and none takes commands,
+so one pod, the keeper, is there before the first part of a node stops, and stays until all run again. It serves one page, which the API
+server's proxy reaches by the pod network alone; through it parts are stopped and started in any order. Whoever is killed in between leaves
+nothing broken: a timer of the node's systemd starts a stopped part by itself.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _ENTER = ("nsenter", "-t", "1", "-m", "-u", "-i", "-n", "-p", "--")
 _RUNS = Budget("pod on a node", 60, "an image may have to be pulled")
 _STATE = Budget("part of a node", 60, "systemd waits for a service to end")
 _BACK = 600  # seconds after which a part that nobody starts again starts by itself
+_STOPPING = "stopping"  # what the keeper says when it has begun
+_PARTS = ("kubelet", "runtime")
 _UNITS = {"containerd": "containerd", "cri-o": "crio"}  # by what a node says about its runtime
 
 
@@ -67,24 +70,34 @@ class NodePods:
     def stop(self, node: str, part: str) -> None:
         """Stop a part of a node; returns when it has ended."""
         unit = self._unit(node, part)
-        pod = self._start_pod(node, _keeper(node, part))
-        back = ["systemd-run", f"--on-active={_BACK}", f"--unit={_timer(unit)}", "systemctl", "start", unit]
-        self._enter(pod, ["systemctl", "stop", f"{_timer(unit)}.timer"], check=False)
-        self._enter(pod, back)
-        # Not at once: this very command goes through the kubelet and the runtime.
-        self._enter(pod, ["systemd-run", "--on-active=1", "systemctl", "stop", unit])
-        self._until(node, pod, unit, "inactive")
+        keeper = self._keeper(node)
+        said = self._ask(keeper, f"stop={unit}")
+        if said != _STOPPING:
+            raise TestbedError(f"{unit} of node {node} was not stopped: {said or 'systemd said nothing'}")
+        self._until(node, keeper, unit, "inactive", "failed")
 
     def start(self, node: str, part: str) -> None:
         """Start a part that was stopped; returns when it runs."""
-        unit, pod = self._unit(node, part), _keeper(node, part)
-        self._ask(pod, f"start={unit}")
-        self._until(node, pod, unit, "active")
-        self._remove(pod)
+        unit = self._unit(node, part)
+        keeper = self._keeper(node)
+        self._ask(keeper, f"start={unit}")
+        self._until(node, keeper, unit, "active")
+        if all(self._ask(keeper, f"state={self._unit(node, each)}") == "active" for each in _PARTS):
+            self._remove(keeper)
+
+    def _keeper(self, node: str) -> str:
+        """The node's keeper. It cannot be started any more once a part is stopped, so one that works is never replaced; any other is."""
+        name = f"keeper-{hashlib.sha256(node.encode()).hexdigest()[:10]}"
+        found = self.kube.find("v1", "Pod", name, self.namespace)
+        if found and (_is_running(found) or self._answers(name)):
+            return name
+        if found:
+            self._remove(name)
+        return self._start_pod(node, name)
 
     def _lacking(self, node: str, pod: str) -> str:
         """Why nothing can be restarted on the node; '' when all can."""
-        for part in ("kubelet", "runtime"):
+        for part in _PARTS:
             try:
                 unit = self._unit(node, part)
                 said = self._ask(pod, f"state={unit}")
@@ -103,16 +116,23 @@ class NodePods:
             raise TestbedError(f"node {node} runs {runtime or 'an unknown runtime'}, whose service is not known here")
         return _UNITS[runtime]
 
-    def _until(self, node: str, pod: str, unit: str, wanted: str) -> None:
+    def _answers(self, keeper: str) -> bool:
+        """Whether it can still be asked, whatever a kubelet that is stopped said of it last."""
+        try:
+            return bool(self._ask(keeper, "state=kubelet"))
+        except ApiError:
+            return False
+
+    def _until(self, node: str, pod: str, unit: str, *wanted: str) -> None:
         def check() -> None:
             try:
                 said = self._ask(pod, f"state={unit}")
             except ApiError as lost:
                 said = lost.what
-            if said != wanted:
+            if said not in wanted:
                 raise NotYet(said)
 
-        eventually(check, f"{unit} of node {node} to be {wanted}", _STATE)
+        eventually(check, f"{unit} of node {node} to be {wanted[0]}", _STATE)
 
     def _ask(self, pod: str, question: str) -> str:
         """Through the API server's proxy, which needs no kubelet."""
@@ -135,6 +155,7 @@ class NodePods:
 
     def _start_pod(self, node: str, name: str) -> str:
         variables: dict[str, object] = {"home": self.namespace, "name": name, "node": node, "image": self.image}
+        variables |= {"back": _BACK, "stopping": _STOPPING}
         template = Path(__file__).with_name("node_pod.yaml")
         for manifest in yaml.safe_load_all(render_file(template, variables)):
             self.kube.apply(self.owner.mark(manifest), manager=self.owner.manager)
@@ -152,17 +173,11 @@ class NodePods:
             self.kube.delete(pod, grace=0)
 
 
-def _keeper(node: str, part: str) -> str:
-    return f"{part}-{hashlib.sha256(node.encode()).hexdigest()[:10]}"
-
-
-def _timer(unit: str) -> str:
-    return f"dra-testbed-{unit}-back"
-
-
 def _is_running(pod: Object) -> bool:
+    """Whether its container runs and serves: not said by the condition Ready, which is taken away where the kubelet is stopped."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
-    return bool(statuses) and all(each.get("ready") for each in statuses)
+    ends = "deletionTimestamp" in pod["metadata"]
+    return bool(statuses) and all(each.get("ready") for each in statuses) and not ends
 
 
 def _told(pod: Object) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError
 from testbed.kube import kubeconfig, reach
+from testbed.kube.client import Kube
 from testbed.kube.features import DRA, Features
 from testbed.kube.kubeconfig import Access
 from testbed.kube.rights import Right
@@ -40,32 +40,19 @@ class ExistingProvider:
 
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
         """What is not as it should be in the cluster, but can be lived with. What cannot is an error of `find`."""
-        with tempfile.TemporaryDirectory(prefix="dra-testbed-") as folder:
-            cluster = self.find(spec, Path(folder))
-            away = [each["metadata"]["name"] for each in cluster.kube.list("v1", "Node") if not _is_ready(each)]
+        _, kube = self.find(spec)
+        away = [each["metadata"]["name"] for each in kube.list("v1", "Node") if not _is_ready(each)]
         cure = "a driver is expected there all the same, unless its driver file selects other nodes"
         return [Problem(f"node {name} is not ready", cure, fatal=False) for name in away]
 
-    def find(self, spec: ClusterSpec, state: Path) -> ExistingCluster:
+    def find(self, spec: ClusterSpec) -> tuple[ExistingCluster, Kube]:
         """The cluster, only looked at: it answers, serves what is needed, and lets us do what the level says."""
-        section = _section(spec)
-        _refuse_what_cannot_be_asked(spec)
-        access = kubeconfig.access(section.kubeconfig, section.context)
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kube, found = reach.connect(access, state / "kubeconfig")
-        _refuse_without_dra(access, found)
-        level = Allow(section.allow)
-        rights.check(kube, level, str(access))
-        if not kube.list("v1", "Node"):
-            raise TestbedError(f"{access} has no nodes", hint="no pod can run there, and no driver")
-        facts = Facts(level, found.version, _BY_LEVEL[level], spec.owner, spec.workload_image)
-        facts.save(state)
-        return ExistingCluster(spec.owner.testbed if spec.owner else "", state, facts)
+        kube, facts = _look(spec, _access(spec))
+        return ExistingCluster(spec.owner.testbed if spec.owner else "", Path(), facts, kube), kube
 
     def describe(self, spec: ClusterSpec) -> str:
         """Which cluster is meant, in a few words."""
-        section = _section(spec)
-        return f"{kubeconfig.access(section.kubeconfig, section.context)}, --allow {section.allow}"
+        return f"{_access(spec)}, --allow {_section(spec).allow}"
 
     def needs(self, spec: ClusterSpec) -> Collection[Right]:
         """What the user must be allowed to do in it."""
@@ -74,7 +61,7 @@ class ExistingProvider:
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> ExistingCluster:
         """The same, kept. At the level `restart` it is tried out what the nodes really allow."""
         with progress.step("the cluster is looked at") as step:
-            cluster = replace(self.find(spec, state), name=name)
+            cluster = _keep(name, spec, state)
             step.note(f"Kubernetes {cluster.facts.kubernetes}, {len(cluster.nodes())} nodes")
         if cluster.facts.allow is not Allow.RESTART:
             return cluster
@@ -98,6 +85,31 @@ class ExistingProvider:
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:  # noqa: ARG002 - the protocol's
         """Nothing of it runs on this host."""
         return []
+
+
+def _access(spec: ClusterSpec) -> Access:
+    _refuse_what_cannot_be_asked(spec)
+    section = _section(spec)
+    return kubeconfig.access(section.kubeconfig, section.context)
+
+
+def _look(spec: ClusterSpec, access: Access) -> tuple[Kube, Facts]:
+    kube, found = reach.connect(access)
+    _refuse_without_dra(access, found)
+    level = Allow(_section(spec).allow)
+    rights.check(kube, level, str(access))
+    if not kube.list("v1", "Node"):
+        raise TestbedError(f"{access} has no nodes", hint="no pod can run there, and no driver")
+    return kube, Facts(level, found.version, _BY_LEVEL[level], spec.owner, spec.workload_image)
+
+
+def _keep(name: str, spec: ClusterSpec, state: Path) -> ExistingCluster:
+    access = _access(spec)
+    _, facts = _look(spec, access)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    access.write(state / "kubeconfig")
+    facts.save(state)
+    return ExistingCluster(name, state, facts)
 
 
 def _refuse_without_dra(access: Access, found: Features) -> None:

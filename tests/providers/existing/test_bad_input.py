@@ -218,6 +218,32 @@ def test_a_testbed_comes_up_keeps_one_context_for_itself_and_goes(
     assert server.writes == []
 
 
+@pytest.mark.parametrize(
+    ("request_", "answer", "said"),
+    [
+        ("GET /api/v1/pods", (403, {"reason": "Forbidden", "message": "no"}), "may not list pods"),
+        ("GET /apis/apps/v1", (504, {"reason": "Timeout", "message": "slow"}), "no answer of apps/v1"),
+    ],
+)
+def test_what_can_no_longer_be_seen_is_not_forgotten(
+    capsys: pytest.CaptureFixture[str],
+    server: ApiServer,
+    tmp_path: Path,
+    request_: str,
+    answer: tuple[int, object],
+    said: str,
+) -> None:
+    words = ["--kubeconfig", str(server.kubeconfig(tmp_path)), "--workload-image", "r.example/w", "--name", "mine"]
+    assert run(["up", "--provider", "existing", *words, "--driver", "none"]) == 0
+    healthy, server.answers[request_] = server.answers.get(request_, (200, {"items": []})), answer
+    assert run(["down", "--name", "mine"]) == 3
+    assert f"nothing was removed: {said}" in capsys.readouterr().err
+    assert (folders.state() / "mine/cluster/kubeconfig").is_file()
+    server.answers[request_] = healthy
+    assert run(["down", "--name", "mine"]) == 0
+    assert not (folders.state() / "mine").exists()
+
+
 def test_a_cluster_that_has_gone_for_good_can_be_forgotten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with api_server.running() as server:
         words = ["--kubeconfig", str(server.kubeconfig(tmp_path)), "--workload-image", "r.example/w", "--name", "mine"]

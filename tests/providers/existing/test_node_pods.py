@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from testbed import process
 from testbed.errors import ApiError, CommandFailed, TestbedError, UsageError, WaitTimeout
 from testbed.kube.ownership import Owner
 from testbed.models.sections import Allow
@@ -22,14 +24,14 @@ RESTARTS = {Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTA
 
 
 class Nodes(FakeKube):
-    """Nodes with systemd. Units are active or inactive; a kubelet that is stopped takes no commands."""
+    """Nodes with systemd. Units are active or inactive. Where one is stopped no pod starts, and a stopped kubelet takes no commands."""
 
     def __init__(self) -> None:
         super().__init__()
         self.units = {"kubelet": "active", "containerd": "active"}
         self.commands: list[str] = []
         self.code = 0
-        self.starts = True
+        self.starts = self.stops = True
         self.runtime = "containerd://2.1"
         for name in ("n1", "n2"):
             self.put("Node", name)
@@ -38,9 +40,15 @@ class Nodes(FakeKube):
         found = super().get(api_version, kind, name, namespace)
         if kind == "Node":
             found["status"] = {"nodeInfo": {"containerRuntimeVersion": self.runtime}}
-        if kind == "Pod":
-            found["status"] = {"containerStatuses": [{"ready": self.starts, "state": {"waiting": {"reason": "Err"}}}]}
         return found
+
+    def apply(self, manifest: Any, **how: Any) -> Any:
+        if manifest["kind"] == "Pod":
+            runs = self.starts and "inactive" not in self.units.values()
+            status = {"containerStatuses": [{"ready": runs, "state": {"waiting": {"reason": "Err"}}}]}
+            there = self.objects.get(("Pod", manifest["metadata"]["namespace"], manifest["metadata"]["name"]), {})
+            manifest = {**manifest, "status": there.get("status", status)}
+        return super().apply(manifest, **how)
 
     def attempt(self, _namespace: str, _pod: str, command: Sequence[str], **_: Any) -> Completed:
         if self.units["kubelet"] != "active":
@@ -48,16 +56,23 @@ class Nodes(FakeKube):
         assert command[0] == "nsenter"
         asked = " ".join(command[command.index("--") + 1 :])
         self.commands.append(asked)
-        if "--on-active=1 " in asked:
-            self.units[asked.split()[-1]] = "inactive"
         return Completed(tuple(command), self.code, "said\n", "complained\n")
 
     def request(self, method: str, path: str, **how: Any) -> Any:
-        assert path.endswith(":8080/proxy/cgi-bin/unit"), path
+        pod = re.fullmatch(r"/api/v1/namespaces/(.*)/pods/(.*):8080/proxy/cgi-bin/unit", path)
+        assert pod, path
+        if not _serves(self.objects.get(("Pod", pod[1], pod[2]))):
+            raise ApiError(f"{method} {path}", 503, "ServiceUnavailable", "no such pod, or it does not run")
         verb, unit = how["query"]["q"].split("=")
+        if verb == "stop" and self.stops:
+            self.units[unit] = "inactive"
         if verb == "start":
             self.units[unit] = "active"
-        return f"{self.units[unit]}\n"
+        return "stopping\n" if verb == "stop" else f"{self.units[unit]}\n"
+
+
+def _serves(pod: Any) -> bool:
+    return bool(pod) and pod["status"]["containerStatuses"][0]["ready"]
 
 
 @pytest.fixture
@@ -123,22 +138,86 @@ def test_pods_that_the_cluster_refuses_or_cannot_start_close_the_way(kube: Nodes
 
 
 @pytest.mark.parametrize(("part", "unit"), [("kubelet", "kubelet"), ("runtime", "containerd")])
-def test_a_part_is_stopped_with_a_way_back_and_started_again(
-    kube: Nodes, on_nodes: NodePods, part: str, unit: str
-) -> None:
+def test_a_part_is_stopped_and_started_again(kube: Nodes, on_nodes: NodePods, part: str, unit: str) -> None:
     on_nodes.stop("n1", part)
     assert kube.units[unit] == "inactive"
-    back = [each for each in kube.commands if f"systemctl start {unit}" in each]
-    assert "--on-active=600" in back[0]
-    assert kube.commands.index(back[0]) < len(kube.commands) - 1, "the way back is there before the part stops"
     on_nodes.start("n1", part)
     assert kube.units[unit] == "active"
     assert kube.list("v1", "Pod") == []
 
 
 def test_a_part_that_does_not_stop_is_an_error(kube: Nodes, on_nodes: NodePods) -> None:
-    kube.attempt = lambda *_, **__: Completed(("x",), 0, "", "")  # type: ignore[method-assign]
+    kube.stops = False
     with pytest.raises(WaitTimeout, match="kubelet of node n1 to be inactive"):
+        on_nodes.stop("n1", "kubelet")
+
+
+def test_one_keeper_stops_and_starts_both_parts_while_no_pod_can_start(kube: Nodes, on_nodes: NodePods) -> None:
+    on_nodes.stop("n1", "kubelet")
+    (keeper,) = kube.list("v1", "Pod")
+    on_nodes.stop("n1", "runtime")
+    assert set(kube.units.values()) == {"inactive"}
+    on_nodes.start("n1", "runtime")
+    assert [each["metadata"] for each in kube.list("v1", "Pod")] == [keeper["metadata"]], "the kubelet still needs it"
+    on_nodes.start("n1", "kubelet")
+    assert set(kube.units.values()) == {"active"}
+    assert kube.list("v1", "Pod") == []
+
+
+def test_a_keeper_that_has_ended_is_replaced(kube: Nodes, on_nodes: NodePods) -> None:
+    on_nodes.stop("n1", "kubelet")
+    kube.units["kubelet"] = "active"  # the timer, after whoever stopped it was killed
+    (key,) = (key for key in kube.objects if key[0] == "Pod")
+    kube.objects[key]["status"] = {"phase": "Failed", "containerStatuses": [{"ready": False, "state": {}}]}
+    on_nodes.stop("n1", "runtime")
+    assert kube.deleted == [f"Pod/{key[2]}"]
+    assert kube.units["containerd"] == "inactive"
+
+
+def test_a_keeper_that_answers_is_kept_whatever_the_kubelet_said_last(kube: Nodes, on_nodes: NodePods) -> None:
+    on_nodes.stop("n1", "kubelet")
+    kube.find = lambda *_: {"metadata": {}, "status": {}}  # type: ignore[method-assign]
+    on_nodes.stop("n1", "runtime")
+    assert kube.deleted == []
+
+
+def _page(kube: Nodes, folder: Path, systemd_run: str) -> Callable[[str], list[str]]:
+    """The keeper's page as its pod makes it, on a node whose systemd only notes what it is told."""
+    (pod,) = kube.list("v1", "Pod")
+    log = folder / "log"
+    (folder / "nsenter").write_text(
+        f"#!/bin/sh\nwhile [ $1 != -- ]; do shift; done; shift\necho $* >> {log}\n{systemd_run}\n"
+    )
+    (folder / "nsenter").chmod(0o755)
+    (folder / "httpd").symlink_to("/bin/true")
+    environment = {"PATH": f"{folder}:/usr/bin:/bin"}
+    script = pod["spec"]["containers"][0]["command"][2].replace("/tmp/page", str(folder / "page"))
+    process.run(["sh", "-c", script], env=environment)
+
+    def ask(question: str) -> list[str]:
+        log.write_text("")
+        query = {"QUERY_STRING": f"q={question.replace('=', '%3D')}"}
+        process.run([folder / "page/cgi-bin/unit"], env=environment | query, check=False)
+        return log.read_text().splitlines()
+
+    return ask
+
+
+def test_a_part_has_a_way_back_before_it_stops(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
+    on_nodes.stop("n1", "kubelet")
+    ask = _page(kube, tmp_path, "")
+    back = "systemd-run --quiet --collect --on-active=600 --unit=dra-testbed-kubelet-back systemctl start kubelet"
+    assert ask("stop=kubelet")[1:] == [back, "systemctl stop --no-block kubelet"]
+    assert ask("start=kubelet") == ["systemctl start kubelet", "systemctl stop dra-testbed-kubelet-back.timer"]
+    assert ask("stop=sshd") == []
+
+
+def test_without_a_way_back_nothing_is_stopped(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
+    on_nodes.stop("n1", "kubelet")
+    ask = _page(kube, tmp_path, "case $1 in systemd-run) exit 1; esac")
+    assert [each for each in ask("stop=kubelet") if "stop --no-block" in each] == []
+    kube.request = lambda *_, **__: "Failed to start transient timer unit"  # type: ignore[method-assign]
+    with pytest.raises(TestbedError, match="kubelet of node n1 was not stopped: Failed to start"):
         on_nodes.stop("n1", "kubelet")
 
 

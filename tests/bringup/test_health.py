@@ -1,0 +1,37 @@
+"""What a testbed looks like, also where nobody can look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.bringup import health, state, testbeds
+from testbed.bringup.state import Phase, Record
+from testbed.cli.main import run
+from testbed.errors import CommandFailed
+
+MINE = state.me()
+
+
+class Away:
+    """A provider whose container engine does not run."""
+
+    def attach(self, *_: Any) -> Any:
+        raise CommandFailed(["docker", "ps"], "exit 1", "cannot connect to the daemon")
+
+
+def _record(name: str) -> Record:
+    return Record(name, "kind", Phase.READY, MINE.pid, MINE.started, "", ephemeral=False, config={})
+
+
+def test_a_testbed_whose_engine_is_away_is_shown_with_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.write(_record("one"))
+    state.write(_record("two"))
+    for module in (health, testbeds):
+        monkeypatch.setattr(module, "provider", lambda _name: Away())
+    assert run(["status"]) == 0
+    assert capsys.readouterr().out.count("cannot connect to the daemon") == 2
+    assert health.status_of("one").phase == "broken"
