@@ -109,7 +109,7 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("unprepare-fails", "never-give-back"),
+    mutants=("unprepare-fails",),
 )
 def test_a_claim_is_deallocated_and_used_again(scenario, node):
     scenario.apply("claims/claim-on-a-node.yaml", node=node)

@@ -174,9 +174,7 @@ def _lock(minor: str) -> Lock:
         raise TestbedError(
             f"the lock of Kubernetes {minor} is damaged: {broken}", hint="install dra-testbed again"
         ) from broken
-    return Lock(
-        minor=minor, kubernetes=programs["kubelet"].version, node_image=pins["node_image"], programs=programs
-    )
+    return Lock(minor=minor, kubernetes=programs["kubelet"].version, node_image=pins["node_image"], programs=programs)
 
 
 def _read(name: str) -> dict[str, Any]:
