@@ -37,18 +37,19 @@ def dra_run(report: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_fake_driver_conforms(tmp_path: Path) -> None:
-    done = dra_run(tmp_path / "report")
+def test_the_fake_driver_conforms_as_far_as_it_was_asked(tmp_path: Path) -> None:
+    """A selection; `tox -e e2e` judges by the whole profile."""
+    done = dra_run(tmp_path / "report", "-k", "from_one_template or starts_on_every_node or two_pods_share_one_claim")
 
     assert done.returncode == 0, done.stdout + done.stderr
     found = verdicts(tmp_path / "report")
-    assert found.keys() >= {"CLAIM-001", "REG-001", "SHARE-001", "SLICE-001", "SLICE-002"}
-    assert set(found.values()) == {"pass"}
+    assert {found[each] for each in ("CLAIM-001", "REG-001", "SHARE-001")} == {"pass"}
+    assert set(found.values()) == {"pass", "excluded"}
     assert ElementTree.parse(tmp_path / "report/junit.xml").getroot() is not None
 
 
 def test_a_driver_that_gives_everybody_the_same_device_fails_the_requirement_about_it(tmp_path: Path) -> None:
-    done = dra_run(tmp_path / "report", "--driver", str(MUTANT))
+    done = dra_run(tmp_path / "report", "--driver", str(MUTANT), "-k", "two_claims_from_one_template")
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert verdicts(tmp_path / "report")["CLAIM-001"] == "fail"
