@@ -46,7 +46,11 @@ def test_the_right_driver_gives_summary_outputs_and_artifact(conformant: Run) ->
 @pytest.mark.usefixtures("installed")
 def test_a_driver_that_fails_makes_the_step_fail_with_the_verdict_in_the_summary(tmp_path: Path) -> None:
     run = started(tmp_path / "run", skip=frozenset({"install"}), cache=folders.cache())
-    run_action(run.workspace / "ci/action", {"provider": "local", "driver": MUTANT, "arguments": "-k two_claims_from_one_template"}, run)
+    run_action(
+        run.workspace / "ci/action",
+        {"provider": "local", "driver": MUTANT, "arguments": "-k two_claims_from_one_template"},
+        run,
+    )
 
     assert run.failed
     assert dict(run.steps)["judge"] == "failure"
