@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,7 @@ from fake_driver.publisher import Publisher
 from fake_driver.slices import Owner, desired, of_network
 from fake_driver.versions import Served
 from testbed import binaries, process
+from testbed.binaries import minors
 from testbed.progress import Silent
 from testbed.waiting import Budget, NotYet, eventually, eventually_true
 
@@ -225,7 +227,8 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
         writer.server.wipe()
 
 
-MINORS = ("1.34", "1.35", "1.36", "1.37")
+# A version takes nine minutes to build; `tox -e matrix` tries all.
+MINORS = minors() if os.environ.get("DRA_TESTBED_TEST_ALL_VERSIONS") else minors()[:1]
 
 
 @pytest.fixture(scope="module", params=MINORS)

@@ -20,6 +20,7 @@ from testbed.providers.local import components
 from testbed.providers.local.cgroups import cgroup_of
 from testbed.providers.local.components import NODE_FILES, Facts
 
+_LOCALHOST = "127.0.0.1 localhost\n::1 localhost\n"  # a minimal host has no /etc/hosts, and no pod starts without one
 DISK_PATHS = (
     "/var/lib/kubelet",
     "/var/lib/containerd",
@@ -94,7 +95,8 @@ def write_node(layout: Layout, facts: Facts, name: str, index: int) -> Path:
     )
     _write(folder / "files/etc/containerd/config.toml", components.containerd_configuration(facts))
     _write(folder / "files/etc/cni/net.d/10-testbed.conflist", components.pod_network(facts, index))
-    _write(folder / "files/etc/resolv.conf", _resolv_conf())
+    _write(folder / "files/etc/resolv.conf", of_host(Path("/etc/resolv.conf"), ""))
+    _write(folder / "files/etc/hosts", of_host(Path("/etc/hosts"), _LOCALHOST))
     _write(folder / "programs", components.node_programs(facts.spec.programs))
     _write(folder / "disk.paths", "\n".join(DISK_PATHS) + "\n")
     return folder
@@ -150,10 +152,10 @@ def remembered(folder: Path) -> dict[str, ProcessId]:
     return {name: process for name, process in known.items() if process}
 
 
-def _resolv_conf() -> str:
-    """The host's name servers as a plain file: on many hosts it is a link into /run, which a node has for itself."""
-    path = Path(os.path.realpath("/etc/resolv.conf"))
-    return path.read_text() if path.is_file() else ""
+def of_host(path: Path, otherwise: str) -> str:
+    """A file of the host that a node needs, as a plain file: on many hosts it is a link into /run, which a node has for itself."""
+    real = Path(os.path.realpath(path))
+    return real.read_text() if real.is_file() else otherwise
 
 
 def _write(path: Path, content: str) -> None:

@@ -8,7 +8,7 @@ from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.components import Facts
 from testbed.providers.local.credentials import write_credentials
 from testbed.providers.local.host import Host
-from testbed.providers.local.layout import Layout, Ledger, recall, remember, remembered, write_node
+from testbed.providers.local.layout import Layout, Ledger, of_host, recall, remember, remembered, write_node
 from testbed.providers.local.provider import LocalProvider
 
 
@@ -36,6 +36,7 @@ def test_a_node_starts_with_all_files_and_no_secret_is_readable_by_others(tmp_pa
         "kubelet.kubeconfig",
         "kubelet.json",
     }
+    assert "localhost" in (folder / "files/etc/hosts").read_text()
     secrets = [
         *layout.pki.glob("*.key"),
         *layout.pki.glob("*.kubeconfig"),
@@ -44,6 +45,20 @@ def test_a_node_starts_with_all_files_and_no_secret_is_readable_by_others(tmp_pa
     ]
     assert [path.name for path in secrets if path.stat().st_mode & 0o077] == []
     assert layout.folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_node_gets_its_hosts_files_as_plain_files(tmp_path: Path) -> None:
+    (tmp_path / "run-hosts").write_text("10.0.0.1 mirror\n")
+    (tmp_path / "hosts").symlink_to(tmp_path / "run-hosts")
+
+    assert of_host(tmp_path / "hosts", "127.0.0.1 localhost\n") == "10.0.0.1 mirror\n"
+
+
+def test_a_file_that_a_minimal_host_has_not_is_there_in_a_node(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+
+    assert of_host(tmp_path / "hosts", "127.0.0.1 localhost\n") == "127.0.0.1 localhost\n"
+    assert of_host(tmp_path / "dangling", "") == ""
 
 
 def test_a_ledger_is_found_again(tmp_path: Path) -> None:
