@@ -9,7 +9,7 @@ from testbed.drivers.shared import SHARED_KINDS, is_managed_by, let_go
 from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.kube.client import Kube, Object
 from testbed.kube.discovery import Found, labelled
-from testbed.kube.ownership import REQUIREMENT, Owner
+from testbed.kube.ownership import DRIVER, REQUIREMENT, Owner
 from testbed.progress import Progress
 from testbed.vocabulary.ledger import BEFORE_PODS, Ledger
 from testbed.waiting import Budget, NotYet, eventually
@@ -41,7 +41,9 @@ def remove(kube: Kube, objects: Sequence[Object]) -> list[str]:
     workloads = [each for each in rest if each["kind"] in (*BEFORE_PODS, "Pod")]
     others = [each for each in rest if each not in workloads]
     namespaces = [each for each in objects if each["kind"] == "Namespace"]
-    for group in (workloads, others, namespaces):
+    _end(kube, workloads)
+    _end_slices(kube, {driver for each in objects if (driver := _annotations(each).get(DRIVER))})
+    for group in (others, namespaces):
         _end(kube, group)
     return [told(each) for each in objects]
 
@@ -87,6 +89,17 @@ def _end_test(kube: Kube, namespace: str, objects: list[Object]) -> None:
         ) from stuck
 
 
+def _end_slices(kube: Kube, drivers: set[str]) -> None:
+    """What our drivers published. A kubelet wipes the slices of a driver that it knew; one that was killed too early it never knew."""
+    for driver in sorted(drivers):
+        try:
+            for each in kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
+                kube.delete(each)
+        except ApiError as refused:
+            if refused.status not in (403, 404):
+                raise
+
+
 def _end(kube: Kube, objects: Iterable[Object]) -> None:
     """Delete them, with what they have made, and wait until they are gone."""
     doomed = list(objects)
@@ -112,6 +125,10 @@ def _name(each: Object) -> str:
 
 def _namespace(each: Object) -> str:
     return "" if each["kind"] == "Namespace" else str(each["metadata"].get("namespace", ""))
+
+
+def _annotations(each: Object) -> dict[str, str]:
+    return each["metadata"].get("annotations") or {}
 
 
 def _labels(each: Object) -> dict[str, str]:

@@ -33,7 +33,7 @@ def install(
         if found and not owner.owns(found):
             kube.apply(each, manager=owner.manager, force=False)
         else:
-            _apply_own(kube, owner.mark(each), owner, is_new=found is None)
+            _apply_own(kube, owner.mark_driver(each, driver_file.driver), owner, is_new=found is None)
 
 
 def uninstall(

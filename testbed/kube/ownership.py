@@ -18,6 +18,9 @@ TESTBED = "dra-testbed.example/testbed"
 IDENTITY = "dra-testbed.example/testbed-id"
 REQUIREMENT = "dra-testbed.example/requirement"
 OWNER = "dra-testbed.example/owner"
+DRIVER = (
+    "dra-testbed.example/driver"  # of a driver's own objects: its name, because what it publishes has no mark of ours
+)
 ANYBODYS = f"{MANAGED_BY}={OURS}"
 
 
@@ -53,6 +56,12 @@ class Owner:
             "annotations": {**(metadata.get("annotations") or {}), OWNER: json.dumps(asdict(self))},
         }
         return {**manifest, "metadata": {**metadata, **marked}}
+
+    def mark_driver(self, manifest: Object, driver: str) -> Object:
+        """An object of the driver's installation as this testbed's own."""
+        made = self.mark(manifest)
+        annotations = {**made["metadata"]["annotations"], DRIVER: driver}
+        return {**made, "metadata": {**made["metadata"], "annotations": annotations}}
 
     def owns(self, found: Object) -> bool:
         """Whether the object is this testbed's."""

@@ -59,6 +59,18 @@ def test_tests_end_while_their_driver_is_there_and_namespaces_go_last() -> None:
     assert "DaemonSet driver in namespace driver" in removed
 
 
+def test_slices_of_a_driver_that_was_installed_go_with_it_and_those_of_others_stay() -> None:
+    kube: Any = FakeKube()
+    manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {}}
+    daemonset = kube.apply(MINE.mark_driver(manifest, "gpu.example"))
+    for driver in ("gpu.example", "nic.example"):
+        kube.put("ResourceSlice", f"of-{driver}", spec={"driver": driver})
+
+    clearing.remove(kube, [daemonset])
+
+    assert [name for kind, _, name in kube.objects if kind == "ResourceSlice"] == ["of-nic.example"]
+
+
 def test_pods_that_do_not_end_keep_their_driver_and_are_no_verdict_on_it() -> None:
     kube: Any = FakeKube()
     objects = _everything(kube)
