@@ -29,10 +29,11 @@ _refused: dict[str, str] = {}  # sites that this process could not reach, and wh
 
 @dataclass
 class Limits:
-    """How long a site may be silent (seconds) and how slow (bytes a second), how often a cut is mended."""
+    """How long a site may be silent (seconds), how slow (bytes a second) once it is judged, how often a cut is mended."""
 
     connect: float = 5
     read: float = 15
+    judged_after: float = 15
     slowest: float = 20_000
     resumes: int = 3
 
@@ -121,7 +122,7 @@ class DownloadSource:
                 received += len(chunk)
                 order.step.note(f"{part.name}: {sink.tell() >> 20} MB")
                 took = time.monotonic() - began
-                if took > self.limits.read and received < took * self.limits.slowest:
+                if took > self.limits.judged_after and received < took * self.limits.slowest:
                     raise Unavailable(f"{response.url or part.name}: too slow, {received / took / 1000:.1f} kB/s")
 
     @contextmanager

@@ -200,7 +200,7 @@ def test_a_site_that_is_too_slow_is_given_up(site: Any, asked: Callable[..., Any
     site.publish(KUBELET, CONTENT)
 
     with pytest.raises(Unavailable, match=r"too slow, [\d.]+ kB/s"):
-        DownloadSource(limits=Limits(read=1e-9, slowest=1e15)).supply(asked("kubelet").order)
+        DownloadSource(limits=Limits(judged_after=0, slowest=1e15)).supply(asked("kubelet").order)
 
 
 def test_a_site_that_is_not_there_is_asked_once(asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

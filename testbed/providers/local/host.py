@@ -67,6 +67,10 @@ class Host:
                     "run outside this container, or with --privileged",
                 )
             )
+        elif self.cgroup_version == 0:
+            found.append(
+                Problem(f"no cgroups are mounted at {_CGROUPS}", f"mount -t cgroup2 cgroup2 {_CGROUPS}"),
+            )
         elif not self.cgroup_writable:
             found.append(
                 Problem(
@@ -117,7 +121,7 @@ def detect() -> Host:
         linux=linux,
         root=os.geteuid() == 0,
         capabilities=_effective_capabilities() if linux else 0,
-        cgroup_version=2 if (_CGROUPS / "cgroup.controllers").exists() else 1,
+        cgroup_version=cgroup_version(_CGROUPS),
         cgroup_writable=os.access(_CGROUPS, os.W_OK) or os.access(_CGROUPS / "memory", os.W_OK),
         overlay=linux and has_overlay(os.uname().release),
         kernel=_kernel(),
@@ -127,6 +131,13 @@ def detect() -> Host:
             )
         ),
     )
+
+
+def cgroup_version(root: Path) -> int:
+    """Which cgroups are mounted there: 2, 1, or none at all, as where the first process is no service manager."""
+    if (root / "cgroup.controllers").exists():
+        return 2
+    return 1 if any(root.glob("*/cgroup.procs")) else 0
 
 
 def has_overlay(release: str, root: Path = Path("/")) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers.local.host import Host, detect, has_overlay
+from testbed.providers.local.host import Host, cgroup_version, detect, has_overlay
 
 GOOD = Host(
     linux=True,
@@ -29,6 +29,7 @@ def test_each_lack_is_a_problem_with_a_cure() -> None:
         "root": dataclasses.replace(GOOD, root=False),
         "CAP_NET_ADMIN": dataclasses.replace(GOOD, capabilities=1 << 21),
         "cgroup": dataclasses.replace(GOOD, cgroup_writable=False),
+        "no cgroups are mounted": dataclasses.replace(GOOD, cgroup_version=0),
         "ip is not installed": dataclasses.replace(GOOD, missing_tools=("ip",)),
     }
 
@@ -81,3 +82,14 @@ def test_a_module_that_may_not_be_loaded_is_not_there(tmp_path: Path) -> None:
     module = "kernel/fs/overlayfs/overlay.ko:\n"
 
     assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=module, closed="1"))
+
+
+def test_the_version_of_cgroups_is_seen_where_they_are_mounted(tmp_path: Path) -> None:
+    assert cgroup_version(tmp_path) == 0
+
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory/cgroup.procs").touch()
+    assert cgroup_version(tmp_path) == 1
+
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    assert cgroup_version(tmp_path) == 2
