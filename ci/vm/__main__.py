@@ -33,7 +33,9 @@ def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--into", type=Path, required=True, help="where the report and the machine's logs go")
     parser.add_argument("--init", choices=INITS, default="systemd", help="the machine's first process")
     parser.add_argument("--kubernetes", help="instead of the newest")
-    parser.add_argument("--minutes", type=float, default=40, help="for everything")
+    parser.add_argument(
+        "--minutes", type=float, default=90, help="for everything; emulated, the suites alone take most of an hour"
+    )
     parser.add_argument("--accel", choices=("kvm", "tcg"), help="instead of what this host can do")
     options, rest = parser.parse_known_args(words)
     return options, [*(["--kubernetes", options.kubernetes] if options.kubernetes else []), *rest]
