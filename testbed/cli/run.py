@@ -57,7 +57,7 @@ def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -
     """Judge a driver: a testbed, the suites, a verdict, a report folder; then all is removed again."""
     ours = {name: flags.pop(name) for name in ("tiers", "profile", "keyword", "workers", "report", "patience")}
     wanted = _Wanted(testbed, keep, flags)
-    _check(wanted)
+    _check(wanted, ours["profile"])
     if plan:
         _print_plan(wanted, ours, output)
         return
@@ -104,8 +104,12 @@ def explain(requirement: str, output: str) -> None:
     click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)
 
 
-def _check(wanted: _Wanted) -> None:
-    """A testbed that is up cannot be given other properties."""
+def _check(wanted: _Wanted, profile: str | None) -> None:
+    """Known to be wrong before anything is made: no such profile, other properties for a testbed that is up."""
+    from testbed.conformance import profiles  # noqa: PLC0415 - so that --help stays quick
+
+    if profile is not None:
+        profiles.profile(profile)
     given = [name for name, value in wanted.flags.items() if value and name != "driver"]
     if wanted.testbed is not None and given:
         flag = f"--{given[0].replace('_', '-')}"

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from testbed.models.report import DriverConformanceReport, RequirementReport
+from testbed.models.words import Verdict
 
 _COLOURS = {
     "pass": "green",
@@ -27,8 +28,8 @@ _RESULTS = {
 
 
 def show(report: DriverConformanceReport, console: Console) -> None:
-    """Print the table and the result below it."""
-    console.print(_table(report.requirements))
+    """Print the table and the result below it. What was left out by choice is counted and stays in the report, but is not listed."""
+    console.print(_table([row for row in report.requirements if row.verdict != Verdict.EXCLUDED]))
     result = f"[{_RESULTS[report.result]}]{report.result}[/]"
     counts = ", ".join(f"{count} {name}" for name, count in report.statistics.items())
     where = (
@@ -54,7 +55,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console(highlight=False).print(table)
 
 
-def _table(rows: tuple[RequirementReport, ...]) -> Table:
+def _table(rows: Sequence[RequirementReport]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("requirement", no_wrap=True)
     table.add_column("verdict", no_wrap=True)

@@ -33,7 +33,7 @@ class Stage:
     def bring_up(self, config: Any, _progress: Any, *, ephemeral: bool) -> Any:
         assert ephemeral
         self.done.append("up")
-        return bringup.Testbed(config.name, Path("/state"), None, None, config, None, OWNER)  # type: ignore[arg-type]
+        return bringup.Testbed(config.name, Path("/state"), None, None, config, None, OWNER)  # type: ignore[arg-type]  # the parts that are not looked at
 
     def tear_down(self, name: str, _progress: Any) -> bool:
         self.done.append("down" if name.startswith("run-") else f"down {name}")
@@ -168,6 +168,7 @@ def test_a_run_that_was_cut_off_shows_its_table_all_the_same(stage: Stage, capsy
         (["--keep", "sometimes"], "sometimes"),
         (["--patience", "0"], "patience"),
         (["--nodes", "0"], "--nodes"),
+        (["--profile", "cor"], "there is no profile cor"),
     ],
 )
 def test_wrong_usage_touches_nothing(

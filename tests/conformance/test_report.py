@@ -189,3 +189,14 @@ def test_the_table_says_the_verdict_the_cause_and_the_result() -> None:
     assert "→ expected pod a to run" in text
     assert "→ likely cause: no socket [x]" in text
     assert "gpu.example is non-conformant: 1 fail; 10.0 s, profile full, Kubernetes v1.37.0, synthetic hardware" in text
+
+
+def test_the_table_counts_what_was_left_out_by_choice_and_does_not_list_it() -> None:
+    left_out = _known(2, verdict="excluded", reason="not selected")
+    made = report.build(_log(_done(1, "pass"), known=[_known(1), left_out]))
+    console = Console(width=120)
+    with console.capture() as shown:
+        table.show(made, console)
+    assert "T-001" in shown.get()
+    assert "T-002" not in shown.get()
+    assert "1 pass, 1 excluded" in shown.get()

@@ -57,7 +57,7 @@ def registry() -> Iterator[str]:
     if not mine:
         pytest.skip("this host has no address of its own that a node could be sent to")
     with tarfile.open(images.workload(Silent()).archive) as archive:
-        files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]
+        files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]  # a file has content
     Registry.blobs = {
         f"sha256:{name.rpartition('/')[2]}": data for name, data in files.items() if name.startswith("blobs/")
     }

@@ -29,7 +29,7 @@ def test_a_kubelet_may_not_touch_another_node(testbed: Testbed, kubectl: Any) ->
 
 def test_nothing_listens_on_other_addresses_of_the_host(testbed: Testbed) -> None:
     """On this host itself only the nodes' proxy listens, on the testbed's own link; all else does in namespaces of its own."""
-    facts = testbed.cluster.facts  # type: ignore[attr-defined]
+    facts = testbed.cluster.facts  # type: ignore[attr-defined]  # only this provider has them
     ours = {str(part.process.pid) for part in testbed.cluster.components() if part.process}
     listening = process.run(["ss", "-Hltnp"]).stdout.splitlines()
     addresses = [line.split()[3] for line in listening if ours & set(re.findall(r"pid=(\d+)", line))]

@@ -13,7 +13,7 @@ from fake_driver.api import Api, path
 from fake_driver.errors import ApiError, ConfigurationError
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi
+    from tests.fake_driver.fake_api import FakeApi
 
 NODE = path("api", "v1", "nodes", "worker")
 SLICES = path("apis", "resource.k8s.io", "v1", "resourceslices")

@@ -16,7 +16,8 @@ from fake_driver.settings import Settings
 from fake_driver.wiring import Process, parts
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi, Kubelet
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
 
 Start = Callable[..., Process]
 DRIVER = "gpu.dra-testbed.example"

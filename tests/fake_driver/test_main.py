@@ -16,7 +16,8 @@ import pytest
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi, Kubelet
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ from fake_driver.network import NetworkProcess
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi
+    from tests.fake_driver.fake_api import FakeApi
 
 FABRIC = Path(__file__).parents[2] / "manifests" / "hardware" / "fabric.yaml"
 

@@ -16,7 +16,7 @@ from fake_driver.publisher import Publisher
 from fake_driver.slices import Object, Owner, desired, of_network
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi
+    from tests.fake_driver.fake_api import FakeApi
 
 DRIVER = "gpu.example"
 

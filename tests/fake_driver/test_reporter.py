@@ -16,7 +16,7 @@ from fake_driver.journal import Journal
 from fake_driver.reporter import Reporter, manager
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi
+    from tests.fake_driver.fake_api import FakeApi
 
 DRIVER = "gpu.dra-testbed.example"
 

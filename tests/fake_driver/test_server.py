@@ -20,7 +20,8 @@ from fake_driver.settings import Settings
 from fake_driver.wiring import Process
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi, Kubelet
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
 
 
 def test_the_service_answers_before_the_registration_socket_is_there(

@@ -19,7 +19,8 @@ from fake_driver.wiring import Process
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc, registration_v1_pb2
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi, Kubelet
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
 
 
 @pytest.fixture

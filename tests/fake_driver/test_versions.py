@@ -12,7 +12,7 @@ from fake_driver.slices import Owner, desired
 from fake_driver.versions import Served, served
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi
+    from tests.fake_driver.fake_api import FakeApi
 
 SLICES = desired("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {"i": 1}, {}, taints=(Taint("a", "None"),)),))
 

@@ -12,7 +12,8 @@ from fake_driver.settings import Settings
 from fake_driver.wiring import Process
 
 if TYPE_CHECKING:
-    from tests.fake_driver.conftest import FakeApi, Kubelet
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
 
 Start = Callable[..., Process]
 

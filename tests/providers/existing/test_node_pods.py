@@ -118,7 +118,7 @@ def test_what_nodes_allow_is_tried_out(kube: Nodes, on_nodes: NodePods) -> None:
 
 def test_nodes_without_systemd_restart_nothing(kube: Nodes, on_nodes: NodePods) -> None:
     kube.units["kubelet"] = ""
-    kube.attempt = lambda *_, **__: Completed(("true",), 0, "", "")  # type: ignore[method-assign]
+    kube.attempt = lambda *_, **__: Completed(("true",), 0, "", "")  # type: ignore[method-assign]  # the fake's own
     able, why = on_nodes.abilities(["n1"])
     assert able == {Capability.RUN_ON_NODE}
     assert "systemd says of kubelet: nothing" in why
@@ -132,7 +132,7 @@ def test_pods_that_the_cluster_refuses_or_cannot_start_close_the_way(kube: Nodes
     def refuse(*_: Any, **__: Any) -> Any:
         raise ApiError("PATCH", 403, "Forbidden", "privileged pods are not welcome")
 
-    kube.apply = refuse  # type: ignore[method-assign]
+    kube.apply = refuse  # type: ignore[method-assign]  # the fake's own
     able, why = on_nodes.abilities(["n1"])
     assert (able, "not welcome" in why) == (frozenset(), True)
 
@@ -176,7 +176,7 @@ def test_a_keeper_that_has_ended_is_replaced(kube: Nodes, on_nodes: NodePods) ->
 
 def test_a_keeper_that_answers_is_kept_whatever_the_kubelet_said_last(kube: Nodes, on_nodes: NodePods) -> None:
     on_nodes.stop("n1", "kubelet")
-    kube.find = lambda *_: {"metadata": {}, "status": {}}  # type: ignore[method-assign]
+    kube.find = lambda *_: {"metadata": {}, "status": {}}  # type: ignore[method-assign]  # the fake's own
     on_nodes.stop("n1", "runtime")
     assert kube.deleted == []
 
@@ -216,7 +216,7 @@ def test_without_a_way_back_nothing_is_stopped(kube: Nodes, on_nodes: NodePods, 
     on_nodes.stop("n1", "kubelet")
     ask = _page(kube, tmp_path, "case $1 in systemd-run) exit 1; esac")
     assert [each for each in ask("stop=kubelet") if "stop --no-block" in each] == []
-    kube.request = lambda *_, **__: "Failed to start transient timer unit"  # type: ignore[method-assign]
+    kube.request = lambda *_, **__: "Failed to start transient timer unit"  # type: ignore[method-assign]  # the fake's own
     with pytest.raises(TestbedError, match="kubelet of node n1 was not stopped: Failed to start"):
         on_nodes.stop("n1", "kubelet")
 

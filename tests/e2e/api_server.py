@@ -1,0 +1,139 @@
+"""A real API server with its etcd and nothing else: three seconds, and no root. For tests of what only a real one can answer."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from fake_driver.api import Api
+from fake_driver.errors import DriverError
+from testbed import binaries, process
+from testbed.progress import Silent
+from testbed.waiting import Budget, NotYet, eventually
+
+UP = Budget("API server", 60, "etcd, an API server and its own bootstrap take 3 s where nobody else works")
+Object = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass
+class Server:
+    """An API server of one version, with its own etcd."""
+
+    folder: Path
+    minor: str
+    gates: dict[str, bool] = field(default_factory=dict)
+    served: str = ""
+    port: int = 0
+
+    @property
+    def address(self) -> str:
+        """Where slices are."""
+        return f"/apis/resource.k8s.io/{'v1beta1' if self.served else 'v1'}/resourceslices"
+
+    def api(self) -> Api:
+        """A client with all rights."""
+        return Api(
+            f"https://127.0.0.1:{self.port}",
+            token_file=self.folder / "token",
+            ca_file=self.folder / "certificates" / "apiserver.crt",
+        )
+
+    def ask(self, call: Callable[[Api], T]) -> T:
+        """One call with all rights."""
+        with contextlib.closing(self.api()) as api:
+            return call(api)
+
+    def wipe(self, selector: str = "") -> None:
+        """Delete all slices, or those that a field selector finds, as a kubelet does when it starts."""
+        query = f"?{urlencode({'fieldSelector': selector})}" if selector else ""
+        self.ask(lambda api: api._call("DELETE", f"{self.address}{query}"))
+
+    def edit(self, name: str, change: Callable[[Object], object]) -> None:
+        """What somebody else does to the spec of a slice."""
+        found = self.slices()[name]
+        change(found["spec"])
+        self.ask(lambda api: api.replace(f"{self.address}/{name}", found))
+
+    def slices(self) -> dict[str, Object]:
+        """All slices, by name."""
+        listed = self.ask(lambda api: api.get(self.address))
+        return {item["metadata"]["name"]: item for item in listed.get("items") or []}
+
+
+@contextlib.contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """Start both programs, wait until the API server is ready, and end both."""
+    lock = binaries.lock_for(server.minor)
+    programs = binaries.ensure(lock, ["etcd", "kube-apiserver"], progress=Silent())
+    server.port, clients, peers = _free_ports(3)
+    _write_keys(server.folder)
+    started = [
+        process.start(
+            process.tied(_etcd(programs["etcd"], server.folder, clients, peers)), log=server.folder / "etcd.log"
+        ),
+        process.start(
+            process.tied(_api_server(programs["kube-apiserver"], server, clients)), log=server.folder / "api.log"
+        ),
+    ]
+    try:
+        eventually(lambda: _ready(server), "the API server", UP, hint=str(server.folder / "api.log"))
+        for name in ("worker", "node-2"):
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            server.ask(functools.partial(Api.create, where="/api/v1/nodes", body=node))
+        yield server
+    finally:
+        process.kill_all(started)
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _write_keys(folder: Path) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
+    (folder / "accounts.key").write_bytes(pem)
+    (folder / "token").write_text("of-a-test")
+    (folder / "tokens.csv").write_text("of-a-test,tester,1,system:masters\n")
+
+
+def _etcd(program: Path, folder: Path, clients: int, peers: int) -> list[str]:
+    here, there = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
+    return [
+        str(program), f"--data-dir={folder}/etcd", "--unsafe-no-fsync", f"--listen-client-urls={here}",
+        f"--advertise-client-urls={here}", f"--listen-peer-urls={there}", f"--initial-advertise-peer-urls={there}",
+        f"--initial-cluster=default={there}",
+    ]  # fmt: skip
+
+
+def _api_server(program: Path, server: Server, etcd: int) -> list[str]:
+    folder = server.folder
+    gates = ",".join(f"{name}={str(on).lower()}" for name, on in server.gates.items())
+    return [
+        str(program), f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={server.port}", "--bind-address=127.0.0.1",
+        f"--cert-dir={folder}/certificates", f"--token-auth-file={folder}/tokens.csv", "--authorization-mode=RBAC",
+        f"--service-account-key-file={folder}/accounts.key", f"--service-account-signing-key-file={folder}/accounts.key",
+        "--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.0.0.0/24",
+        *([f"--feature-gates={gates}"] if gates else []), *([f"--runtime-config={server.served}"] if server.served else []),
+    ]  # fmt: skip
+
+
+def _ready(server: Server) -> None:
+    try:
+        server.ask(lambda api: api.get("/apis/resource.k8s.io"))
+        server.ask(lambda api: api.get("/api/v1/namespaces/default"))
+    except (DriverError, OSError) as not_yet:
+        raise NotYet(str(not_yet)) from not_yet

@@ -1,0 +1,267 @@
+"""A small API server in this process: it keeps objects, applies, selects and watches as far as the driver asks for it."""
+
+import contextlib
+import copy
+import http.server
+import json
+import socketserver
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+Object = dict[str, Any]
+
+DRIVER = "gpu.dra-testbed.example"
+
+
+class FakeApi:
+    """Nodes, claims and slices, with resource versions, conflicts and watches as the real server has them."""
+
+    def __init__(self) -> None:
+        self.claims: dict[tuple[str, str], Object] = {}
+        self.slices: dict[str, Object] = {}
+        self.writes: list[str] = []
+        self.versions = ["v1"]
+        self.classes: dict[str, str] = {}
+        self.minor = "37"
+        self.down = False
+        self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda _method, _path: None
+        self.keep: Callable[[Object], Object] = lambda spec: spec
+        self.keep_status: Callable[[list[Object]], list[Object]] = lambda devices: devices
+        self.applied: list[tuple[str, Object]] = []
+        self.tokens: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.changed = threading.Condition()
+        self._events: list[tuple[int, Object]] = []
+        self._version = 100
+        self._closed = False
+        self._epoch = self._watches = 0
+
+    def claim(
+        self,
+        name: str = "one",
+        devices: tuple[str, ...] = ("gpu-0",),
+        uid: str = "",
+        config: tuple[Object, ...] = (),
+        **more: Any,
+    ) -> Object:
+        """Put a claim there, allocated to these devices of node `worker`; returns how the kubelet would name it."""
+        uid = uid or f"1d000000-0000-4000-8000-{name.encode().hex():0>12}"
+        results = [
+            {"request": "gpu", "driver": DRIVER, "pool": "worker", "device": device, **more} for device in devices
+        ]
+        allocation = {"devices": {"results": results, "config": list(config)}} if devices else None
+        self.claims["default", name] = {
+            "metadata": {"name": name, "namespace": "default", "uid": uid},
+            "status": {"allocation": allocation} if allocation else {},
+        }
+        return {"uid": uid, "namespace": "default", "name": name}
+
+    def edit(self, name: str, change: Callable[[Object], None]) -> None:
+        """What somebody else does to a slice."""
+        with self.changed:
+            edited = copy.deepcopy(self.slices[name])
+            change(edited)
+            self._put("MODIFIED", edited)
+
+    def remove(self, *names: str) -> None:
+        """Somebody else deletes slices; a starting kubelet does that."""
+        with self.changed:
+            for name in names or tuple(self.slices):
+                self._event("DELETED", self.slices.pop(name))
+
+    def until(self, check: Callable[[], bool], seconds: float = 5) -> None:
+        """Wait for a state of the API."""
+        with self.changed:
+            assert self.changed.wait_for(check, seconds), f"not reached in {seconds} s; writes: {self.writes}"
+
+    def end_watches(self) -> None:
+        """As when the server is started anew, or a watch has lasted long enough."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: self._watches > 0, 5), "nobody watches"
+            self._epoch += 1
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """End all watches."""
+        with self.changed:
+            self._closed = True
+            self.changed.notify_all()
+        self.gate.set()
+
+    def status(self, name: str = "one") -> list[Object]:
+        """What drivers said of a claim's devices."""
+        found: list[Object] = self.claims["default", name]["status"].get("devices", [])
+        return found
+
+    def answer(
+        self, method: str, path: str, body: Object, query: Mapping[str, list[str]] = MappingProxyType({})
+    ) -> tuple[int, Object]:
+        """One request that is no watch."""
+        words = [unquote(word) for word in path.strip("/").split("/")]
+        self.gate.wait(5)
+        refused = (503, "the server is down") if self.down else self.refuse(method, path)
+        if refused:
+            return refused[0], {"message": refused[1]}
+        if "resourceclaims" in words:
+            return self._claim(method, words, body, query)
+        fixed = self._fixed(words)
+        if fixed:
+            return fixed
+        with self.changed:
+            status, found = self._slice(method, words[4:], body)
+            if "items" in found:
+                found["items"] = [item for item in found["items"] if _selected(item, query)]
+            return status, found
+
+    def _fixed(self, words: list[str]) -> tuple[int, Object] | None:
+        """What stays as it is while a test runs: nodes, classes, and what the server says of itself."""
+        match words:
+            case ["api", "v1", "nodes", name]:
+                return 200, {"metadata": {"name": name, "uid": f"uid-of-{name}"}}
+            case ["apis", "resource.k8s.io", _, "deviceclasses", name]:
+                uid = self.classes.get(name)
+                return (
+                    (200, {"metadata": {"uid": uid}})
+                    if uid
+                    else (404, {"message": f"deviceclasses {name!r} not found"})
+                )
+            case ["version"]:
+                return 200, {"major": "1", "minor": self.minor}
+            case ["apis", "resource.k8s.io"]:
+                return 200, {"versions": [{"version": version} for version in self.versions]}
+        return None
+
+    def events(self, since: int, query: Mapping[str, list[str]] = MappingProxyType({})) -> Iterator[Object]:
+        """Watch events from a version on."""
+        with self.changed:
+            epoch = self._epoch
+            self._watches += 1
+            self.changed.notify_all()
+        while not self._closed and epoch == self._epoch:
+            with self.changed:
+                self.changed.wait_for(partial(self._is_news, since, epoch), 60)
+                news = [(version, event) for version, event in self._events if version > since]
+            yield from (event for _, event in news if _selected(event["object"], query))
+            since = news[-1][0] if news else since
+
+    def _is_news(self, since: int, epoch: int) -> bool:
+        return self._closed or epoch != self._epoch or self._version > since
+
+    def _claim(self, method: str, words: list[str], body: Object, query: Mapping[str, list[str]]) -> tuple[int, Object]:
+        found = self.claims.get((words[4], words[6]))
+        if not found:
+            return 404, {"message": f"resourceclaims {words[6]!r} not found"}
+        return self._apply(found, body, query["fieldManager"][0]) if method == "PATCH" else (200, found)
+
+    def _apply(self, claim: Object, body: Object, manager: str) -> tuple[int, Object]:
+        """What a field manager says of devices, beside what others said; only devices that are allocated."""
+        if body["metadata"]["uid"] != claim["metadata"]["uid"]:
+            return 409, {"message": "the UID is another"}
+        wanted = self.keep_status(copy.deepcopy(body["status"]["devices"]))
+        results = claim["status"].get("allocation", {}).get("devices", {}).get("results", [])
+        if not {_place(entry) for entry in wanted} <= {_place(result) for result in results}:
+            return 422, {"message": "must be an allocated device in the claim"}
+        with self.changed:
+            others = [entry for entry in claim["status"].get("devices", []) if _place(entry) not in map(_place, wanted)]
+            if wanted or others:
+                claim["status"]["devices"] = others + wanted
+            self.applied.append((manager, body))
+            self.changed.notify_all()
+        return 200, claim
+
+    def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
+        if method == "GET":
+            return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
+        there = self.slices.get(name[0] if name else body["metadata"]["name"])
+        self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
+        if method == "POST":
+            new = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._version}", "generation": 0}}
+            return (409, {"message": "already exists"}) if there else (201, self._put("ADDED", new))
+        if not there:
+            return 404, {"message": "not found"}
+        field, part = ("uid", "preconditions") if method == "DELETE" else ("resourceVersion", "metadata")
+        if body[part][field] != there["metadata"][field]:
+            return 409, {"message": f"the object has another {field}"}
+        if method == "DELETE":
+            self._event("DELETED", self.slices.pop(name[0]))
+            return 200, there
+        return 200, self._put("MODIFIED", {**body, "metadata": {**there["metadata"], **body["metadata"]}})
+
+    def _put(self, kind: str, new: Object) -> Object:
+        name = new["metadata"]["name"]
+        spec = self.keep(copy.deepcopy(new["spec"]))
+        before = self.slices.get(name)
+        changed = before is None or before["spec"] != spec
+        generation = new["metadata"]["generation"] + (1 if changed else 0)
+        self.slices[name] = {**new, "spec": spec, "metadata": {**new["metadata"], "generation": generation}}
+        self._event(kind, self.slices[name])
+        return self.slices[name]
+
+    def _event(self, kind: str, item: Object) -> None:
+        self._version += 1
+        if kind != "DELETED":
+            item["metadata"]["resourceVersion"] = str(self._version)
+        self._events.append((self._version, {"type": kind, "object": copy.deepcopy(item)}))
+        self.changed.notify_all()
+
+
+def _place(entry: Object) -> tuple[object, ...]:
+    return tuple(entry.get(name) for name in ("driver", "pool", "device", "shareID"))
+
+
+def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
+    """Whether a field selector finds a slice."""
+    (selector,) = query.get("fieldSelector", [""])
+    terms = (term.partition("=") for term in selector.split(",") if term)
+    return all(item["spec"].get(field.removeprefix("spec."), "") == value for field, _, value in terms)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """HTTP for a FakeApi."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    fake: FakeApi
+
+    def handle_request(self) -> None:
+        url = urlsplit(self.path)
+        query = parse_qs(url.query)
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        self.fake.tokens.append(self.headers.get("Authorization", ""))
+        if "watch" in query and not self.fake.down:
+            self._stream(self.fake.events(int(query["resourceVersion"][0]), query))
+            return
+        status, content = self.fake.answer(self.command, url.path, body, query)
+        text = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def _stream(self, events: Iterator[Object]) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            for event in events:
+                line = json.dumps(event).encode() + b"\n"
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            self.wfile.write(b"0\r\n\r\n")
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_request  # noqa: N815 - the names that the base class calls
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
+        pass
+
+
+class Threads(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no trouble."""

@@ -1,0 +1,87 @@
+"""A driver on a node whose files are in a folder, and an API server that is a dict. For the tests of the driver's two verbs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fake_driver.cdi import CdiFolder
+from fake_driver.checkpoint import Checkpoint
+from fake_driver.claims import ClaimRef, Object, PreparedClaim
+from fake_driver.driver import Collaborators, Driver
+from fake_driver.errors import ApiError
+from fake_driver.hardware.model import Device
+from fake_driver.inventory import Inventory
+from fake_driver.opaque import API_VERSION
+
+NAME = "gpu.example"
+EDITS = {"deviceNodes": [{"path": "/dev/fake2", "hostPath": "/dev/null"}]}
+INVENTORY = Inventory(
+    "worker",
+    tuple(
+        Device(f"gpu-{index}", "gpu", {"uuid": f"u-{index}"}, {}, container_edits=edits)
+        for index, edits in enumerate([{}, {}, EDITS])
+    ),
+)
+
+
+class Node:
+    """A driver on a node whose files are in a folder, and an API server that is a dict."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.api: dict[str, dict[str, Any]] = {}
+        self.trouble: ApiError | None = None
+        self.told: list[tuple[str, str, bool]] = []
+        self.die_at = ""
+        self.start()
+
+    def start(self) -> None:
+        """Start, or start again after a crash."""
+        cdi = CdiFolder(self.folder / "cdi", NAME)
+        checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, INVENTORY.pool_of))
+        use = Collaborators(INVENTORY, self.read, reports=self, reached=self.reached)
+        self.driver = Driver(NAME, use, cdi, checkpoint)
+        self.driver.recover()
+
+    def reached(self, point: str) -> None:
+        if point == self.die_at:
+            self.die_at = ""
+            raise KeyboardInterrupt
+
+    def read(self, ref: ClaimRef, _patience: float) -> Object:
+        if self.trouble:
+            raise self.trouble
+        if ref.name not in self.api:
+            raise ApiError("GET claim", 404, "not found")
+        return self.api[ref.name]
+
+    def prepared(self, claim: PreparedClaim, served: Object | None) -> None:
+        self.told.append(("prepared", claim.ref.uid, served is not None))
+
+    def released(self, uid: str) -> None:
+        self.told.append(("released", uid, False))
+
+    def allocate(
+        self, name: str, *devices: str, uid: str = "", request: str = "gpu", config: Any = (), **more: Any
+    ) -> ClaimRef:
+        uid = uid or f"uid-{name}"
+        results = [{"request": request, "driver": NAME, "pool": "worker", "device": one, **more} for one in devices]
+        allocation = {"devices": {"results": results, "config": list(config)}}
+        self.api[name] = {"metadata": {"uid": uid}, "status": {"allocation": allocation}}
+        return ClaimRef(uid, "default", name)
+
+    def files(self) -> list[str]:
+        return sorted(path.name for path in (self.folder / "cdi").glob("*"))
+
+    def env(self, ref: ClaimRef) -> list[str]:
+        content = json.loads((self.folder / f"cdi/{NAME}-{ref.uid}.json").read_text())
+        return [value for device in content["devices"] for value in device["containerEdits"]["env"]]
+
+
+def names(prepared: Any) -> list[str]:
+    return [one.device.device for one in prepared]
+
+
+def config(kind: str = "GpuConfig", source: str = "FromClaim", requests: tuple[str, ...] = (), **fields: Any) -> Any:
+    parameters = {"apiVersion": API_VERSION, "kind": kind, **fields}
+    return {"source": source, "requests": list(requests), "opaque": {"driver": NAME, "parameters": parameters}}
