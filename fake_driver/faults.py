@@ -26,6 +26,7 @@ from fake_driver.wrong_drivers import (
     UnprepareFails,
     UnprepareForgetsTheDevice,
 )
+from fake_driver.wrong_features import WRONG_FEATURES
 
 
 def share_one_device(right: Parts) -> Parts:
@@ -156,6 +157,7 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             status_never_written,
             status_of_another_device,
             know_devices_by_name,
+            *WRONG_FEATURES,
         )
     }
     | {

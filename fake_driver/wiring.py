@@ -17,7 +17,7 @@ from fake_driver.driver import Collaborators, Driver, Silence
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import pools
 from fake_driver.hardware.model import Device
-from fake_driver.health import Board, at_first
+from fake_driver.health import Board, Health, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
 from fake_driver.probes import Probes
@@ -47,6 +47,7 @@ class Parts:
     registers: bool = True
     reports: bool = True
     reached: Callable[[str], None] = lambda _point: None
+    health: Callable[[Device], Health] = at_first
 
 
 def parts(settings: Settings) -> Parts:
@@ -68,7 +69,7 @@ class Process:
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
         self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
-        self.health = Board({(pool, one.name): at_first(one) for pool, one in use.inventory.with_pools()})
+        self.health = Board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
         self._server = Server(self.driver, self.health, self.journal, sockets)
         self._publisher = Publisher(self._api, settings.driver, settings.node, self._slices, self.journal)
         checks = {"/readyz": self.missing, "/healthz": self.broken}

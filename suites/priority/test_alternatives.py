@@ -66,3 +66,55 @@ def test_no_alternative_can_be_had(scenario):
 )
 def test_at_most_eight_alternatives(scenario):
     assert "Too many: 9: must have at most 8 items" in scenario.should_be_refused("priority/nine-choices.yaml")
+
+
+@requirement(
+    "PRIO-005",
+    "The allocation has the configuration of the chosen alternative and of the request, and not that of others.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
+    about=CLUSTER,
+)
+def test_only_the_configuration_of_the_chosen_one(scenario):
+    scenario.apply("priority/configured.yaml")
+    scenario.pod("pod").should_run()
+
+    assert scenario.claim("best").configured_for == {"common", "any"}
+
+
+@requirement(
+    "PRIO-006",
+    "A container that refers to a request with alternatives sees the device of that request and no other.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("answer-with-subrequest-names", "forget-request-names", "no-env"),
+)
+def test_two_requests_with_alternatives(scenario):
+    scenario.apply("priority/two-requests.yaml")
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+
+    assert left.seen_devices == left.devices
+    assert right.seen_devices == right.devices
+    assert left.devices.isdisjoint(right.devices)
+
+
+@requirement(
+    "PRIO-007",
+    "A constraint on a request with alternatives holds for the devices of the chosen one.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
+    features=("example-match-attribute",),
+    mutants=("answer-with-subrequest-names", "no-env"),
+)
+def test_a_constraint_on_the_chosen_one(scenario, driver):
+    attribute = driver.examples.match_attribute
+    scenario.apply("priority/matching.yaml", attribute=attribute)
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    (one,), (other,) = left.seen_devices, right.seen_devices
+
+    assert driver.says(one, attribute) == driver.says(other, attribute)

@@ -98,6 +98,8 @@ def explain(requirement: str, output: str) -> None:
     each = entry.requirement
     click.echo(f"{each.id}  {each.level}, {each.tier}, since Kubernetes {each.kubernetes}\n\n{each.sentence}\n")
     click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
+    if each.features or each.gates:
+        click.echo(f"features: {', '.join(each.features) or 'none'}; feature gates: {', '.join(each.gates) or 'none'}")
     click.echo(f"fails on: {', '.join(each.mutants) or 'no known mutant'}\ntest:     {entry.path}::{entry.function}")
     for name, text in manifests.items():
         click.echo(f"\n--- {name}\n{text}", nl=False)
@@ -193,7 +195,7 @@ def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:
         with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
             if look is None:
                 features = load_driver_file(config.driver).features if config.driver else frozenset()
-                return facts.expected(config.kubernetes, config.nodes, features), plan
+                return facts.expected(config.kubernetes, config.nodes, features, config.feature_gates), plan
             return facts.gather(look.kube, load_driver_file(config.driver), look.cluster.capabilities), plan
     from testbed.bringup import attach  # noqa: PLC0415 - as above
     from testbed.models.driver_file import load_driver_file  # noqa: PLC0415

@@ -55,7 +55,7 @@ def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None
     _refuse_idle_hardware(driver_file, hardware)
     if driver_file.install is None:
         return []
-    shipped = folders.data("manifests") / "hardware" / "gpus.yaml"
+    shipped = folders.data("manifests") / "hardware" / "for-all-suites.yaml"
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,
         "namespace": driver_file.pods.namespace,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -82,6 +83,34 @@ class Examples(Strict):
     )
 
 
+class Classes(Strict):
+    """DeviceClasses with devices for optional parts of DRA. What a suite has to know of such devices it reads from their ResourceSlices."""
+
+    taints: ObjectName | None = Field(
+        None, description="devices that the driver taints, one with NoSchedule and one with NoExecute"
+    )
+    partitions: ObjectName | None = Field(
+        None, description="devices that can be had whole or in parts, which draw from shared counters"
+    )
+    capacity: ObjectName | None = Field(
+        None, description="devices that several claims share, each with a part of their capacity"
+    )
+    binding: ObjectName | None = Field(
+        None, description="devices with binding conditions, which nobody but the test makes true"
+    )
+    unhealthy: ObjectName | None = Field(None, description="devices of which the driver says that they are not well")
+
+
+class Sharing(Strict):
+    """Amounts for the devices of `classes.capacity`, so that suites can ask for parts of them."""
+
+    capacity: str = Field(min_length=1, description="the capacity that claims share, like memory")
+    half: str = Field(min_length=1, description="an amount of which a device has room for two and not for three")
+    uneven: str = Field("", description="an amount that has to be rounded up")
+    rounded: str = Field("", description="what becomes of it")
+    too_much: str = Field("", description="more than a claim may have, though a device has as much")
+
+
 class DriverSpec(Strict):
     """What there is to know about a driver."""
 
@@ -93,6 +122,18 @@ class DriverSpec(Strict):
     probe: Probe
     features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
     examples: Examples = Examples()
+    classes: Classes = Classes()
+    sharing: Sharing | None = None
+    other_devices: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="devices that deviceClass does not select: attributes with patterns of their values, as a shell has them",
+    )
+
+    @model_validator(mode="after")
+    def _amounts(self) -> DriverSpec:
+        if bool(self.classes.capacity) != bool(self.sharing):
+            raise ValueError("has one of classes.capacity and sharing, which need each other")
+        return self
 
 
 class Metadata(Strict):
@@ -148,12 +189,31 @@ class DriverFile(Strict):
     def features(self) -> frozenset[str]:
         """The optional parts of DRA that it takes part in, and those that its examples make it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
-        return frozenset({*self.spec.features, *(f"example-{name.replace('_', '-')}" for name in given)})
+        classes = list(self.spec.classes.model_dump(exclude_none=True))
+        sharing = self.spec.sharing
+        able = {"sharing-rounds": sharing and sharing.uneven, "sharing-limits": sharing and sharing.too_much}
+        classes = [*classes, *(name for name, is_said in able.items() if is_said)]
+        return frozenset({*self.spec.features, *classes, *(f"example-{name.replace('_', '-')}" for name in given)})
 
     @property
     def examples(self) -> Examples:
         """What suites may ask its devices for."""
         return self.spec.examples
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of devices for optional parts of DRA."""
+        return self.spec.classes
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """What claims that share a device may ask for."""
+        return self.spec.sharing
+
+    @property
+    def other_devices(self) -> Mapping[str, tuple[str, ...]]:
+        """How to know devices that its class does not select."""
+        return self.spec.other_devices
 
     @property
     def probe(self) -> Probe:

@@ -71,6 +71,18 @@ class Pod:
         return {name: Claim(self.world, self.namespace, claim) for name, claim in named.items() if claim}
 
     @property
+    def extended_claim(self) -> Claim | None:
+        """The claim that the scheduler made for it, because it asks for devices as extended resources; None as long as there is none."""
+        made = self.object.get("status", {}).get("extendedResourceClaimStatus")
+        return Claim(self.world, self.namespace, made["resourceClaimName"]) if made else None
+
+    @property
+    def extended_requests(self) -> frozenset[tuple[str, str]]:
+        """Container and resource of each request in that claim, as its status says."""
+        made = self.object.get("status", {}).get("extendedResourceClaimStatus", {})
+        return frozenset((each["containerName"], each["resourceName"]) for each in made.get("requestMappings", ()))
+
+    @property
     def devices(self) -> frozenset[Device]:
         """The devices of all its claims."""
         return frozenset(device for claim in self.claims.values() for device in claim.devices)
@@ -208,6 +220,14 @@ class Container:
         return frozenset(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
 
     @property
+    def extended_devices(self) -> frozenset[Device]:
+        """The devices that it asked for as extended resources."""
+        made = self.pod.object.get("status", {}).get("extendedResourceClaimStatus", {})
+        claim = self.pod.extended_claim
+        mine = [each["requestName"] for each in made.get("requestMappings", ()) if each["containerName"] == self.name]
+        return frozenset(device for request in mine if claim for device in claim.devices_of(request))
+
+    @property
     def seen_devices(self) -> frozenset[Device]:
         """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
         command = list(self.pod.world.driver_file.probe.command)
@@ -217,6 +237,17 @@ class Container:
     def printed_devices(self) -> frozenset[Device]:
         """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
+
+    def should_have_health(self, claim: str, health: str) -> Container:
+        """Wait until the pod's status says so of every device of a claim, by the name that the pod has for it."""
+        check = states.has_health(self.name, f"claim:{claim}", health)
+        self.pod._should(f"say {health} of {claim} in container {self.name}", check, budgets.HEALTH)
+        return self
+
+    @property
+    def health_messages(self) -> tuple[str, ...]:
+        """What is said of the health of its devices, for people."""
+        return tuple(each.get("message", "") for each in states.health_of(self.pod.object, self.name))
 
     @property
     def restarts(self) -> int:

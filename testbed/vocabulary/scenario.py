@@ -26,7 +26,7 @@ from testbed.vocabulary.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
 # What has no namespace must bear the scenario's own name in its name, and is deleted with it.
-_CLUSTER_WIDE = ("DeviceClass",)
+_CLUSTER_WIDE = ("DeviceClass", "DeviceTaintRule")
 _REFUSALS = (400, 403, 409, 422)
 
 
@@ -106,6 +106,7 @@ class Scenario:
     def _rendered(self, manifest: str, variables: dict[str, object]) -> list[Object]:
         facts = {
             "device_class": self.world.driver_file.device_class,
+            "classes": self.world.driver_file.classes,
             "driver": self.world.driver_file.driver,
             "image": self.world.workload_image,
             "probe": list(self.world.driver_file.probe.command),
