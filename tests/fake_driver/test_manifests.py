@@ -54,7 +54,8 @@ def test_the_driver_file_finds_the_pods() -> None:
 
 def test_the_class_and_the_driver_have_the_names_of_the_driver_file() -> None:
     spec = DRIVER_FILE["spec"]
-    assert find("DeviceClass")["metadata"]["name"] == spec["deviceClass"]
+    classes = [each["metadata"]["name"] for each in rendered() if each["kind"] == "DeviceClass"]
+    assert sorted(classes) == sorted([spec["deviceClass"], *spec["classes"].values()])
     assert {"name": "FAKE_DRIVER_NAME", "value": spec["driver"]} in container()["env"]
 
 
