@@ -91,7 +91,8 @@ def test_a_rule_evicts_a_pod(scenario):
 )
 def test_a_rule_can_be_tolerated(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("taints/tolerates-everything.yaml", wanted=driver.identity(device))
+    named = {"key": f"example.com/{scenario.namespace}", "value": "by-hand", "effect": "NoExecute"}
+    scenario.apply("taints/toleration.yaml", wanted=driver.identity(device), **named)
     pod = scenario.pod("pod").should_run()
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")

@@ -164,6 +164,16 @@ class Claim:
         cause = Diagnosis("the driver writes no device status, or may not")
         return self._should(f"say {kind}={status} of {device}", said, budgets.RELEASED, cause)
 
+    def should_say_nothing_of(self, device: Device) -> Claim:
+        """Wait until what was said about a device is gone, as it is with the allocation."""
+
+        def forgotten(claim: Object) -> None:
+            if _entry(claim, device):
+                raise NotYet(f"it still says {_entry(claim, device).get('conditions', 'something')}")
+
+        cause = Diagnosis("it was not deallocated")
+        return self._should(f"say nothing of {device}", forgotten, budgets.RELEASED, cause)
+
     def should_stay(self) -> Claim:
         """Nothing may make it go away now; its length is a budget."""
         cause = Diagnosis(f"it lacks the finalizer {PROTECTION}")

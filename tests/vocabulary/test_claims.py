@@ -136,6 +136,13 @@ def test_a_claim_of_which_nobody_says_anything(claim: Callable[..., Claim]) -> N
         made.should_have_a_status()
 
 
+def test_what_was_said_of_a_device_is_forgotten(claim: Callable[..., Claim]) -> None:
+    made = claim({"devices": [{**RESULT, "conditions": [{"type": "Failed", "status": "True"}]}]})
+    assert made.should_say_nothing_of(Device("d.example.com", "pool", "gpu-1")) is made
+    with pytest.raises(NotObserved, match=r"it was not deallocated(.|\n)*it still says"):
+        made.should_say_nothing_of(DEVICE)
+
+
 def test_for_whom_a_claim_is_configured(claim: Callable[..., Claim]) -> None:
     entries = [{"opaque": {"parameters": {"for": name}}} for name in ("any", "common")]
     assert claim({"allocation": {"devices": {"config": entries}}}).configured_for == {"any", "common"}
