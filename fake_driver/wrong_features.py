@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from fake_driver import claims
 from fake_driver.claims import PreparedClaim
 from fake_driver.health import UNKNOWN, Health
+from fake_driver.opaque import Config
 from fake_driver.slices import Object
 from fake_driver.wiring import Parts
 
@@ -61,6 +62,15 @@ def shares_exclude_each_other(right: Parts) -> Parts:
     return replace(right, conflict=conflict)
 
 
+def ignores_config_of_subrequests(right: Parts) -> Parts:
+    """What is said of one alternative alone is not heard."""
+
+    def in_order(found: Sequence[Config]) -> Sequence[Config]:
+        return right.in_order([one for one in found if not any("/" in request for request in one.requests)])
+
+    return replace(right, in_order=in_order)
+
+
 def health_unknown(right: Parts) -> Parts:
     """Nobody learns how the devices are."""
     return replace(right, health=lambda _device: Health(UNKNOWN))
@@ -84,6 +94,7 @@ WRONG_FEATURES = (
     policies_missing,
     binding_conditions_missing,
     shares_exclude_each_other,
+    ignores_config_of_subrequests,
     health_unknown,
     health_always_well,
     health_without_words,

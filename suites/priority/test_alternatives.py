@@ -1,5 +1,7 @@
 """Prioritized lists: a request with alternatives, of which the first that can be had is taken."""
 
+import pytest
+
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
 DOCS = "kubernetes.io: Dynamic Resource Allocation, Prioritized list"
@@ -118,3 +120,22 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     (one,), (other,) = left.seen_devices, right.seen_devices
 
     assert driver.says(one, attribute) == driver.says(other, attribute)
+
+
+@requirement(
+    "PRIO-008",
+    "Configuration for the chosen alternative, or for its request, reaches the container; that for others does not.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("configurations",),
+    mutants=("no-env", "ignores-config-of-subrequests"),
+)
+@pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
+def test_the_configuration_of_the_chosen_one(scenario, driver, request_name):
+    rare, common = driver.configurations
+    scenario.apply("priority/configured-devices.yaml", rare=rare, common=common, request=request_name)
+    container = scenario.pod("pod").should_run().container("workload")
+
+    assert common.shows in container.output
+    assert rare.shows not in container.output

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from testbed.models.driver_sections import Classes, Configuration, Examples, Sharing
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
@@ -73,44 +74,6 @@ class Probe(Strict):
         return tuple(sorted(found["id"] for found in re.finditer(self.matches, output, re.MULTILINE)))
 
 
-class Examples(Strict):
-    """Names of what the driver publishes about its devices, so that suites can ask for some of them; no domain means the driver's own."""
-
-    attribute: str = Field("", description="an attribute that every device has, like model")
-    capacity: str = Field("", description="a capacity that every device has, like memory")
-    match_attribute: str = Field(
-        "", description="an attribute by which some devices of a node belong together, like pcieRoot"
-    )
-
-
-class Classes(Strict):
-    """DeviceClasses with devices for optional parts of DRA. What a suite has to know of such devices it reads from their ResourceSlices."""
-
-    taints: ObjectName | None = Field(
-        None, description="devices that the driver taints, one with NoSchedule and one with NoExecute"
-    )
-    partitions: ObjectName | None = Field(
-        None, description="devices that can be had whole or in parts, which draw from shared counters"
-    )
-    capacity: ObjectName | None = Field(
-        None, description="devices that several claims share, each with a part of their capacity"
-    )
-    binding: ObjectName | None = Field(
-        None, description="devices with binding conditions, which nobody but the test makes true"
-    )
-    unhealthy: ObjectName | None = Field(None, description="devices of which the driver says that they are not well")
-
-
-class Sharing(Strict):
-    """Amounts for the devices of `classes.capacity`, so that suites can ask for parts of them."""
-
-    capacity: str = Field(min_length=1, description="the capacity that claims share, like memory")
-    half: str = Field(min_length=1, description="an amount of which a device has room for two and not for three")
-    uneven: str = Field("", description="an amount that has to be rounded up")
-    rounded: str = Field("", description="what becomes of it")
-    too_much: str = Field("", description="more than a claim may have, though a device has as much")
-
-
 class DriverSpec(Strict):
     """What there is to know about a driver."""
 
@@ -124,6 +87,9 @@ class DriverSpec(Strict):
     examples: Examples = Examples()
     classes: Classes = Classes()
     sharing: Sharing | None = None
+    configurations: tuple[Configuration, ...] = Field(
+        (), description="two that a container can be told from each other, or none", max_length=2
+    )
     other_devices: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="devices that deviceClass does not select: attributes with patterns of their values, as a shell has them",
@@ -133,6 +99,8 @@ class DriverSpec(Strict):
     def _amounts(self) -> DriverSpec:
         if bool(self.classes.capacity) != bool(self.sharing):
             raise ValueError("has one of classes.capacity and sharing, which need each other")
+        if len(self.configurations) == 1:
+            raise ValueError("has one of the configurations, but needs two to tell them apart")
         return self
 
 
@@ -190,8 +158,12 @@ class DriverFile(Strict):
         """The optional parts of DRA that it takes part in, and those that its examples make it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
         classes = list(self.spec.classes.model_dump(exclude_none=True))
-        sharing = self.spec.sharing
-        able = {"sharing-rounds": sharing and sharing.uneven, "sharing-limits": sharing and sharing.too_much}
+        sharing, configurations = self.spec.sharing, self.spec.configurations
+        able = {
+            "sharing-rounds": sharing and sharing.uneven,
+            "sharing-limits": sharing and sharing.too_much,
+            "configurations": len(configurations) > 1,
+        }
         classes = [*classes, *(name for name, is_said in able.items() if is_said)]
         return frozenset({*self.spec.features, *classes, *(f"example-{name.replace('_', '-')}" for name in given)})
 
@@ -209,6 +181,11 @@ class DriverFile(Strict):
     def sharing(self) -> Sharing | None:
         """What claims that share a device may ask for."""
         return self.spec.sharing
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """What users may tell it of a device."""
+        return self.spec.configurations
 
     @property
     def other_devices(self) -> Mapping[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Device, Pool, identities, pools
 from testbed.errors import DriverFailed, UsageError
 from testbed.kube.client import Object
-from testbed.models.driver_file import Classes, Examples, Sharing
+from testbed.models.driver_sections import Classes, Configuration, Examples, Sharing
 from testbed.vocabulary import budgets, specials
 from testbed.vocabulary.sayings import Saying, saying
 from testbed.vocabulary.specials import Divisible, Tainted
@@ -132,6 +132,11 @@ class Driver:
     def classes(self) -> Classes:
         """Its classes for optional parts of DRA."""
         return self.world.driver_file.classes
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """What users may tell it of a device, and how containers show that."""
+        return self.world.driver_file.configurations
 
     @property
     def sharing(self) -> Sharing:

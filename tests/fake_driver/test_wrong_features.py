@@ -11,6 +11,7 @@ from fake_driver.hardware import description
 from fake_driver.hardware.devices import devices
 from fake_driver.health import HEALTHY, UNHEALTHY, UNKNOWN
 from fake_driver.inventory import Inventory
+from fake_driver.opaque import Config
 from fake_driver.wiring import Parts
 
 FILE = Path(__file__).parents[2] / "manifests/hardware/for-all-suites.yaml"
@@ -73,6 +74,11 @@ def test_shares_of_one_device(fault: str, is_refused: bool) -> None:
         PreparedClaim(ClaimRef(uid), (AllocatedDevice("r", "n", "gpu-11", share_id=f"share-{uid}"),)) for uid in "ab"
     )
     assert bool(wrong(fault).conflict(one, {"b": other})) is is_refused
+
+
+def test_what_is_said_of_one_alternative_is_not_heard() -> None:
+    found = [Config("GpuConfig", requests=("r/sub",)), Config("GpuConfig", requests=("r",)), Config("GpuConfig")]
+    assert list(wrong("ignores-config-of-subrequests").in_order(found)) == found[1:]
 
 
 @pytest.mark.parametrize(

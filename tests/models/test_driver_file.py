@@ -110,6 +110,13 @@ def test_a_class_of_shared_devices_needs_amounts_to_ask_for(folder: Path) -> Non
         load(folder, FULL + "  classes: {capacity: c.example.com}\n")
 
 
+def test_one_configuration_cannot_be_told_apart(folder: Path) -> None:
+    one = "{parameters: {a: b}, shows: a}"
+    assert "configurations" in load(folder, FULL + f"  configurations: [{one}, {one}]\n").features
+    with pytest.raises(UsageError, match="needs two to tell them apart"):
+        load(folder, FULL + f"  configurations: [{one}]\n")
+
+
 def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) -> None:
     output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
 
