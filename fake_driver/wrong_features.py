@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from fake_driver import claims
+from fake_driver.cdi import CdiDevice
 from fake_driver.claims import PreparedClaim
+from fake_driver.driver import Driver
 from fake_driver.health import UNKNOWN, Health
 from fake_driver.opaque import Config
 from fake_driver.slices import Object
@@ -86,6 +89,17 @@ def health_without_words(right: Parts) -> Parts:
     return replace(right, health=lambda device: replace(right.health(device), message=""))
 
 
+class _NoMounts(Driver):
+    def _addition(self, *of: Any) -> CdiDevice:
+        right = super()._addition(*of)
+        return replace(right, edits={key: edit for key, edit in right.edits.items() if key != "mounts"})
+
+
+def mounts_missing(right: Parts) -> Parts:
+    """Files that containers should have are not mounted into them."""
+    return replace(right, driver=_NoMounts)
+
+
 WRONG_FEATURES = (
     taints_missing,
     counters_missing,
@@ -98,6 +112,7 @@ WRONG_FEATURES = (
     health_unknown,
     health_always_well,
     health_without_words,
+    mounts_missing,
 )
 
 

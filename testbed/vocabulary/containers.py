@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from testbed.drivers.slices import Device, identities
 from testbed.errors import DriverFailed
-from testbed.vocabulary import budgets, states
+from testbed.vocabulary import budgets, metadata, states
+from testbed.vocabulary.metadata import Metadata
 
 if TYPE_CHECKING:
     from testbed.vocabulary.pods import Pod
@@ -57,6 +58,23 @@ class Container:
     def printed_devices(self) -> frozenset[Device]:
         """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
+
+    @property
+    def metadata_files(self) -> frozenset[str]:
+        """The files with metadata of its devices, as seen from the folder where all drivers put them."""
+        look = f"cd {metadata.FOLDER} 2>/dev/null && ls -d */*/*/* || true"
+        found = self.pod.world.kube.exec(self.pod.namespace, self.pod.name, ["sh", "-c", look], container=self.name)
+        return frozenset(found.split())
+
+    def metadata(self, request: str) -> Metadata:
+        """What the driver under test says in the file for a request, such as resourceclaims/my-claim/my-request."""
+        name = f"{request}/{self.pod.world.driver_file.driver}-metadata.json"
+        if name not in self.metadata_files:
+            there = ", ".join(sorted(self.metadata_files)) or "no file at all"
+            raise DriverFailed(f"container {self.name} of pod {self.pod.name} has no {name}; it has {there}")
+        path = f"{metadata.FOLDER}/{name}"
+        text = self.pod.world.kube.exec(self.pod.namespace, self.pod.name, ["cat", path], container=self.name)
+        return metadata.read(text, path)
 
     def should_have_health(self, claim: str, health: str) -> Container:
         """Wait until the pod's status says so of every device of a claim, by the name that the pod has for it."""

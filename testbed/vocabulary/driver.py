@@ -84,6 +84,13 @@ class Driver:
                 return saying(described, attribute, self.name)
         raise DriverFailed(f"{self.name} publishes no device {device}")
 
+    def attribute(self, device: Device, name: str) -> Object:
+        """What it publishes of an attribute of a device, as it stands in the ResourceSlice."""
+        for pool, known, _, described in self._described():
+            if (pool, known) == (device.pool, device.name):
+                return dict(described.get("attributes", {}).get(name, {}))
+        raise DriverFailed(f"{self.name} publishes no device {device}")
+
     def identity(self, device: Device) -> Saying:
         """What it publishes about a device that no other device has; the driver file says which attribute that is."""
         return self.says(device, self.world.driver_file.probe.identity_attribute)

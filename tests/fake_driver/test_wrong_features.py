@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fake_driver import faults, slices
+from fake_driver.cdi import CdiFolder
+from fake_driver.checkpoint import Checkpoint
 from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.driver import Collaborators
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import devices
 from fake_driver.health import HEALTHY, UNHEALTHY, UNKNOWN
@@ -74,6 +78,24 @@ def test_shares_of_one_device(fault: str, is_refused: bool) -> None:
         PreparedClaim(ClaimRef(uid), (AllocatedDevice("r", "n", "gpu-11", share_id=f"share-{uid}"),)) for uid in "ab"
     )
     assert bool(wrong(fault).conflict(one, {"b": other})) is is_refused
+
+
+@pytest.mark.parametrize(("fault", "has_mount"), [("", True), ("mounts-missing", False)])
+def test_files_that_are_not_mounted(fault: str, has_mount: bool, tmp_path: Path) -> None:
+    mount = {"hostPath": "/a", "containerPath": "/b"}
+    device = replace(wrong().inventory.devices[0], container_edits={"mounts": [mount]})
+    use = wrong(fault)
+    claim = {"uid": "uid-1"}, {"request": "r", "driver": DRIVER, "pool": "n", "device": device.name}
+    served = {"metadata": claim[0], "status": {"allocation": {"devices": {"results": [claim[1]]}}}}
+    made = use.driver(
+        DRIVER,
+        Collaborators(Inventory("n", (device,)), lambda _ref, _patience: served),
+        CdiFolder(tmp_path / "cdi", DRIVER),
+        Checkpoint(tmp_path / "claims", lambda _uid: None),
+    )
+    made.prepare(ClaimRef("uid-1", "default", "c"))
+    (file,) = (tmp_path / "cdi").glob("*.json")
+    assert ("containerPath" in file.read_text()) is has_mount
 
 
 def test_what_is_said_of_one_alternative_is_not_heard() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.slices import Device
+from testbed.errors import DriverFailed
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.world import World
@@ -77,3 +78,20 @@ def test_another_health_is_not_the_one(pod: Callable[..., Pod], health: tuple[st
         NotObserved, match=f"last seen: its status says(.|\n)*{seen.removeprefix('says ')} of claim:{claim}"
     ):
         pod(containerStatuses=_told(*health)).container("c").should_have_health(claim, "Healthy")
+
+
+def test_a_container_reads_what_the_driver_says_of_its_devices(
+    pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = pod().container("c")
+    file = "resourceclaims/mine/gpu/gpu.dra-testbed.example-metadata.json"
+    text = '{"apiVersion": "metadata.resource.k8s.io/v1beta1", "metadata": {"name": "mine", "uid": "u"}}'
+
+    def exec_(_namespace: str, _pod: str, command: list[str], **_: Any) -> str:
+        return text if command[0] == "cat" else f"{file}\n"
+
+    monkeypatch.setattr(container.pod.world.kube, "exec", exec_)
+    assert container.metadata_files == {file}
+    assert container.metadata("resourceclaims/mine/gpu").claim == ("mine", "u")
+    with pytest.raises(DriverFailed, match=f"has no resourceclaims/mine/other/(.|\n)*it has {file}"):
+        container.metadata("resourceclaims/mine/other")
