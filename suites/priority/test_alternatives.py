@@ -127,6 +127,7 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     "Configuration for the chosen alternative, or for its request, reaches the container; that for others does not.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     features=("configurations",),
     mutants=("no-env", "ignores-config-of-subrequests"),

@@ -12,10 +12,11 @@ EVICTED = "DeviceTaintManagerEviction"
     "A rule with the effect NoSchedule keeps new pods from a device, and leaves alone who has it already.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
-    about=CLUSTER,
+    mutants=("no-env", "share-one-device"),
 )
 def test_a_rule_keeps_new_pods_away(scenario, driver):
     scenario.apply("taints/any-device.yaml")
@@ -26,7 +27,7 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
     scenario.apply("taints/second-pod.yaml", wanted=driver.identity(device))
     second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
 
-    assert pod.should_stay_running().devices == {device}
+    assert pod.should_stay_running().seen_devices == {device}
     assert second.devices == frozenset()
 
 
@@ -35,6 +36,7 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
     "A pod that a rule keeps waiting runs with the device as soon as the rule is gone.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
@@ -59,6 +61,7 @@ def test_the_end_of_a_rule(scenario, driver):
     "A rule with the effect NoExecute evicts the pod that has the device; the pod is told, ends, and gives its claim back.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
@@ -81,6 +84,7 @@ def test_a_rule_evicts_a_pod(scenario):
     "A pod whose claim tolerates the taint of a rule keeps running, also when it is NoExecute.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
@@ -106,6 +110,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     "A pod that tolerates a NoExecute taint for some seconds runs for so long, and is evicted then.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration.tolerationSeconds",
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
@@ -129,6 +134,7 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
     "A rule with the effect None changes nothing: new pods get the device, and nobody is evicted.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
