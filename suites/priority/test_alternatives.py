@@ -117,8 +117,10 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     attribute = driver.examples.match_attribute
     scenario.apply("priority/matching.yaml", attribute=attribute)
     left, right = scenario.pod("pod").should_run().containers("left", "right")
-    (one,), (other,) = left.seen_devices, right.seen_devices
+    (one,), (other,) = left.devices, right.devices
 
+    assert left.seen_devices == {one}
+    assert right.seen_devices == {other}
     assert driver.says(one, attribute) == driver.says(other, attribute)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.selection import Facts
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import pools
+from testbed.drivers.slices import ordinary, pools
 from testbed.kube import features
 from testbed.kube.client import Kube
 from testbed.models.driver_file import DriverFile
@@ -17,7 +17,8 @@ from testbed.providers.base import Capability
 
 def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capability]) -> Facts:
     """What is there now."""
-    slices = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
+    everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
+    slices = ordinary(everything, driver_file.other_devices, driver_file.driver)
     version = str(kube.request("GET", "/version")["gitVersion"])
     gates = features.gates(kube)
     return Facts(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import Device, Pool, identities, pools
+from testbed.drivers.slices import Device, Pool, identities, ordinary, pools
 from testbed.errors import DriverFailed, UsageError
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Configuration, Examples, Sharing
@@ -155,16 +155,18 @@ class Driver:
 
     def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
         others = self.world.driver_file.other_devices
-        return (each for each in self._described() if not specials.matches(each[3], others, self.name))
+        return _described(pools(ordinary(self.world.slices(), others, self.name), self.name))
 
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
-        for pool in self.pools:
-            for each in pool.slices:
-                for device in each["spec"].get("devices") or ():
-                    yield pool.name, device["name"], each["spec"].get("nodeName", ""), device
+        return _described(self.pools)
 
     def _published(self) -> Iterator[Device]:
-        for pool in self.pools:
-            for each in pool.slices:
-                for device in each["spec"].get("devices") or ():
-                    yield Device(self.name, pool.name, device["name"])
+        return (Device(self.name, *each[:2]) for each in self._described())
+
+
+def _described(found: Iterable[Pool]) -> Iterator[tuple[str, str, str, Object]]:
+    """Pool, name, node and description of each device."""
+    for pool in found:
+        for each in pool.slices:
+            for device in each["spec"].get("devices") or ():
+                yield pool.name, device["name"], each["spec"].get("nodeName", ""), device

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from fractions import Fraction
-from typing import Any
 
 from testbed.drivers.slices import Device
 from testbed.errors import DriverFailed
@@ -77,17 +75,6 @@ class Divisible:
 
     def _fit(self, one: Part, other: Part) -> bool:
         return all(one.takes.get(name, 0) + other.takes.get(name, 0) <= most for name, most in self.there.items())
-
-
-def matches(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:
-    """Whether an attribute of the device has a value that fits one of its patterns."""
-    attributes: Mapping[str, Any] = device.get("attributes", {})
-    found = {name: attributes.get(name) or attributes.get(f"{driver}/{name}") for name in patterns}
-    return any(
-        fnmatchcase(str(next(iter(value.values()))), pattern)
-        for name, value in found.items() if value
-        for pattern in patterns[name]
-    )  # fmt: skip
 
 
 def tainted(described: Iterable[Described], effect: str) -> Tainted:

@@ -49,3 +49,11 @@ def test_a_testbed_that_is_to_be_made_can_do_everything() -> None:
     assert found.capabilities == {each.value for each in Capability}
     assert found.features == {"device-status"}
     assert found.devices == 0
+
+
+def test_devices_of_other_classes_do_not_count() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    device = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][0]
+    device["attributes"]["purpose"] = {"string": "taints"}
+    assert gather(kube, made.driver_file, []).devices == 7

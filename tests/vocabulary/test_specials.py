@@ -98,17 +98,3 @@ def test_parts_that_a_test_needs_and_a_driver_lacks(parts: Any, word: str, probl
 def test_devices_that_share_nothing_are_not_parts() -> None:
     with pytest.raises(DriverFailed, match="draw from the same counters"):
         specials.divisible(_slices({"alone": {"compute": 7}}, {"compute": 7}), DRIVER)
-
-
-@pytest.mark.parametrize(
-    ("name", "patterns", "matches"),
-    [
-        ("type", {"type": ["mig", "vfio*"]}, True),
-        (f"{DRIVER}/type", {"type": ["*"]}, True),
-        ("type", {"type": ["gpu"]}, False),
-        ("other", {"type": ["*"]}, False),
-        ("type", {}, False),
-    ],
-)
-def test_a_device_is_known_by_an_attribute(name: str, patterns: Any, matches: bool) -> None:
-    assert specials.matches({"attributes": {name: {"string": "mig"}}}, patterns, DRIVER) is matches
