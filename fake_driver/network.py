@@ -1,16 +1,20 @@
-"""The other role of the driver: publish the pools that belong to no node. One process for a cluster; it serves no kubelet.
+"""The other role of the driver: publish the pools that belong to no node, and attach devices. One process for a cluster.
 
-The drivers on the nodes know these devices, too: they prepare them wherever a claim for them ends up.
+It serves no kubelet. The drivers on the nodes know these devices, too: they prepare them wherever a claim for them ends up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from fake_driver import slices
 from fake_driver.api import Api
+from fake_driver.attaching import Attacher
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import pools
+from fake_driver.hardware.model import Device, Hardware
+from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
 from fake_driver.probes import Probes
 from fake_driver.publisher import Publisher
@@ -32,12 +36,16 @@ class NetworkProcess:
         self._publisher = Publisher(
             api, settings.driver, "", lambda owner: slices.of_network(settings.driver, found, owner), journal
         )
+        self._attacher = Attacher(api, settings.driver, _finder(hardware, settings), journal)
+        self._attaches = any(group.binding for group in hardware.all_groups)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
 
     def start(self) -> None:
-        """Publish, and answer probes."""
+        """Publish, attach where the hardware asks for it, and answer probes."""
         self._publisher.start()
+        if self._attaches:
+            self._attacher.start()
         if self._probes:
             self._probes.start()
 
@@ -45,6 +53,7 @@ class NetworkProcess:
         """End; the slices stay."""
         self._api.close()
         self._publisher.stop()
+        self._attacher.stop()
         if self._probes:
             self._probes.stop()
 
@@ -54,4 +63,18 @@ class NetworkProcess:
 
     def broken(self) -> list[str]:
         """What ended that must not end."""
-        return [] if self._publisher.alive else ["the publisher ended"]
+        parts = (("publisher", self._publisher.alive), ("attacher", not self._attaches or self._attacher.alive))
+        return [f"the {name} ended" for name, is_alive in parts if not is_alive]
+
+
+def _finder(hardware: Hardware, settings: Settings) -> Callable[[str, str], Device]:
+    """Finds a device of any pool; the pool of a node has the node's name."""
+    known: dict[str, Inventory] = {}
+
+    def find(pool: str, device: str) -> Device:
+        if pool not in known:
+            here, *network = pools(hardware, pool, settings.kind_words)
+            known[pool] = Inventory(pool, here.devices, network)
+        return known[pool].find(pool, device)
+
+    return find

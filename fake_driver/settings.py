@@ -31,7 +31,9 @@ class Settings:
         "FAKE_DRIVER_KINDS", "kinds of devices that are this driver's, separated by commas; empty means all of the file"
     )
     role: str = _setting(
-        "FAKE_DRIVER_ROLE", "node serves one node; network publishes the pools that belong to none", "node"
+        "FAKE_DRIVER_ROLE",
+        "node serves one node; network publishes the pools that belong to none, and attaches devices",
+        "node",
     )
     driver: str = _setting("FAKE_DRIVER_NAME", "name of the driver", "gpu.dra-testbed.example")
     pod_uid: str = _setting("POD_UID", "UID of this pod; becomes part of the sockets' names, for updates without a gap")

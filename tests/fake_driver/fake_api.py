@@ -55,11 +55,24 @@ class FakeApi:
             {"request": "gpu", "driver": DRIVER, "pool": "worker", "device": device, **more} for device in devices
         ]
         allocation = {"devices": {"results": results, "config": list(config)}} if devices else None
-        self.claims["default", name] = {
-            "metadata": {"name": name, "namespace": "default", "uid": uid},
-            "status": {"allocation": allocation} if allocation else {},
-        }
+        self.put_claim(
+            {
+                "metadata": {"name": name, "namespace": "default", "uid": uid},
+                "status": {"allocation": allocation} if allocation else {},
+            }
+        )
         return {"uid": uid, "namespace": "default", "name": name}
+
+    def put_claim(self, claim: Object) -> None:
+        """A claim as it is from now on; who watches learns it."""
+        with self.changed:
+            self.claims[claim["metadata"]["namespace"], claim["metadata"]["name"]] = claim
+            self._event("MODIFIED", claim)
+
+    def remove_claim(self, name: str) -> None:
+        """The end of a claim."""
+        with self.changed:
+            self._event("DELETED", self.claims.pop(("default", name)))
 
     def edit(self, name: str, change: Callable[[Object], None]) -> None:
         """What somebody else does to a slice."""
@@ -153,6 +166,8 @@ class FakeApi:
         return self._closed or epoch != self._epoch or self._version > since
 
     def _claim(self, method: str, words: list[str], body: Object, query: Mapping[str, list[str]]) -> tuple[int, Object]:
+        if len(words) == 4:
+            return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.claims.values())}
         found = self.claims.get((words[4], words[6]))
         if not found:
             return 404, {"message": f"resourceclaims {words[6]!r} not found"}
@@ -171,7 +186,7 @@ class FakeApi:
             if wanted or others:
                 claim["status"]["devices"] = others + wanted
             self.applied.append((manager, body))
-            self.changed.notify_all()
+            self._event("MODIFIED", claim)
         return 200, claim
 
     def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
@@ -215,8 +230,10 @@ def _place(entry: Object) -> tuple[object, ...]:
 
 
 def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
-    """Whether a field selector finds a slice."""
+    """Whether a field selector finds a slice; claims are selected without one."""
     (selector,) = query.get("fieldSelector", [""])
+    if ("spec" in item) != bool(selector):
+        return False
     terms = (term.partition("=") for term in selector.split(",") if term)
     return all(item["spec"].get(field.removeprefix("spec."), "") == value for field, _, value in terms)
 
