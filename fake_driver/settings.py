@@ -46,6 +46,10 @@ class Settings:
     token_file: str = _setting("FAKE_DRIVER_TOKEN_FILE", "file with the bearer token", f"{_ACCOUNT}/token")
     ca_file: str = _setting("FAKE_DRIVER_CA_FILE", "file with the API server's CA", f"{_ACCOUNT}/ca.crt")
     probes: str = _setting("FAKE_DRIVER_PROBES", "address for readiness and liveness, such as :8080; empty serves none")
+    metadata: str = _setting(
+        "FAKE_DRIVER_METADATA",
+        "versions of device metadata for containers, separated by commas, such as v1beta1,v1alpha1; empty writes none",
+    )
     faults: str = _setting("FAKE_DRIVER_FAULTS", "ways in which to be wrong on purpose, separated by commas")
 
     @property
@@ -57,6 +61,11 @@ class Settings:
     def fault_words(self) -> tuple[str, ...]:
         """The faults that are asked for."""
         return _words(self.faults)
+
+    @property
+    def metadata_words(self) -> tuple[str, ...]:
+        """The versions of device metadata that containers get."""
+        return _words(self.metadata)
 
     @property
     def kind_words(self) -> tuple[str, ...]:

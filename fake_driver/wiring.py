@@ -20,6 +20,7 @@ from fake_driver.hardware.model import Device
 from fake_driver.health import Board, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
+from fake_driver.metadata import MetadataFolder
 from fake_driver.probes import Probes
 from fake_driver.publisher import Publisher
 from fake_driver.reporter import Reporter
@@ -67,6 +68,7 @@ class Process:
         folder = CdiFolder(Path(settings.cdi), settings.driver)
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
         self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
+        self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = Board({(pool, one.name): at_first(one) for pool, one in use.inventory.with_pools()})
         self._server = Server(self.driver, self.health, self.journal, sockets)
@@ -110,7 +112,14 @@ class Process:
         use = self._use
         reports = self._reporter if use.reports else Silence()
         return Collaborators(
-            use.inventory, self._read_claim, use.environment, use.in_order, use.conflict, reports, use.reached
+            use.inventory,
+            self._read_claim,
+            use.environment,
+            use.in_order,
+            use.conflict,
+            reports,
+            self._metadata,
+            use.reached,
         )
 
     def _read_claim(self, ref: ClaimRef, patience: float) -> Object:

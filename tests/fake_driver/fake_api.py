@@ -149,8 +149,10 @@ class FakeApi:
                 return 200, {"versions": [{"version": version} for version in self.versions]}
         return None
 
-    def events(self, since: int, query: Mapping[str, list[str]] = MappingProxyType({})) -> Iterator[Object]:
-        """Watch events from a version on."""
+    def events(
+        self, since: int, query: Mapping[str, list[str]] = MappingProxyType({}), of: str = "resourceslices"
+    ) -> Iterator[Object]:
+        """Watch events from a version on. A claim here has no spec."""
         with self.changed:
             epoch = self._epoch
             self._watches += 1
@@ -159,7 +161,11 @@ class FakeApi:
             with self.changed:
                 self.changed.wait_for(partial(self._is_news, since, epoch), 60)
                 news = [(version, event) for version, event in self._events if version > since]
-            yield from (event for _, event in news if _selected(event["object"], query))
+            yield from (
+                event
+                for _, event in news
+                if ("spec" in event["object"]) == (of == "resourceslices") and _selected(event["object"], query)
+            )
             since = news[-1][0] if news else since
 
     def _is_news(self, since: int, epoch: int) -> bool:
@@ -230,10 +236,8 @@ def _place(entry: Object) -> tuple[object, ...]:
 
 
 def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
-    """Whether a field selector finds a slice; claims are selected without one."""
+    """Whether a field selector finds a slice; claims are not selected."""
     (selector,) = query.get("fieldSelector", [""])
-    if ("spec" in item) != bool(selector):
-        return False
     terms = (term.partition("=") for term in selector.split(",") if term)
     return all(item["spec"].get(field.removeprefix("spec."), "") == value for field, _, value in terms)
 
@@ -251,7 +255,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         self.fake.tokens.append(self.headers.get("Authorization", ""))
         if "watch" in query and not self.fake.down:
-            self._stream(self.fake.events(int(query["resourceVersion"][0]), query))
+            self._stream(self.fake.events(int(query["resourceVersion"][0]), query, url.path.rpartition("/")[2]))
             return
         status, content = self.fake.answer(self.command, url.path, body, query)
         text = json.dumps(content).encode()

@@ -150,3 +150,8 @@ def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
     shared = {"apiVersion", "kind", "env"}
     assert set(re.findall(r"'(\w+)'", gpu)) == shared | {"sharing"}
     assert set(re.findall(r"'(\w+)'", nic)) == shared | {key for key, *_ in opaque._NIC_FIELDS}
+
+
+def test_containers_get_metadata_unless_somebody_wants_none() -> None:
+    assert {"name": "FAKE_DRIVER_METADATA", "value": "v1beta1,v1alpha1"} in container()["env"]
+    assert {"name": "FAKE_DRIVER_METADATA", "value": ""} in container(metadata=[])["env"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
@@ -65,7 +65,7 @@ def test_it_attaches_the_devices_that_have_to_be_attached(
 ) -> None:
     process = run()
     conditions = ["dra-testbed.example/attached"], ["dra-testbed.example/attaching-failed"]
-    bound = {"bindingConditions": conditions[0], "bindingFailureConditions": conditions[1]}
+    bound: dict[str, Any] = {"bindingConditions": conditions[0], "bindingFailureConditions": conditions[1]}
     fake_api.claim(devices=("accelerator-0",), pool="accelerator-box", **bound)
     fake_api.until(lambda: bool(fake_api.status()))
     assert [one["type"] for one in fake_api.status()[0]["conditions"]] == ["dra-testbed.example/attached"]

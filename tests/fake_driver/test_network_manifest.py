@@ -14,7 +14,7 @@ NAME = "gpu.dra-testbed.example"
 VARIABLES: dict[str, object] = {"image": "localhost/driver:1", "driver_name": NAME, "namespace": "here"}
 OBJECTS: dict[str, Any] = {
     one["kind"]: one
-    for one in yaml.safe_load_all(render_file(ROOT / "fake_driver/network.yaml", VARIABLES, allow_unused=True))
+    for one in yaml.safe_load_all(render_file(ROOT / "fake_driver/optional/network.yaml", VARIABLES, allow_unused=True))
 }
 
 
@@ -61,7 +61,7 @@ def test_its_driver_file_is_that_of_the_driver_and_one_manifest_more() -> None:
         yaml.safe_load((ROOT / f"drivers/{name}.yaml").read_text())["spec"] for name in ("fake-gpu", "fake-gpu-fabric")
     )
     added = set(more["install"].pop("manifests")) - set(plain["install"].pop("manifests"))
-    assert added == {"../fake_driver/network.yaml"}
+    assert added == {"../fake_driver/optional/network.yaml"}
     assert plain == more
 
 
