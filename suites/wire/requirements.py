@@ -78,7 +78,7 @@ PLANNED = (
         "PREP-101",
         MUST,
         DRA,
-        "The answer for an allocated claim has an entry for its UID and no other, without an error, with every device that it has of the driver.",
+        "The answer for an allocated claim has an entry for its UID and no other, without an error, with all its devices of the driver.",
         "W9 G11",
     ),
     _planned(

@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All requirements, by their ids. `entries` have tests and are judged; `planned` are written down, and nothing is judged by them yet."""
+    """All requirements, by their ids. `entries` have tests and are judged; `planned` are written down, and nobody is judged by them."""
 
     entries: tuple[Entry, ...]
     planned: tuple[Entry, ...] = field(default=())

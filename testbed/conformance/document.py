@@ -8,7 +8,7 @@ from testbed.conformance.catalogue import Catalogue, Entry
 
 _HEAD = """# Requirements
 
-What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance > docs/requirements.md`.
+What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance --write`.
 
 Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
 What has no test yet is written down and no more: no run judges by it.

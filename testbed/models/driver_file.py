@@ -17,12 +17,16 @@ from testbed.models.strict import Strict, existing_file, load
 ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 
 
-def _pattern(text: str) -> str:
+def _expression(text: str) -> str:
     try:
-        groups = re.compile(text).groupindex
+        re.compile(text)
     except re.error as bad:
         raise ValueError(f"is not a regular expression: {bad}") from bad
-    if "id" not in groups:
+    return text
+
+
+def _pattern(text: str) -> str:
+    if "id" not in re.compile(_expression(text)).groupindex:
         raise ValueError("has no group that is called id: (?P<id>…)")
     return text
 
@@ -82,6 +86,36 @@ class Examples(Strict):
     )
 
 
+class Setting(Strict):
+    """One way to configure a device, and the line that a container shows where its device is so configured."""
+
+    parameters: dict[str, Any] = Field(description="opaque parameters, as they stand in a claim")
+    shows: Annotated[str, AfterValidator(_expression)] = Field(
+        description="regular expression for a line of the command's output"
+    )
+
+
+class Mistake(Strict):
+    """A configuration that the driver has to refuse."""
+
+    parameters: dict[str, Any] = Field(description="opaque parameters with a mistake in one field")
+    field: str = Field(min_length=1, description="what the refusal says about where the mistake is")
+
+
+class Configuration(Strict):
+    """How the driver's devices are configured, and how that shows in a container."""
+
+    command: tuple[str, ...] = Field(min_length=1, description="run in the container")
+    one: Setting
+    other: Setting = Field(description="a device that is configured so is not configured like `one`")
+    invalid: Mistake
+
+    def shown(self, output: str) -> frozenset[str]:
+        """Which of the two a command's output shows: one, other."""
+        settings = {"one": self.one, "other": self.other}
+        return frozenset(name for name, each in settings.items() if re.search(each.shows, output, re.MULTILINE))
+
+
 class DriverSpec(Strict):
     """What there is to know about a driver."""
 
@@ -93,6 +127,7 @@ class DriverSpec(Strict):
     probe: Probe
     features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
     examples: Examples = Examples()
+    configuration: Configuration | None = Field(None, description="absent means that no configuration is judged")
 
 
 class Metadata(Strict):
@@ -146,14 +181,20 @@ class DriverFile(Strict):
 
     @property
     def features(self) -> frozenset[str]:
-        """The optional parts of DRA that it takes part in, and those that its examples make it possible to judge."""
+        """The optional parts of DRA that it takes part in, and those that this file makes it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
-        return frozenset({*self.spec.features, *(f"example-{name.replace('_', '-')}" for name in given)})
+        configured = {"configuration"} if self.spec.configuration else set()
+        return frozenset({*self.spec.features, *configured, *(f"example-{name.replace('_', '-')}" for name in given)})
 
     @property
     def examples(self) -> Examples:
         """What suites may ask its devices for."""
         return self.spec.examples
+
+    @property
+    def configuration(self) -> Configuration | None:
+        """How its devices are configured."""
+        return self.spec.configuration
 
     @property
     def probe(self) -> Probe:

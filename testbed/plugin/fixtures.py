@@ -13,7 +13,9 @@ from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import load_driver_file
 from testbed.plugin.marking import required
+from testbed.vocabulary.accounts import Account
 from testbed.vocabulary.driver import Driver
+from testbed.vocabulary.kubelets import Kubelets
 from testbed.vocabulary.scenario import Scenario, opened
 from testbed.vocabulary.world import World
 
@@ -32,7 +34,7 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
-    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image)
+    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image, testbed.cluster)
 
 
 @pytest.fixture
@@ -66,6 +68,18 @@ def node(nodes: frozenset[str]) -> str:
 def driver(world: World) -> Driver:
     """The driver under test."""
     return Driver(world)
+
+
+@pytest.fixture(scope="session")
+def kubelets(world: World) -> Kubelets:
+    """The kubelets, and what they know of claims and devices."""
+    return Kubelets(world)
+
+
+@pytest.fixture(scope="session")
+def account(world: World) -> Account:
+    """The account that the driver's pods have at the API server."""
+    return Account(world)
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,12 @@ class Claim:
         return list(self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()))
 
     @property
+    def configured_by(self) -> tuple[str, ...]:
+        """Who said something about its devices, in the order in which it counts: FromClass, FromClaim."""
+        devices = self.object.get("status", {}).get("allocation", {}).get("devices", {})
+        return tuple(each["source"] for each in devices.get("config", ()))
+
+    @property
     def requests(self) -> frozenset[str]:
         """The requests that devices were allocated for; one with alternatives is followed by `/` and the one that was chosen."""
         return frozenset(each["request"] for each in self.results)
@@ -103,6 +109,12 @@ class Claim:
     def delete(self) -> None:
         """Ask for its end."""
         self.world.kube.delete(self.object)
+
+    def vanish(self) -> None:
+        """Take it away although somebody uses it, as an administrator does who removes its finalizers."""
+        seen = self.object
+        self.world.kube.delete(seen)
+        self.world.kube.patch(seen, {"metadata": {"finalizers": None}})
 
     def should_be_allocated(self) -> Claim:
         """Wait until the scheduler gave it devices."""

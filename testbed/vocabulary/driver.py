@@ -99,6 +99,12 @@ class Driver:
         """What may be asked of its devices, as the driver file says it."""
         return self.world.driver_file.examples
 
+    @property
+    def mistaken_field(self) -> str:
+        """Where the mistake is in the configuration that the driver file calls invalid."""
+        known = self.world.driver_file.configuration
+        return known.invalid.field if known else ""
+
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
         for pool in self.pools:
             for each in pool.slices:

@@ -8,19 +8,24 @@ from pathlib import Path
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
+from testbed.providers.base import Cluster
 
 RESOURCE = "resource.k8s.io/v1"
 
 
 @dataclass(frozen=True)
 class World:
-    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found."""
+    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found.
+
+    `cluster` is for what goes past the API; only requirements with a Capability may want it.
+    """
 
     owner: Owner
     kube: Kube
     driver_file: DriverFile
     manifests: Path
     workload_image: str
+    cluster: Cluster | None = None
 
     def slices(self) -> list[Object]:
         """The driver's ResourceSlices."""
