@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from fake_driver import opaque
+from fake_driver.faults import RIGHTS
 from fake_driver.hardware import description
 from testbed.rendering import render_file
 
@@ -150,3 +151,13 @@ def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
     shared = {"apiVersion", "kind", "env"}
     assert set(re.findall(r"'(\w+)'", gpu)) == shared | {"sharing"}
     assert set(re.findall(r"'(\w+)'", nic)) == shared | {key for key, *_ in opaque._NIC_FIELDS}
+
+
+def granted(*faults: str) -> list[Object]:
+    """All but the driver itself, which is told its faults in any case."""
+    return [one for one in rendered(faults=list(faults)) if one["kind"] != "DaemonSet"]
+
+
+@pytest.mark.parametrize("fault", RIGHTS)
+def test_wrong_rights_are_there_only_when_they_are_asked_for(fault: str) -> None:
+    assert granted(fault) != granted() == granted("no-env")

@@ -69,3 +69,7 @@ def test_devices_are_found_in_what_was_said(world: Make) -> None:
         Device(cluster.DRIVER, "node-2", "gpu-0"),
     }
     assert driver.devices_named_in(None) == frozenset()
+
+
+def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:
+    assert Driver(world()).mistaken_field == "sharing.interval"

@@ -23,11 +23,12 @@ from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.world import World
 from tests.fakes.cluster import DRIVER
 
+PREPARE = f'driver_name="{DRIVER}",method_name="/v1.DRAPlugin/NodePrepareResources"'
 METRICS = f"""# TYPE dra_resource_claims_in_use gauge
 dra_resource_claims_in_use{{driver_name="<any>"}} 3
 dra_resource_claims_in_use{{driver_name="{DRIVER}"}} 2
-dra_grpc_operations_duration_seconds_count{{driver_name="{DRIVER}",grpc_status_code="OK",method_name="/v1.DRAPlugin/NodePrepareResources"}} 7
-dra_grpc_operations_duration_seconds_count{{driver_name="{DRIVER}",grpc_status_code="Unknown",method_name="/v1.DRAPlugin/NodePrepareResources"}} 1
+dra_grpc_operations_duration_seconds_count{{{PREPARE},grpc_status_code="OK"}} 7
+dra_grpc_operations_duration_seconds_count{{{PREPARE},grpc_status_code="Unknown"}} 1
 """
 FILE = '{"kind": "d.example/device", "devices": [{"name": "a"}, {"name": "b"}]}'
 
