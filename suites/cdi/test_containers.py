@@ -88,8 +88,8 @@ def test_a_sidecar_has_the_same_around_it(scenario):
     covers=("W11", "G14"),
     mutants=("answer-without-cdi-ids",),
 )
-def test_cdi_ids_are_defined_on_the_node(scenario, kubelets):
-    scenario.apply("cdi/two-pods.yaml")
+def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
+    scenario.apply("cdi/two-pods.yaml", node=node)
     pod = scenario.pod("first").should_run()
 
     assert kubelets.cdi_ids(pod), "the kubelet was told no CDI id"
@@ -107,8 +107,8 @@ def test_cdi_ids_are_defined_on_the_node(scenario, kubelets):
     covers=("W11", "G14"),
     mutants=("reuse-cdi-names",),
 )
-def test_no_two_claims_have_a_cdi_id_in_common(scenario, kubelets):
-    scenario.apply("cdi/two-pods.yaml")
+def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
+    scenario.apply("cdi/two-pods.yaml", node=node)
     first, second = scenario.pods("first", "second").should_run()
 
     assert kubelets.cdi_ids(first).isdisjoint(kubelets.cdi_ids(second))

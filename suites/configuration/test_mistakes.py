@@ -75,10 +75,12 @@ def test_a_mistake_keeps_no_device(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
     pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
     (device,), node = pod.devices, pod.node
+    scenario.apply("configuration/next-claim.yaml")
+    scenario.apply_status("configuration/allocation.yaml", claim="next", node=node, pool=device.pool, name=device.name)
+
     pod.delete().should_be_gone()
 
     scenario.apply("configuration/next.yaml", node=node)
-    scenario.apply_status("configuration/allocation.yaml", claim="next", node=node, pool=device.pool, name=device.name)
     scenario.claim("next").should_be_reserved_for("next")
 
     assert scenario.pod("next").look_again().should_run().seen_devices == {device}

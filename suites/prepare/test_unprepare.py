@@ -19,10 +19,12 @@ def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
     owner = scenario.pod("owner").should_run()
     (device,) = owner.devices
+    scenario.apply("prepare/claim.yaml", claim="other")
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+
     owner.delete().should_be_gone()
 
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
-    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
 
     assert scenario.pod("other").look_again().should_run().seen_devices == {device}
@@ -44,11 +46,13 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     scenario.apply("prepare/owner.yaml", node=node)
     owner = scenario.pod("owner").should_run()
     (device,) = owner.devices
+    scenario.apply("prepare/claim.yaml", claim="other")
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+
     owner.delete(by_force=True).should_be_gone()
     kubelets.should_have_in_use(node, before)
 
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
-    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
 
     assert scenario.pod("other").look_again().should_run().seen_devices == {device}
@@ -67,12 +71,14 @@ def test_a_claim_has_vanished_while_it_was_used(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
     owner, claim = scenario.pod("owner").should_run(), scenario.claim("owned")
     (device,) = owner.devices
+    scenario.apply("prepare/claim.yaml", claim="other")
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+
     claim.vanish()
     claim.should_be_gone()
     owner.delete().should_be_gone()
 
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
-    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
 
     assert scenario.pod("other").look_again().should_run().seen_devices == {device}
