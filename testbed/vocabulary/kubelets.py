@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import grpc
@@ -35,9 +36,7 @@ class Kubelets:
 
     def claims_listed(self, pod: Pod) -> dict[str, frozenset[Device]]:
         """The devices of each claim that a pod's containers have, as PodResources List says it; {} for a pod that it does not know."""
-        answer = self._ask(pod.node).List(podresources_v1_pb2.ListPodResourcesRequest(), timeout=_ANSWER)
-        meant = (each for each in answer.pod_resources if (each.namespace, each.name) == (pod.namespace, pod.name))
-        return _devices(next(meant, podresources_v1_pb2.PodResources()))
+        return self._listed(pod, pod.node)
 
     def claims_of(self, pod: Pod) -> dict[str, frozenset[Device]]:
         """The same, as PodResources Get says it of one pod."""
@@ -57,10 +56,8 @@ class Kubelets:
         """Wait until a pod that was on a node has no claims any more for its kubelet."""
 
         def forgotten() -> None:
-            answer = self._ask(node).List(podresources_v1_pb2.ListPodResourcesRequest(), timeout=_ANSWER)
-            left = [each for each in answer.pod_resources if (each.namespace, each.name) == (pod.namespace, pod.name)]
-            if any(_devices(each) for each in left):
-                raise NotYet(f"it lists {_devices(left[0])}")
+            if left := self._listed(pod, node):
+                raise NotYet(f"it lists {', '.join(sorted(left))}")
 
         self._eventually(forgotten, f"the kubelet of {node} to list no claim of pod {pod.name}")
 
@@ -111,18 +108,26 @@ class Kubelets:
 
     def _get(self, pod: Pod) -> podresources_v1_pb2.PodResources:
         wanted = podresources_v1_pb2.GetPodResourcesRequest(pod_name=pod.name, pod_namespace=pod.namespace)
-        found: podresources_v1_pb2.PodResources = self._ask(pod.node).Get(wanted, timeout=_ANSWER).pod_resources
+        with self._lister(pod.node) as lister:
+            found: podresources_v1_pb2.PodResources = lister.Get(wanted, timeout=_ANSWER).pod_resources
         return found
 
-    def _ask(self, node: str) -> podresources_v1_pb2_grpc.PodResourcesListerStub:
+    def _listed(self, pod: Pod, node: str) -> dict[str, frozenset[Device]]:
+        with self._lister(node) as lister:
+            every = lister.List(podresources_v1_pb2.ListPodResourcesRequest(), timeout=_ANSWER).pod_resources
+        meant = (each for each in every if (each.namespace, each.name) == (pod.namespace, pod.name))
+        return _devices(next(meant, podresources_v1_pb2.PodResources()))
+
+    @contextlib.contextmanager
+    def _lister(self, node: str) -> Iterator[podresources_v1_pb2_grpc.PodResourcesListerStub]:
         cluster = self._cluster
         if not isinstance(cluster, ReachesSockets):
             raise TestbedError(
                 f"the sockets of {cluster.name} are out of reach", hint="Capability.DRIVER_SOCKET says so"
             )
         options = [("grpc.default_authority", "localhost")]  # a Go server takes no path of a file for it
-        channel = grpc.insecure_channel(f"unix:{cluster.socket(node, _SOCKET)}", options)
-        return podresources_v1_pb2_grpc.PodResourcesListerStub(channel)
+        with grpc.insecure_channel(f"unix:{cluster.socket(node, _SOCKET)}", options) as channel:
+            yield podresources_v1_pb2_grpc.PodResourcesListerStub(channel)
 
     def _metric(self, node: str, name: str, **labels: str) -> float:
         text = str(self.world.kube.request("GET", f"/api/v1/nodes/{node}/proxy/metrics"))
