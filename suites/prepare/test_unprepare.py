@@ -86,7 +86,7 @@ def test_a_claim_has_vanished_while_it_was_used(scenario, node):
 
 @requirement(
     "UNPREP-004",
-    "A pod whose claim was never prepared, because the driver refused it, can end, and the claim is released.",
+    "A pod whose claim was never prepared, because the driver refused it, can end, and does not use the claim any more.",
     level=MUST,
     tier=E2E,
     source=HELPER,
@@ -103,4 +103,4 @@ def test_a_claim_that_was_never_prepared(scenario, node, driver):
 
     other.delete().should_be_gone()
 
-    assert scenario.claim("other").should_be_deallocated().pods == frozenset()
+    assert scenario.claim("other").should_be_reserved_for().pods == frozenset()

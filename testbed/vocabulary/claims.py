@@ -126,9 +126,9 @@ class Claim:
         return self._should("be deallocated", _free, budgets.RELEASED, _STILL_USED)
 
     def should_be_reserved_for(self, *pods: str) -> Claim:
-        """Wait until exactly these pods may use it."""
+        """Wait until exactly these pods may use it; none named means nobody."""
         cause = Diagnosis("the controller manager or the scheduler has not noticed a pod that came or went")
-        wanted = f"be reserved for {' and '.join(pods)}"
+        wanted = f"be reserved for {' and '.join(pods) or 'nobody'}"
         return self._should(wanted, _only_for(frozenset(pods)), budgets.RELEASED, cause)
 
     def should_have_condition(self, device: Device, kind: str, status: str = "True") -> Claim:
