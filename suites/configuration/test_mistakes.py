@@ -66,6 +66,7 @@ def test_a_mistake_harms_nobody_else(scenario, driver):
     "When the pod of a claim with invalid configuration has ended, its device can be prepared for another claim.",
     level=MUST,
     tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     features=("configuration",),
     source=DOCS,
     covers=("W16", "W26"),

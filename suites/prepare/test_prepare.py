@@ -12,6 +12,7 @@ REASON = "FailedPrepareDynamicResources"
     "A device that is prepared for one claim is refused to another: its pod is told so, and the owner keeps the device.",
     level=SHOULD,
     tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
     covers=("W19", "G26"),
     mutants=("prepares-busy-devices",),
@@ -35,6 +36,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     "A claim that was refused is prepared as soon as its device is given back, and its pod runs.",
     level=MUST,
     tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
     covers=("P2", "N7", "G26"),
     mutants=("first-prepare-fails", "never-give-back"),

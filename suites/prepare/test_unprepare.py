@@ -11,6 +11,7 @@ DRA = "k8s.io/kubelet, dra/v1/api.proto, NodeUnprepareResources"
     "When a pod has ended, its device can be prepared for another claim at once.",
     level=MUST,
     tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=DRA,
     covers=("W25",),
     mutants=("never-give-back", "unprepare-fails"),
@@ -63,6 +64,7 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     "A pod ends and gives its device back although its claim is not there any more.",
     level=MUST,
     tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
     covers=("W27", "N11"),
     mutants=("unprepare-needs-the-claim",),
