@@ -32,7 +32,7 @@ def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
     features=("configuration",),
     source=DOCS,
     covers=("W21",),
-    mutants=("swallows-config-errors", "ignores-class-config"),
+    mutants=("swallows-config-errors",),
 )
 def test_the_mistake_is_in_the_class(scenario, driver):
     scenario.apply("configuration/invalid-in-class.yaml")
