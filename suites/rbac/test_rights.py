@@ -18,7 +18,7 @@ GRANULAR = "kubernetes.io: Dynamic Resource Allocation, granular status authoriz
 def test_the_driver_may_do_its_work(account):
     needed = ("get resourceclaims.resource.k8s.io", "create resourceslices.resource.k8s.io")
 
-    assert account.may(*needed) == set(needed)
+    assert not set(needed) - account.may(*needed)
 
 
 @requirement(
@@ -31,7 +31,7 @@ def test_the_driver_may_do_its_work(account):
     mutants=("may-read-secrets",),
 )
 def test_the_driver_may_not_read_secrets(account):
-    assert account.may("get secrets", "list secrets", "watch secrets") == frozenset()
+    assert not account.may("get secrets", "list secrets", "watch secrets")
 
 
 @requirement(
@@ -50,7 +50,7 @@ def test_the_driver_may_not_write_claims(account):
     )
     classes = account.may("update deviceclasses.resource.k8s.io", "delete deviceclasses.resource.k8s.io")
 
-    assert claims | templates | classes == frozenset()
+    assert not claims | templates | classes
 
 
 @requirement(
@@ -69,7 +69,7 @@ def test_the_driver_may_not_become_more_than_it_is(account):
         "bind clusterroles.rbac.authorization.k8s.io", "escalate clusterroles.rbac.authorization.k8s.io"
     )
 
-    assert pods | nodes | roles == frozenset()
+    assert not pods | nodes | roles
 
 
 @requirement(
@@ -86,7 +86,7 @@ def test_the_driver_may_not_become_more_than_it_is(account):
 def test_the_driver_may_not_allocate(account):
     binding = "resourceclaims/binding.resource.k8s.io"
 
-    assert account.may(f"update {binding}", f"patch {binding}") == frozenset()
+    assert not account.may(f"update {binding}", f"patch {binding}")
 
 
 @requirement(
@@ -105,4 +105,4 @@ def test_the_driver_may_not_write_the_status_of_others(account):
     near = account.may(f"associated-node:update {status}", f"associated-node:patch {status}")
     far = account.may(f"arbitrary-node:update {status}", f"arbitrary-node:patch {status}")
 
-    assert near | far == frozenset()
+    assert not near | far

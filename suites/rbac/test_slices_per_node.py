@@ -17,7 +17,7 @@ DOCS = "kubernetes.io: Good practices for Dynamic Resource Allocation as a Clust
 )
 def test_slices_of_another_node_are_refused(account):
     assert account.may_not_publish(node=account.node) == ""
-    assert account.may_not_publish(node="another-node")
+    assert account.may_not_publish(node="another-node"), "a slice for another node would be taken"
 
 
 @requirement(
@@ -31,7 +31,7 @@ def test_slices_of_another_node_are_refused(account):
     mutants=("slices-of-all-nodes",),
 )
 def test_slices_of_the_whole_cluster_are_refused(account):
-    assert account.may_not_publish()
+    assert account.may_not_publish(), "a slice for the whole cluster would be taken"
 
 
 @requirement(
@@ -44,7 +44,9 @@ def test_slices_of_the_whole_cluster_are_refused(account):
     mutants=("slices-of-all-nodes",),
 )
 def test_slices_of_another_driver_are_refused(account):
-    assert account.may_not_publish(node=account.node, driver="another-driver.example")
+    refusal = account.may_not_publish(node=account.node, driver="another-driver.example")
+
+    assert refusal, "a slice of another driver would be taken"
 
 
 @requirement(
@@ -62,4 +64,4 @@ def test_slices_of_other_nodes_may_not_be_changed(account):
     refusals = account.may_not_change_slices_of_others()
 
     assert refusals, "the driver publishes no slice for another node"
-    assert "" not in refusals
+    assert "" not in refusals, "a change of such a slice would be taken"
