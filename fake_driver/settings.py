@@ -28,7 +28,8 @@ class Settings:
     node: str = _setting("NODE_NAME", "name of the node that this process serves")
     hardware: str = _setting("FAKE_DRIVER_HARDWARE", "file with the hardware to pretend (kind Hardware)")
     kinds: str = _setting(
-        "FAKE_DRIVER_KINDS", "kinds of devices that are this driver's, separated by commas; empty means all of the file"
+        "FAKE_DRIVER_KINDS",
+        "kinds of devices that are this driver's, separated by commas; !nic means all but nic; empty means all",
     )
     role: str = _setting(
         "FAKE_DRIVER_ROLE", "node serves one node; network publishes the pools that belong to none", "node"

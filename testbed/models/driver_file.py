@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from testbed.errors import UsageError
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
@@ -88,6 +89,10 @@ class DriverSpec(Strict):
     driver: DriverName
     device_class: ObjectName
     install: Install | None = Field(None, description="absent means that it is installed already")
+    companions: tuple[ExistingFile, ...] = Field(
+        (),
+        description="driver files of other drivers that are installed beside this one and not judged; companions of theirs are left out",
+    )
     pods: Pods
     nodes: Nodes = Nodes()
     probe: Probe
@@ -130,6 +135,11 @@ class DriverFile(Strict):
         return self.spec.install
 
     @property
+    def companions(self) -> tuple[Path, ...]:
+        """The driver files of the drivers beside it."""
+        return self.spec.companions
+
+    @property
     def hardware(self) -> Literal["synthetic", "unknown"]:
         """What its devices are: the driver that dra-testbed builds only pretends to have them; of others nothing is known."""
         return "synthetic" if self.spec.install and self.spec.install.built_in_image else "unknown"
@@ -148,7 +158,8 @@ class DriverFile(Strict):
     def features(self) -> frozenset[str]:
         """The optional parts of DRA that it takes part in, and those that its examples make it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
-        return frozenset({*self.spec.features, *(f"example-{name.replace('_', '-')}" for name in given)})
+        beside = ("companion",) if self.companions else ()
+        return frozenset({*self.spec.features, *beside, *(f"example-{name.replace('_', '-')}" for name in given)})
 
     @property
     def examples(self) -> Examples:
@@ -164,3 +175,17 @@ class DriverFile(Strict):
 def load_driver_file(path: Path) -> DriverFile:
     """Read a driver file; the manifests and images that it names must be there."""
     return load(path, DriverFile)
+
+
+def load_companions(driver_file: DriverFile) -> tuple[DriverFile, ...]:
+    """The drivers that are installed beside one; each is another driver, with a class of its own."""
+    found = tuple(load_driver_file(path) for path in driver_file.companions)
+    for what in ("driver", "device_class"):
+        names = [getattr(each, what) for each in (driver_file, *found)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UsageError(
+                f"driver file {driver_file.name}: it and its companions have the {what.replace('_', ' ')} {twice[0]} twice",
+                hint="a companion is another driver, with names of its own",
+            )
+    return found
