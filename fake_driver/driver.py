@@ -88,6 +88,11 @@ class Driver:
         for claim in known:
             self._use.reports.prepared(claim, None)
 
+    @property
+    def prepared(self) -> int:
+        """How many claims are prepared here."""
+        return self._checkpoint.count()
+
     def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
         """Make a claim's devices ready. Asked again, it does all of it again and gives the same answer.
 

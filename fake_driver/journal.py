@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,15 +14,18 @@ LARGEST = 4 * 2**20
 
 
 class Journal:
-    """Appends to a file in the plugin's data folder, and says the same in the log. A full disk never fails a call."""
+    """Appends to a file in the plugin's data folder, and says the same in the log and to `heard`. A full disk never fails a call."""
 
-    def __init__(self, path: Path, largest: int = LARGEST) -> None:
-        self.path, self._largest = path, largest
+    def __init__(
+        self, path: Path, largest: int = LARGEST, heard: Callable[[str, Mapping[str, object]], None] = lambda *_: None
+    ) -> None:
+        self.path, self._largest, self._heard = path, largest, heard
         self._lock = threading.Lock()
 
     def note(self, event: str, **facts: object) -> None:
         """Write down what happened."""
-        log.info("%s %s", event, " ".join(f"{key}={json.dumps(value)}" for key, value in facts.items()))
+        log.info(event, extra={"facts": facts})
+        self._heard(event, facts)
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = json.dumps({"time": time, "event": event, **facts}) + "\n"
         with self._lock:

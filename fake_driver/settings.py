@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fake_driver import logs
 from fake_driver.errors import ConfigurationError
 from fake_driver.names import DRIVER, SUBDOMAIN, UID, fits
 
@@ -45,6 +46,10 @@ class Settings:
     token_file: str = _setting("FAKE_DRIVER_TOKEN_FILE", "file with the bearer token", f"{_ACCOUNT}/token")
     ca_file: str = _setting("FAKE_DRIVER_CA_FILE", "file with the API server's CA", f"{_ACCOUNT}/ca.crt")
     probes: str = _setting("FAKE_DRIVER_PROBES", "address for readiness and liveness, such as :8080; empty serves none")
+    log: str = _setting("FAKE_DRIVER_LOG", "shape of the log's lines: logfmt or json", "logfmt")
+    log_level: str = _setting(
+        "FAKE_DRIVER_LOG_LEVEL", "least level that is logged: debug, info, warning, error", "info"
+    )
     faults: str = _setting("FAKE_DRIVER_FAULTS", "ways in which to be wrong on purpose, separated by commas")
 
     @property
@@ -72,9 +77,9 @@ class Settings:
             raise ConfigurationError(f"the probes' address {self.probes!r} is not one such as :8080 or 127.0.0.1:8080")
         return host.strip("[]"), int(port)
 
-    def shown(self) -> str:
-        """All of them, one per line."""
-        return "\n".join(f"  {one.name} = {getattr(self, one.name)}" for one in fields(self))
+    def shown(self) -> dict[str, str]:
+        """All that say something."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -114,6 +119,13 @@ def _check(settings: Settings) -> None:
                 "must be the name of a node",
             ),
             ("role", "FAKE_DRIVER_ROLE", settings.role in {"node", "network"}, "must be node or network"),
+            ("log", "FAKE_DRIVER_LOG", settings.log in logs.SHAPES, f"must be one of {', '.join(logs.SHAPES)}"),
+            (
+                "log_level",
+                "FAKE_DRIVER_LOG_LEVEL",
+                settings.log_level in logs.LEVELS,
+                f"must be one of {', '.join(logs.LEVELS)}",
+            ),
             ("hardware", "FAKE_DRIVER_HARDWARE", settings.hardware, "must be a file"),
             (
                 "driver",

@@ -20,7 +20,8 @@ from fake_driver.hardware.model import Device
 from fake_driver.health import Board, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
-from fake_driver.probes import Probes
+from fake_driver.metrics import CONTENT_TYPE, Gauge, Metrics
+from fake_driver.probes import Pages, Probes
 from fake_driver.publisher import Publisher
 from fake_driver.reporter import Reporter
 from fake_driver.server import Server
@@ -62,8 +63,9 @@ class Process:
     def __init__(self, settings: Settings, use: Parts) -> None:
         sockets = Sockets(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
         self._use = use
-        self._api = api(settings)
-        self.journal = Journal(settings.data / "journal.jsonl")
+        self.metrics = Metrics(self._gauges(settings))
+        self._api = api(settings, self.metrics)
+        self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
         folder = CdiFolder(Path(settings.cdi), settings.driver)
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
         self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
@@ -72,7 +74,7 @@ class Process:
         self._server = Server(self.driver, self.health, self.journal, sockets)
         self._publisher = Publisher(self._api, settings.driver, settings.node, self._slices, self.journal)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
-        self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
+        self._probes = Probes(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
 
     def start(self) -> None:
         """Serve, register and publish. The publisher comes last, because it is the only part that has to wait for others."""
@@ -106,6 +108,15 @@ class Process:
         """What ended that must not end."""
         return ["the publisher ended"] if self._use.publishes and not self._publisher.alive else []
 
+    def _gauges(self, settings: Settings) -> dict[str, Gauge]:
+        who = (("driver", settings.driver), ("node", settings.node))
+        return {
+            "fake_driver_info": lambda: {who: 1},
+            "fake_driver_slices": lambda: {(): self._publisher.count},
+            "fake_driver_devices": lambda: {(("health", how),): n for how, n in self.health.counts().items()},
+            "fake_driver_claims_prepared": lambda: {(): self.driver.prepared},
+        }
+
     def _collaborators(self) -> Collaborators:
         use = self._use
         reports = self._reporter if use.reports else Silence()
@@ -123,8 +134,14 @@ class Process:
         return self._use.shaped(slices.desired(self.driver.name, owner, self._use.published(self._use.inventory)))
 
 
-def api(settings: Settings) -> Api:
+def pages(metrics: Metrics) -> Pages:
+    """What programs may read beside the probes."""
+    return {"/metrics": (CONTENT_TYPE, metrics.text)}
+
+
+def api(settings: Settings, metrics: Metrics) -> Api:
     """The API server as the settings say; the token goes only over TLS."""
     is_secure = settings.api_server.startswith("https:")
     token = Path(settings.token_file) if settings.token_file and is_secure else None
-    return Api(settings.api_server, token_file=token, ca_file=Path(settings.ca_file) if settings.ca_file else None)
+    authority = Path(settings.ca_file) if settings.ca_file else None
+    return Api(settings.api_server, token_file=token, ca_file=authority, told=metrics.asked)
