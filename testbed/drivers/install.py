@@ -52,9 +52,15 @@ def uninstall(
 
 def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> list[Object]:
     """The objects that make the driver, rendered, in their order; none for a driver that is there already."""
+    texts_of = texts(driver_file, image=image, hardware=hardware)
+    return [each for path, text in texts_of.items() for each in _objects(path, text)]
+
+
+def texts(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> dict[Path, str]:
+    """The same as YAML, by template."""
     _refuse_idle_hardware(driver_file, hardware)
     if driver_file.install is None:
-        return []
+        return {}
     shipped = folders.data("manifests") / "hardware" / "server.yaml"
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,
@@ -63,7 +69,7 @@ def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None
         **({"image": image} if image and driver_file.install.built_in_image else {}),
         **driver_file.install.variables,
     }
-    return [each for path in driver_file.install.manifests for each in _rendered(path, variables)]
+    return {path: render_file(path, variables, allow_unused=True) for path in driver_file.install.manifests}
 
 
 def takes_hardware(driver_file: DriverFile) -> bool:
@@ -72,9 +78,9 @@ def takes_hardware(driver_file: DriverFile) -> bool:
     return any("hardware" in variables_of(path) for path in templates)
 
 
-def _rendered(path: Path, variables: dict[str, object]) -> list[Object]:
+def _objects(path: Path, text: str) -> list[Object]:
     try:
-        documents = list(yaml.safe_load_all(render_file(path, variables, allow_unused=True)))
+        documents = list(yaml.safe_load_all(text))
     except yaml.YAMLError as broken:
         raise UsageError(f"{path} is not YAML once its variables are filled in: {broken}") from broken
     found = [content for content in documents if content]

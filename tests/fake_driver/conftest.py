@@ -15,6 +15,7 @@ from fake_driver.settings import Settings
 from fake_driver.wiring import Parts, Process, parts
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 from tests.fake_driver.fake_api import FakeApi, Handler, Threads
+from tests.fake_driver.rights import granted
 
 HARDWARE = """
 apiVersion: dra-testbed/v1alpha1
@@ -71,6 +72,8 @@ def fake_api() -> Iterator[FakeApi]:
     api = FakeApi()
     yield api
     api.close()
+    beyond = api.asked - granted("node") - granted("network") - {("", "get")}
+    assert not beyond, f"the driver asked for what its manifests do not allow: {sorted(beyond)}"
 
 
 @pytest.fixture
