@@ -13,6 +13,7 @@ from fake_driver import logs, wiring
 from fake_driver import settings as configuration
 from fake_driver.errors import ConfigurationError
 from fake_driver.network import NetworkProcess
+from fake_driver.removal import RemovalProcess
 from fake_driver.settings import Settings
 
 log = logging.getLogger("fake_driver")
@@ -39,9 +40,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _process(settings: Settings) -> wiring.Process | NetworkProcess:
+def _process(settings: Settings) -> wiring.Process | NetworkProcess | RemovalProcess:
     if settings.role == "network":
         return NetworkProcess(settings)
+    if settings.role == "removal":
+        return RemovalProcess(settings)
     return wiring.Process(settings, _parts(settings))
 
 

@@ -15,6 +15,7 @@ from fake_driver import logs
 from fake_driver.errors import ConfigurationError
 from fake_driver.names import DRIVER, SUBDOMAIN, UID, fits
 
+ROLES = ("node", "network", "removal")
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -33,7 +34,9 @@ class Settings:
         "kinds of devices that are this driver's, separated by commas; !nic means all but nic; empty means all",
     )
     role: str = _setting(
-        "FAKE_DRIVER_ROLE", "node serves one node; network publishes the pools that belong to none", "node"
+        "FAKE_DRIVER_ROLE",
+        "node serves one node; network publishes the pools of no node; removal tidies a node",
+        "node",
     )
     driver: str = _setting("FAKE_DRIVER_NAME", "name of the driver", "gpu.dra-testbed.example")
     pod_uid: str = _setting("POD_UID", "UID of this pod; becomes part of the sockets' names, for updates without a gap")
@@ -118,7 +121,7 @@ def _check(settings: Settings) -> None:
                 settings.role == "network" or fits(SUBDOMAIN, settings.node),
                 "must be the name of a node",
             ),
-            ("role", "FAKE_DRIVER_ROLE", settings.role in {"node", "network"}, "must be node or network"),
+            ("role", "FAKE_DRIVER_ROLE", settings.role in ROLES, f"must be one of {', '.join(ROLES)}"),
             ("log", "FAKE_DRIVER_LOG", settings.log in logs.SHAPES, f"must be one of {', '.join(logs.SHAPES)}"),
             (
                 "log_level",
@@ -126,7 +129,7 @@ def _check(settings: Settings) -> None:
                 settings.log_level in logs.LEVELS,
                 f"must be one of {', '.join(logs.LEVELS)}",
             ),
-            ("hardware", "FAKE_DRIVER_HARDWARE", settings.hardware, "must be a file"),
+            ("hardware", "FAKE_DRIVER_HARDWARE", settings.hardware or settings.role == "removal", "must be a file"),
             (
                 "driver",
                 "FAKE_DRIVER_NAME",
@@ -134,7 +137,12 @@ def _check(settings: Settings) -> None:
                 "must be a DNS subdomain of at most 63 letters",
             ),
             ("pod_uid", "POD_UID", not settings.pod_uid or fits(UID, settings.pod_uid), "must be a UID"),
-            ("api_server", "FAKE_DRIVER_API_SERVER", settings.api_server, "must be a URL outside of a pod"),
+            (
+                "api_server",
+                "FAKE_DRIVER_API_SERVER",
+                settings.api_server or settings.role == "removal",
+                "must be a URL outside of a pod",
+            ),
         )
         if not is_right
     ]

@@ -51,7 +51,7 @@ class Sockets:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for path in folder.iterdir():
                 own = path in {self.registration, self.service}
-                if pattern.fullmatch(path.name) and path.is_socket() and (own or _is_dead(path)):
+                if pattern.fullmatch(path.name) and path.is_socket() and (own or is_dead(path)):
                     log.info("removing the stale socket %s", path)
                     path.unlink(missing_ok=True)
         # The kubelet may have made this folder for our mount; nobody else has business in it.
@@ -74,7 +74,8 @@ def _hashed(text: str, size: int) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode().rstrip("=")
 
 
-def _is_dead(path: Path) -> bool:
+def is_dead(path: Path) -> bool:
+    """Whether nobody listens at a socket any more."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:

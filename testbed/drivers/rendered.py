@@ -12,16 +12,19 @@ from pathlib import Path
 from testbed import folders
 from testbed.drivers.install import texts
 from testbed.images.driver import RELEASE
-from testbed.models.driver_file import load_driver_file
+from testbed.models.driver_file import DriverFile, load_driver_file
 
-# By file: the driver file, and the hardware that it pretends to have.
+# By file: the driver file, and the hardware that it pretends to have; none for what tidies up after it.
 RENDERED = {
     "fake-gpu": ("fake-gpu", "server"),
     "fake-nic": ("fake-nic", "server"),
     "fake-gpu-with-fabric": ("fake-gpu", "fabric"),
+    "remove-fake-gpu": ("fake-gpu", None),
+    "remove-fake-nic": ("fake-nic", None),
 }
+_REMOVAL = "fake_driver/optional/removal.yaml"
 _HEAD = """\
-# Driver file {driver}.yaml with hardware {hardware}.yaml, made by python -m testbed.drivers.rendered; change the templates, not this file.
+# {what}, made by python -m testbed.drivers.rendered; change the templates, not this file.
 # The image is what `dra-testbed images save driver FILE` writes; docs/install-the-fake-driver.md says the rest.
 """
 
@@ -31,12 +34,20 @@ def generated() -> Iterator[tuple[Path, str]]:
     home = folders.data("manifests")
     for name, (driver, hardware) in RENDERED.items():
         driver_file = load_driver_file(home / "drivers" / f"{driver}.yaml")
-        parts = texts(driver_file, image=RELEASE, hardware=home / "hardware" / f"{hardware}.yaml").values()
-        head = _HEAD.format(driver=driver, hardware=hardware)
-        yield (
-            home / "fake_driver" / "rendered" / f"{name}.yaml",
-            head + "---\n".join(part.lstrip("\n") for part in parts if part.strip()),
-        )
+        if hardware:
+            what = f"Driver file {driver}.yaml with hardware {hardware}.yaml"
+            parts = texts(driver_file, image=RELEASE, hardware=home / "hardware" / f"{hardware}.yaml")
+        else:
+            what = f"What removes the remains of driver file {driver}.yaml"
+            parts = texts(_instead(driver_file, home / _REMOVAL), image=RELEASE)
+        content = "---\n".join(part.lstrip("\n") for part in parts.values() if part.strip())
+        yield home / "fake_driver" / "rendered" / f"{name}.yaml", _HEAD.format(what=what) + content
+
+
+def _instead(driver_file: DriverFile, manifest: Path) -> DriverFile:
+    """The same driver file with another manifest."""
+    install = driver_file.install and driver_file.install.model_copy(update={"manifests": (manifest,)})
+    return driver_file.model_copy(update={"spec": driver_file.spec.model_copy(update={"install": install})})
 
 
 def main(arguments: list[str]) -> int:
