@@ -11,7 +11,7 @@ from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
-from testbed.models.driver_file import load_driver_file
+from testbed.models.driver_file import load_companions, load_driver_file
 from testbed.plugin.marking import required
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.scenario import Scenario, opened
@@ -32,7 +32,9 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
-    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image)
+    driver_file = load_driver_file(context.driver_file)
+    companions = load_companions(driver_file)
+    return World(testbed.owner, testbed.kube, driver_file, manifests, image, companions)
 
 
 @pytest.fixture

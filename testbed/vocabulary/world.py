@@ -14,13 +14,17 @@ RESOURCE = "resource.k8s.io/v1"
 
 @dataclass(frozen=True)
 class World:
-    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found."""
+    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found.
+
+    `companions` are drivers beside it, for claims that several drivers have a part in.
+    """
 
     owner: Owner
     kube: Kube
     driver_file: DriverFile
     manifests: Path
     workload_image: str
+    companions: tuple[DriverFile, ...] = ()
 
     def slices(self) -> list[Object]:
         """The driver's ResourceSlices."""

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, UsageError
+from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.sayings import Saying
 from testbed.vocabulary.world import World
@@ -69,3 +71,17 @@ def test_devices_are_found_in_what_was_said(world: Make) -> None:
         Device(cluster.DRIVER, "node-2", "gpu-0"),
     }
     assert driver.devices_named_in(None) == frozenset()
+
+
+def test_the_companion_is_another_driver_and_devices_are_told_apart(world: Make) -> None:
+    alone = world()
+    driver = Driver(replace(alone, companions=load_companions(alone.driver_file)))
+    assert (driver.companion.name, driver.companion.device_class) == ("nic.dra-testbed.example",) * 2
+    mine, other = Device(driver.name, "node-1", "gpu-0"), Device(driver.companion.name, "node-1", "nic-0")
+    assert driver.own([mine, other]) == {mine}
+    assert driver.companion.own([mine, other]) == {other}
+
+
+def test_without_companions_the_question_is_the_suites_mistake(world: Make) -> None:
+    with pytest.raises(UsageError, match="driver file fake-gpu names no companions"):
+        _ = Driver(world()).companion
