@@ -31,7 +31,8 @@ apiVersion: v1
 kind: Pod
 metadata: {{name: {name}, labels: {{app: user}}}}
 spec:
-  terminationGracePeriodSeconds: 0
+  # With 0 the API server forgets the pod at once, and its device is given to the next one before the kubelet has it back.
+  terminationGracePeriodSeconds: 1
   resourceClaims: [{{name: gpu, resourceClaimTemplateName: gpu}}]
   containers:
   - name: main
