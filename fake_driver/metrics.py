@@ -1,4 +1,4 @@
-"""What Prometheus reads at /metrics, beside the probes. Written by hand: a client library would cost each node 40 ms and 3 MB for a page.
+"""What Prometheus reads at /metrics, beside the probes. Written by hand: one page of text is no reason for another package on each node.
 
 Counters hear what others note: the journal its events, the API its answers. Gauges are asked for when somebody reads the page.
 """

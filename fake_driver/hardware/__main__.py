@@ -20,7 +20,7 @@ from fake_driver.planning import at_generation
 from fake_driver.settings import Settings
 from fake_driver.slices import Object, Owner, desired, of_network
 
-# Who has which kinds of devices of one server. A driver that has none of them is told from one that is not there by its empty slice.
+# Who has which kinds of devices of one server, as the driver files say.
 AS_INSTALLED = {Settings.driver: "!nic", "nic.dra-testbed.example": "nic"}
 
 
