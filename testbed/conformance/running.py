@@ -33,7 +33,7 @@ class SuiteRun:
 
     def argv(self) -> Sequence[str]:
         """The command line; it can be pasted into a shell."""
-        words = [sys.executable, "-m", "pytest", *map(str, self.paths or (folders.data("suites"),))]
+        words = [sys.executable, "-P", "-m", "pytest", *map(str, self.paths or (folders.data("suites"),))]
         words += ["--testbed", self.testbed, "--report", str(self.report), "--patience", f"{self.patience:g}"]
         words += ["-p", "no:cacheprovider", "--import-mode=importlib", "--no-header", *plugin_options()]
         words += ["--driver", str(self.driver)] if self.driver else []
@@ -55,7 +55,7 @@ def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
     The caller has reserved the report folder (`events.reserved`).
     """
     events.discard(wanted.report)
-    status = process.call(wanted.argv(), env=_environment())
+    status = process.call(wanted.argv(), env=environment())
     if (wanted.report / events.FILE).exists():
         return report.write(wanted.report)
     if status == _PYTEST_USAGE_ERROR:
@@ -63,7 +63,7 @@ def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
     raise TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, with the way to this very package, and the word that the report folder is reserved."""
     found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(found), events.RESERVED_BY: str(os.getpid())}
