@@ -15,6 +15,7 @@ from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame
 from testbed.errors import TestbedError
 from testbed.models.names import safe_name
+from testbed.plugin import lane
 from testbed.plugin.explaining import explanation
 from testbed.plugin.marking import required
 from testbed.vocabulary.scenario import Scenario
@@ -34,7 +35,7 @@ class Judge:
         kept = [item for item in items if self._asked_for(required(item))]
         if len(kept) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-            items[:] = kept
+        items[:] = lane.in_order(kept)
         for item in items:
             requirement = required(item)
             if requirement:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from testbed import bringup, folders
-from testbed.conformance import events, facts, profiles
+from testbed.conformance import events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
 from testbed.models.words import Tier
-from testbed.plugin import fixtures
+from testbed.plugin import fixtures, lane
 from testbed.plugin.controller import Controller
 from testbed.plugin.judge import Judge
 from testbed.waiting import set_patience
@@ -35,7 +35,13 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "dra-testbed-fixtures")
     config.pluginmanager.register(Judge(context), "dra-testbed-judge")
     if not shipped:
-        config.pluginmanager.register(Controller(context, config, WORKER_KEY), "dra-testbed-controller")
+        controller = Controller(context, config, WORKER_KEY)
+        config.pluginmanager.register(controller, "dra-testbed-controller")
+        leases.discard(context.report)
+    if shipped:
+        config.pluginmanager.register(lane.PassedOver(), "dra-testbed-lane")
+    elif getattr(config.option, "dist", "no") != "no":
+        config.pluginmanager.register(lane.Lane(controller.disruptive), "dra-testbed-lane")
 
 
 def _decided(config: pytest.Config) -> RunContext:
