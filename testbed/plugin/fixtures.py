@@ -37,7 +37,8 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
-    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image)
+    process = f"{context.run}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
+    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image, process)
 
 
 @pytest.fixture(autouse=True)

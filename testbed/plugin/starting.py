@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import signal
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
 from testbed.models.words import Tier
 from testbed.plugin import fixtures, lane
+from testbed.plugin.clearing import Clearing
 from testbed.plugin.controller import Controller
 from testbed.plugin.judge import Judge
 from testbed.waiting import set_patience
@@ -42,6 +44,8 @@ def start(config: pytest.Config) -> None:
         config.pluginmanager.register(lane.PassedOver(), "dra-testbed-lane")
     elif getattr(config.option, "dist", "no") != "no":
         config.pluginmanager.register(lane.Lane(controller.disruptive), "dra-testbed-lane")
+        clearing = Clearing(lambda: bringup.attach(context.testbed), context.run)
+        config.pluginmanager.register(clearing, "dra-testbed-clearing")
 
 
 def _decided(config: pytest.Config) -> RunContext:
@@ -86,6 +90,7 @@ def _decide(config: pytest.Config) -> RunContext:
         profile=_profile(config),
         patience=option.dra_patience,
         feature_gates=dict(testbed.config.feature_gates),
+        run=secrets.token_hex(4),
     )
 
 

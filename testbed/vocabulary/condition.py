@@ -28,13 +28,13 @@ class Condition:
 def condition(world: World) -> Condition:
     """What is seen now."""
     kube, driver = world.kube, world.driver_file.driver
-    ours = kube.list("v1", "Namespace", labelSelector=f"{world.owner.selector},{REQUIREMENT}")
+    ours = kube.list("v1", "Namespace", labelSelector=world.owner.selector)
     claims = kube.list(RESOURCE, "ResourceClaim")
     return Condition(
         ready_nodes=frozenset(_name(node) for node in kube.list("v1", "Node") if _ready(node)),
         ready_drivers=frozenset(_node(pod) for pod in driver_pods(kube, world.driver_file) if _ready(pod)),
         devices=frozenset(_devices(world.slices(), driver)),
-        namespaces=frozenset(_name(each) for each in ours),
+        namespaces=frozenset(_name(each) for each in ours if REQUIREMENT in each["metadata"]["labels"]),
         allocated_claims=frozenset(_full_name(each) for each in claims if each.get("status", {}).get("allocation")),
     )
 

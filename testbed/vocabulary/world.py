@@ -14,13 +14,17 @@ RESOURCE = "resource.k8s.io/v1"
 
 @dataclass(frozen=True)
 class World:
-    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found."""
+    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found.
+
+    `process` is on all that is made: a word for the pytest process, so that another can clear up after one that was killed.
+    """
 
     owner: Owner
     kube: Kube
     driver_file: DriverFile
     manifests: Path
     workload_image: str
+    process: str = ""
 
     def slices(self) -> list[Object]:
         """The driver's ResourceSlices."""

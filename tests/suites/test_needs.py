@@ -72,8 +72,10 @@ def _applied(entry: Entry) -> Iterator[tuple[str, dict[str, object]]]:
     """The manifests that become objects, with the variables whose values the test says."""
     for node in ast.walk(ast.parse(entry.source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply":
-            names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else entry.manifests
-            given = {each.arg: each.value.value for each in node.keywords if isinstance(each.value, ast.Constant)}
+            names = [str(node.args[0].value)] if isinstance(node.args[0], ast.Constant) else entry.manifests
+            given: dict[str, object] = {
+                str(each.arg): each.value.value for each in node.keywords if isinstance(each.value, ast.Constant)
+            }
             yield from ((name, given) for name in names)
 
 
