@@ -23,6 +23,15 @@ FILE, _LOCK = ".leases.json", ".leases.lock"
 _TURN = Budget("lease", 900, "each test before it may take as long as a test may take")
 
 
+_MOST = 3  # devices that a test asks for, if it does not ask for all
+
+
+def workers(cores: int, node_devices: int) -> int:
+    """How many tests can run side by side without being in each other's way; 0 where there is nothing to win by it."""
+    found = min(cores, node_devices // _MOST)
+    return found if found > 1 else 0
+
+
 @dataclass(frozen=True)
 class Place:
     """One place in the queue: who stands there, in which process, and what he wants or has."""

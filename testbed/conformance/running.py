@@ -27,7 +27,7 @@ class SuiteRun:
     tiers: tuple[str, ...] = ()
     profile: str | None = None
     keyword: str = ""
-    workers: int = 0
+    workers: int | str = 0  # or "auto"
     patience: float = 1.0
     paths: tuple[Path, ...] = ()
 

@@ -49,6 +49,16 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """`-n auto`: so many as cores and devices allow."""
+    if not config.option.dra_testbed or config.option.collectonly:
+        return None
+    from testbed.plugin import starting  # noqa: PLC0415 - inert until now
+
+    return starting.workers(config)
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that check a requirement get its markers, so that -m works, with and without a testbed."""
     if hasattr(_function(item), "dra_requirement"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import signal
 import threading
@@ -46,6 +47,15 @@ def start(config: pytest.Config) -> None:
         config.pluginmanager.register(lane.Lane(controller.disruptive), "dra-testbed-lane")
         clearing = Clearing(lambda: bringup.attach(context.testbed), context.run)
         config.pluginmanager.register(clearing, "dra-testbed-clearing")
+
+
+def workers(config: pytest.Config) -> int:
+    """How many processes are worth it; 0 where one is enough. What is wrong with the options is said later, by `start`."""
+    try:
+        node_devices = _decide(config).facts.node_devices
+    except TestbedError:
+        return 0
+    return leases.workers(len(os.sched_getaffinity(0)), node_devices)
 
 
 def _decided(config: pytest.Config) -> RunContext:
