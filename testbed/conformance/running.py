@@ -49,13 +49,16 @@ def plugin_options() -> list[str]:
     return [] if installed else ["-p", "testbed.plugin"]
 
 
-def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
+def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceReport:
     """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened.
 
-    The caller has reserved the report folder (`events.reserved`).
+    `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`).
     """
     events.discard(wanted.report)
-    status = process.call(wanted.argv(), env=environment())
+    if quiet:
+        status = process.run(wanted.argv(), check=False, timeout=None, env=environment()).code
+    else:
+        status = process.call(wanted.argv(), env=environment())
     if (wanted.report / events.FILE).exists():
         return report.write(wanted.report)
     if status == _PYTEST_USAGE_ERROR:
