@@ -75,6 +75,13 @@ class Controller:
         if report.when not in ("setup", "call"):
             self._finish(test, self._phases.pop(test))
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """With -v, each test that passed shows its seconds."""
+        if report.when == "call" and report.passed and _plain(report.nodeid) in self._tests:
+            return "passed", ".", f"PASSED ({report.duration:.1f} s)"
+        return None
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the report; a run that judged nothing, or has no clear result, is not green."""

@@ -85,9 +85,16 @@ def test_the_debugger_says_how_to_look(judge: Judge, pytester: pytest.Pytester) 
         looker="class Looker:\n    def __init__(self, **_): pass\n    def reset(self): pass\n"
         "    def interaction(self, *_): print('looking')\n"
     )
-    run = judge("@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker", apart=True)
+    run = judge("@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker")
     assert "kubectl -n dra-t-001-" in run.output
     assert run.output.index("export KUBECONFIG=kubeconfig") < run.output.index("looking")
+
+
+def test_auto_starts_no_workers_where_devices_are_too_few_for_two(judge: Judge) -> None:
+    run = judge(_ORDINARY.format(1) + _ORDINARY.format(2), "-n", "auto", "-v")  # four devices on a node
+    assert run.verdicts == {"T-001": "pass", "T-002": "pass"}
+    assert "created: " not in run.output  # as xdist says of its workers
+    run.result.stdout.fnmatch_lines(["*::test_ordinary_1 PASSED (*.* s)*"])
 
 
 def test_names_of_tests_can_be_pasted_and_only_last_failures_run(judge: Judge) -> None:
