@@ -9,6 +9,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,9 +47,8 @@ def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress
             samples.append(sample)
             tests.append(seconds)
     slowest = sorted(tests[0], key=lambda name: -statistics.median(each.get(name, 0) for each in tests))[:_SLOWEST]
-    return figures(samples, "s", _BOUNDS) + [
-        Figure(f"  {name}", "s", tuple(each[name] for each in tests if name in each)) for name in slowest
-    ]
+    found = [replace(each, unit="") if each.name == _RATIO else each for each in figures(samples, "s", _BOUNDS)]
+    return found + [Figure(f"  {name}", "s", tuple(each[name] for each in tests if name in each)) for name in slowest]
 
 
 def _round(config: TestbedConfig, profile: str, *, two_first: bool) -> tuple[dict[str, float], dict[str, float]]:
