@@ -85,7 +85,8 @@ def test_the_debugger_says_how_to_look(judge: Judge, pytester: pytest.Pytester) 
         looker="class Looker:\n    def __init__(self, **_): pass\n    def reset(self): pass\n"
         "    def interaction(self, *_): print('looking')\n"
     )
-    run = judge("@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker")
+    # Apart, because pytest-timeout limits nothing any more in a process that has seen a debugger.
+    run = judge("@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker", apart=True)
     assert "kubectl -n dra-t-001-" in run.output
     assert run.output.index("export KUBECONFIG=kubeconfig") < run.output.index("looking")
 
