@@ -18,6 +18,7 @@ from testbed.models.driver_file import load_driver_file
 from testbed.plugin import lane
 from testbed.plugin.marking import required
 from testbed.vocabulary.driver import Driver
+from testbed.vocabulary.hardware import Hardware, changeable
 from testbed.vocabulary.scenario import Scenario, opened
 from testbed.vocabulary.world import World
 
@@ -79,6 +80,13 @@ def admin_scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
     """A second namespace, which its administrator has labelled for admin access to devices."""
     with opened(world, lease.id) as made:
         made.label_namespace("resource.kubernetes.io/admin-access", "true")
+        yield made
+
+
+@pytest.fixture
+def hardware(world: World) -> Iterator[Hardware]:
+    """The driver's hardware, which a test may change; it is as before afterwards."""
+    with changeable(world) as made:
         yield made
 
 
