@@ -89,7 +89,7 @@ def _add_changes(verbs: Any) -> None:
     one.add_argument(
         "attributes", nargs="*", type=_pair, action=_Mapping, metavar="NAME=VALUE", help="the value as YAML"
     )
-    one.add_argument("--capacity", type=_pair, action=_Mapping, nargs="+", metavar="NAME=AMOUNT")
+    one.add_argument("--capacity", type=_pair, action=_Mapping, metavar="NAME=AMOUNT", help="repeatable")
     one.add_argument("--new", action="store_true", default=None, help="names may be new")
     taint = verbs.add_parser("taint", help="taint a device")
     taint.add_argument("device")
@@ -123,8 +123,9 @@ class _Mapping(argparse.Action):
 
     def __call__(self, _parser: Any, namespace: Any, given: Any, _option: Any = None) -> None:
         """Add to what there is."""
-        if given:
-            setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), **dict(given)})
+        pairs = given if isinstance(given, list) else [given]
+        if pairs:
+            setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), **dict(pairs)})
 
 
 class _Spread(argparse.Action):

@@ -66,17 +66,21 @@ class ControlSocket:
                 log.info("somebody who wanted to change the hardware went away: %s", lost)
 
     def _serve(self, caller: socket.socket) -> None:
-        line = _line(caller)
+        answer = self._answered(_line(caller))
+        caller.sendall(json.dumps(answer).encode() + b"\n")
+
+    def _answered(self, line: bytes) -> dict[str, Any]:
+        if len(line) > LONGEST_REQUEST:
+            return _refusal(f"is longer than {LONGEST_REQUEST} bytes")
         try:
             request = json.loads(line)
         except (ValueError, RecursionError) as broken:
-            what = (
-                f"is longer than {LONGEST_REQUEST} bytes" if len(line) > LONGEST_REQUEST else f"is not JSON: {broken}"
-            )
-            answer: dict[str, Any] = {"ok": False, "error": f"nothing was changed: the request {what}"}
-        else:
-            answer = self._answer(request)
-        caller.sendall(json.dumps(answer).encode() + b"\n")
+            return _refusal(f"is not JSON: {broken}")
+        return self._answer(request)
+
+
+def _refusal(why: str) -> dict[str, Any]:
+    return {"ok": False, "error": f"nothing was changed: the request {why}"}
 
 
 def _line(caller: socket.socket) -> bytes:

@@ -52,7 +52,8 @@ def set_(
     device: str, attributes: tuple[str, ...], capacities: tuple[str, ...], new: bool, name: str, node: str | None
 ) -> None:
     """Change attributes and capacities of a device; values as in YAML: `healthy=false`, `driverVersion={version: 1.2.3}`."""
-    words = ["set", device, *attributes, *(["--capacity", *capacities] if capacities else []), *["--new"] * new]
+    amounts = [word for each in capacities for word in ("--capacity", each)]
+    words = ["set", device, *attributes, *amounts, *["--new"] * new]
     _tell(name, node, device, words)
 
 
