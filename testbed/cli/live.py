@@ -110,7 +110,7 @@ def restore(device: str | None, name: str, node: str | None) -> None:
 @_node
 def fault(call: str, name: str, node: str | None, **how: Any) -> None:
     """Arm a fault: calls of the kubelet that fail, wait or never end. `fault clear` takes all faults away."""
-    given = {key: value for key, value in how.items() if value not in (None, False)}
+    given = {key: value for key, value in how.items() if value is not None and value is not False}
     if call == "clear" and given:
         raise click.UsageError(f"fault clear takes all faults away; --{min(given)} means nothing to it")
     words = [word for key, value in given.items() for word in ([f"--{key}"] + ([] if value is True else [str(value)]))]

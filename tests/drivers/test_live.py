@@ -98,7 +98,7 @@ def test_a_driver_without_a_control_command_cannot_be_changed(kube: Kube) -> Non
 
 def test_a_refusal_is_told_without_the_usage_before_it(kube: Kube) -> None:
     kube.answer = Completed((), 2, "", "usage: …\nnothing was changed: no device gpu-9\n")
-    with pytest.raises(UsageError, match="^node-1: nothing was changed: no device gpu-9$"):
+    with pytest.raises(UsageError, match=r"^node-1: nothing was changed: no device gpu-9$"):
         live.ask(kube, FILE, "node-1", ["unplug", "gpu-9"])  # type: ignore[arg-type]  # the fake
 
 
