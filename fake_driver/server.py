@@ -50,7 +50,7 @@ class Server:
         self._health = [
             HealthService(board, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
         ]
-        self._who = RegistrationService(driver.name, sockets.service, self._told)
+        self._who = RegistrationService(driver.name, sockets.service, self._told, lambda: journal.note("get-info"))
         self._service = Listener(sockets.service, self._make_service, _LONGEST_CALL)
         self._registration = Listener(sockets.registration, self._make_registration, 0)
         self._stopped = threading.Event()

@@ -101,14 +101,21 @@ class DraService:
 class RegistrationService:
     """Tells the kubelet who this is; `told` is called with what the kubelet made of it."""
 
-    def __init__(self, driver: str, endpoint: Path, told: Callable[[bool, str], None]) -> None:
+    def __init__(
+        self,
+        driver: str,
+        endpoint: Path,
+        told: Callable[[bool, str], None],
+        asked: Callable[[], None] = lambda: None,
+    ) -> None:
         self._info = registration_v1_pb2.PluginInfo(
             type="DRAPlugin", name=driver, endpoint=str(endpoint), supported_versions=SERVICES
         )
-        self._told = told
+        self._told, self._asked = told, asked
 
     def GetInfo(self, _request: Any, _context: grpc.ServicerContext) -> registration_v1_pb2.PluginInfo:  # noqa: N802 - as on the wire
         """Who this is."""
+        self._asked()
         return self._info
 
     def NotifyRegistrationStatus(self, request: Any, _context: grpc.ServicerContext) -> Any:  # noqa: N802 - as on the wire
