@@ -10,7 +10,7 @@ from testbed.drivers.slices import pools
 from testbed.kube.client import Object
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class State:
     """A whole pool at one moment: its generation, and its devices with all that is said of them, sorted."""
 
@@ -21,6 +21,9 @@ class State:
     def names(self) -> tuple[str, ...]:
         """The names of its devices."""
         return tuple(json.loads(device)["name"] for device in self.devices)
+
+    def __repr__(self) -> str:
+        return f"generation {self.generation}: {', '.join(self.names)}"
 
 
 def state_of(slices: Iterable[Object], driver: str, pool: str) -> State | None:
