@@ -272,16 +272,19 @@ def test_the_socket_is_for_root_alone_has_the_pods_name_and_goes_with_the_driver
 
 
 def test_a_hanging_call_ends_when_faults_are_cleared(
-    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start: Start,
+    settings: Settings,
+    fake_api: FakeApi,
+    kubelet: Kubelet,
+    tell: Told,
+    until: Callable[[Callable[[], bool]], None],
 ) -> None:
     start(settings)
     dra, claim = kubelet.dra(settings.data / "dra.sock"), fake_api.claim()
     tell("fault", "prepare", "--hang")
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
     call = dra.NodePrepareResources.future(request, timeout=30)
-    entries: list[Any] = []
-    while not any(each["event"] == "fault" for each in entries):
-        entries = tell("journal")["entries"]
+    until(lambda: any(each["event"] == "fault" for each in tell("journal")["entries"]))
     assert not call.done()
     tell("clear")
     assert call.exception(timeout=5).code() is grpc.StatusCode.DEADLINE_EXCEEDED
