@@ -57,6 +57,17 @@ class Arena:
         """Claims that are allocated, as if the scheduler had been there; each has a device that none of its next `held` has."""
         return [self._claim(of, index, of.device(index % held)) for index in range(count)]
 
+    def as_new(self, claims: Sequence[Claim]) -> None:
+        """Take away what drivers wrote into the claims' status, so that they have it to write again: a kubelet's claims are new."""
+        told = {
+            each["metadata"]["uid"] for each in self.kube.list(_API, "ResourceClaim") if each["status"].get("devices")
+        }
+        for claim in claims:
+            if claim.uid in told:
+                path = f"/apis/{_API}/namespaces/{claim.namespace}/resourceclaims/{claim.name}/status"
+                change = {"status": {"devices": None}}
+                self.kube.request("PATCH", path, body=change, content_type="application/merge-patch+json")
+
     def slices(self, of: Contestant) -> list[Object]:
         """What the driver has published."""
         return self.kube.list(_API, "ResourceSlice", fieldSelector=f"spec.driver={of.name}")
@@ -95,7 +106,9 @@ def opened(kubernetes: str, progress: Progress) -> Iterator[Arena]:
             with progress.step(f"etcd and API server {lock.kubernetes}"):
                 made = creation.start_control_plane(name, spec, cluster)
                 creation.wait_for_api_server(made)
-                arena = Arena(Path(folder), Kube(made.kubeconfig), _credentials(Path(folder), made.kubeconfig), lock.kubernetes)
+                arena = Arena(
+                    Path(folder), Kube(made.kubeconfig), _credentials(Path(folder), made.kubeconfig), lock.kubernetes
+                )
                 _furnish(arena)
             yield arena
         finally:
@@ -128,8 +141,6 @@ def _furnish(arena: Arena) -> None:
 
 def _credentials(folder: Path, kubeconfig: Path) -> str:
     """Lay out the API server's certificate authority; returns its address."""
-
-
     cluster = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]
     (folder / "authority.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
     return str(cluster["server"])

@@ -112,14 +112,24 @@ class Comparison:
     def as_data(self) -> dict[str, object]:
         """For `-o json`."""
         lines = [
-            {"key": q.key, "title": q.title, "unit": q.unit, "bound": q.bound(), "kept": self.kept(q), "drivers": self._data(q)}
+            {
+                "key": q.key,
+                "title": q.title,
+                "unit": q.unit,
+                "bound": q.bound(),
+                "kept": self.kept(q),
+                "drivers": self._data(q),
+            }
             for q in QUANTITIES
         ]
         return {"kubernetes": self.kubernetes, "versions": self.versions, "quantities": lines, "refused": self.refusals}
 
     def _data(self, quantity: Quantity) -> dict[str, object]:
         return {
-            title: {"median": self.median(title, quantity.key), "values": self.values.get(title, {}).get(quantity.key, [])}
+            title: {
+                "median": self.median(title, quantity.key),
+                "values": self.values.get(title, {}).get(quantity.key, []),
+            }
             for title in self.versions
         }
 
@@ -127,13 +137,20 @@ class Comparison:
         cells = [self._cell(title, quantity) for title in self.versions]
         ratios = [self.ratio(peer, quantity.key) for peer in self.peers]
         mark = {True: " ✓", False: " ✗", None: ""}[self.kept(quantity)]
-        return [quantity.title, *cells, *("-" if each is None else f"{each:.2f}" for each in ratios), quantity.bound() + mark]
+        return [
+            quantity.title,
+            *cells,
+            *("-" if each is None else f"{each:.2f}" for each in ratios),
+            quantity.bound() + mark,
+        ]
 
     def _cell(self, driver: str, quantity: Quantity) -> str:
         values = self.values.get(driver, {}).get(quantity.key)
         if not values:
             return "-"
-        low, middle, high = (f"{each:.{quantity.digits}f}" for each in (min(values), statistics.median(values), max(values)))
+        low, middle, high = (
+            f"{each:.{quantity.digits}f}" for each in (min(values), statistics.median(values), max(values))
+        )
         return f"{middle} {quantity.unit} ({low} to {high})".replace("  ", " ")
 
 

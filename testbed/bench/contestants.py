@@ -79,7 +79,7 @@ def example_driver(program: Path, version: str) -> Contestant:
     return Contestant("dra-example-driver", version, "gpu.example.com", "gpu-{}".format, command)
 
 
-def test_driver(program: Path, version: str) -> Contestant:
+def upstream_driver(program: Path, version: str) -> Contestant:
     """The driver of Kubernetes' own end-to-end tests. It keeps what it prepared in memory only."""
 
     def command(place: Place, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
@@ -97,4 +97,9 @@ def _hardware(devices: int, changed: int) -> dict[str, object]:
     """A hardware file; the devices at the end may be of another model."""
     other = {**_GPU, "attributes": {**_GPU["attributes"], "model": "OTHER-GPU-MODEL"}}  # type: ignore[dict-item]  # it is the dict above
     groups = [{**_GPU, "count": devices - changed}, *([{**other, "count": changed}] if changed else [])]
-    return {"apiVersion": "dra-testbed/v1alpha1", "kind": "Hardware", "metadata": {"name": "bench"}, "spec": {"devices": groups}}
+    return {
+        "apiVersion": "dra-testbed/v1alpha1",
+        "kind": "Hardware",
+        "metadata": {"name": "bench"},
+        "spec": {"devices": groups},
+    }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from testbed.bench.arena import Arena, opened
 from testbed.bench.comparison import MANY, Comparison, percentile
-from testbed.bench.contestants import ORDINARY, Contestant, example_driver, ours, test_driver
+from testbed.bench.contestants import ORDINARY, Contestant, example_driver, ours, upstream_driver
 from testbed.bench.kubelet import Claim, Kubelet
 from testbed.bench.running import Running, running
 from testbed.binaries import ensure, inventory, peers
@@ -50,12 +50,15 @@ def measure(plan: Plan, progress: Progress) -> Comparison:
 
 def _contestants(plan: Plan, progress: Progress) -> list[Contestant]:
     lock = peers()
-    makers = {"dra-example-kubeletplugin": example_driver, "dra-test-driver": test_driver}
+    makers = {"dra-example-kubeletplugin": example_driver, "dra-test-driver": upstream_driver}
     if plan.build:
         programs = ensure(lock, list(makers), progress=progress, sources=["build"])
     else:
         programs = {name: held[0] for name, held in inventory(lock).items() if held}
-    return [ours(), *(make(programs[name], lock.program(name).version) for name, make in makers.items() if name in programs)]
+    return [
+        ours(),
+        *(make(programs[name], lock.program(name).version) for name, make in makers.items() if name in programs),
+    ]
 
 
 @dataclass
@@ -75,19 +78,25 @@ class _Visit:
             self._many()
 
     def _ordinary(self) -> None:
-        with self._refusing("start"), self.arena.place() as place, self._clean():
-            with running(self.of, self.arena, place, ORDINARY) as driver:
-                self._note({"start": driver.seconds, "writes": driver.writes})
-                with Kubelet(driver.registration) as kubelet:
-                    self._note({"idle": driver.idle_share(self.plan.idle), "memory idle": driver.resident})
-                    for at_once in _AT_ONCE:
-                        self._call(driver, kubelet, at_once)
-                    self._note({"memory after": driver.resident})
+        with (
+            self._refusing("start and calls"),
+            self.arena.place() as place,
+            self._clean(),
+            running(self.of, self.arena, place, ORDINARY) as driver,
+            Kubelet(driver.registration) as kubelet,
+        ):
+            self._note({"start": driver.seconds, "writes": driver.writes})
+            self._note({"idle": driver.idle_share(self.plan.idle), "memory idle": driver.resident})
+            for at_once in _AT_ONCE:
+                self._call(driver, kubelet, at_once)
+            self._note({"memory after": driver.resident})
 
     def _many(self) -> None:
         with self._refusing(f"{MANY} devices", for_good=True), self.arena.place() as place, self._clean():
             with running(self.of, self.arena, place, MANY) as driver, Kubelet(driver.registration) as kubelet:
-                self._note({"start, many": driver.seconds, "writes, many": driver.writes, "memory, many": driver.resident})
+                self._note(
+                    {"start, many": driver.seconds, "writes, many": driver.writes, "memory, many": driver.resident}
+                )
                 self._call(driver, kubelet, 1, suffix=", many")
             if self.of.can_change:
                 with running(self.of, self.arena, place, MANY, changed=1) as driver:
@@ -95,6 +104,7 @@ class _Visit:
 
     def _call(self, driver: Running, kubelet: Kubelet, at_once: int, suffix: str = "") -> None:
         """Prepare and unprepare all claims, as many as there are devices in one go; looks at the work between the timed parts."""
+        self.arena.as_new(self.claims)
         took: dict[str, list[float]] = {"prepare": [], "unprepare": []}
         for start in range(0, len(self.claims), _HELD):
             some = self.claims[start : start + _HELD]

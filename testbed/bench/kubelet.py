@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import grpc
 
@@ -55,10 +55,12 @@ class Kubelet:
         self._channel = grpc.insecure_channel(f"unix:{info.endpoint}")
         self._stub = dra_v1_pb2_grpc.DRAPluginStub(self._channel)
 
-    def __enter__(self) -> Kubelet:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._channel.close()
 
     def prepare(self, claims: Sequence[Claim], at_once: int) -> Answers:

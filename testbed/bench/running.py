@@ -55,7 +55,9 @@ class Running:
         """Percent of a core that it takes while nobody asks for anything."""
         consistently(self.demand_alive, "the driver to live", _SETTLED)
         began, before = time.monotonic(), self._cpu()
-        consistently(self.demand_alive, "the driver to live", Budget("idle", seconds, "long enough for what is periodic"))
+        consistently(
+            self.demand_alive, "the driver to live", Budget("idle", seconds, "long enough for what is periodic")
+        )
         return 100 * (self._cpu() - before) / (time.monotonic() - began)
 
     def demand_alive(self) -> None:
@@ -74,7 +76,9 @@ class Running:
         defined = self.cdi_names()
         for uid, names in ids.items():
             if not names or not defined.issuperset(names):
-                raise DriverFailed(f"{self.contestant.title} answered {names} for claim {uid}, and no CDI file says what that is")
+                raise DriverFailed(
+                    f"{self.contestant.title} answered {names} for claim {uid}, and no CDI file says what that is"
+                )
 
     def demand_released(self, uids: Iterable[str]) -> None:
         """Nothing of these claims is left."""
@@ -103,7 +107,9 @@ def running(of: Contestant, arena: Arena, place: Place, devices: int, changed: i
         started.demand_alive()
         is_new = not changed or any(_version(each) not in was_there for each in slices)
         if not slices or devices_in(slices) != devices or not is_new:
-            raise NotYet(f"{len(slices)} slices with {devices_in(slices) if slices else 0} devices; its log ends: {_last_words(log)}")
+            raise NotYet(
+                f"{len(slices)} slices with {devices_in(slices) if slices else 0} devices; its log ends: {_last_words(log)}"
+            )
         return time.perf_counter() - began
 
     try:

@@ -147,7 +147,9 @@ def peers() -> Lock:
     """The drivers of others that `bench driver` is measured beside. No testbed needs them, so no Kubernetes minor has them."""
     said = _read("peers.yaml")
     minor = said.pop("kubernetes")
-    return _locked(minor, said, {name: {"version": recipe.pop("version"), "module": name} for name, recipe in said.items()})
+    return _locked(
+        minor, said, {name: {"version": recipe.pop("version"), "module": name} for name, recipe in said.items()}
+    )
 
 
 def lock_for(version: str) -> Lock:

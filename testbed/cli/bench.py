@@ -55,14 +55,26 @@ def _show(found: list[Figure], rounds: int, output: str) -> None:
 
 
 @group.command()
-@click.option("--claims", default=200, show_default=True, type=click.IntRange(1, 1000), help="Claims in each measurement.")
-@click.option("--runs", default=3, show_default=True, type=click.IntRange(1, 100), help="Rounds; the drivers take turns in each.")
-@click.option("--idle", default=20.0, show_default=True, type=click.FloatRange(0.1, 600), help="Seconds of looking at idleness.")
+@click.option(
+    "--claims", default=200, show_default=True, type=click.IntRange(1, 1000), help="Claims in each measurement."
+)
+@click.option(
+    "--runs", default=3, show_default=True, type=click.IntRange(1, 100), help="Rounds; the drivers take turns in each."
+)
+@click.option(
+    "--idle", default=20.0, show_default=True, type=click.FloatRange(0.1, 600), help="Seconds of looking at idleness."
+)
 @click.option("--kubernetes", metavar="VERSION", help="The API server's. [default: the newest]")
-@click.option("--build/--no-build", default=True, help="Build the Go peers where the cache has none, or leave them out.")
-@click.option("--write", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as a page of Markdown.")
+@click.option(
+    "--build/--no-build", default=True, help="Build the Go peers where the cache has none, or leave them out."
+)
+@click.option(
+    "--write", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as a page of Markdown."
+)
 @options.output_format
-def driver(claims: int, runs: int, idle: float, kubernetes: str | None, build: bool, page: Path | None, output: str) -> None:
+def driver(
+    claims: int, runs: int, idle: float, kubernetes: str | None, build: bool, page: Path | None, output: str
+) -> None:
     """How fast and how small the fake driver is, beside two drivers in Go, called as the kubelet calls them."""
     from testbed.bench.driver import Plan, measure  # noqa: PLC0415 - so that --help stays quick
     from testbed.bench.page import written  # noqa: PLC0415 - as above
