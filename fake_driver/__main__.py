@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         log.info("settings:\n%s", settings.shown())
         process = _process(settings)
         process.start()
-        # What is there now stays. Without it a full collection takes a millisecond; with it 20 or more, and calls would have to wait.
+        # What is there now stays. A full collection that looks at all of it takes tens of milliseconds, in which calls wait.
         gc.freeze()
     except (ConfigurationError, OSError) as wrong:
         log.critical("%s", wrong)

@@ -17,7 +17,7 @@ from testbed.bench.contestants import ORDINARY, Contestant, example_driver, ours
 from testbed.bench.kubelet import Claim, Kubelet
 from testbed.bench.running import Running, running
 from testbed.binaries import ensure, inventory, peers
-from testbed.errors import TestbedError
+from testbed.errors import DriverFailed, WaitTimeout
 from testbed.progress import Progress
 
 _HELD = 100  # claims that are prepared at the same time at most: each has a device of its own
@@ -123,10 +123,13 @@ class _Visit:
 
     @contextlib.contextmanager
     def _refusing(self, what: str, *, for_good: bool = False) -> Iterator[None]:
-        """What goes wrong in there is a reason and no number. `for_good`: it would be the same in the next round."""
+        """What the driver does wrong in there is a reason and no number; what is ours ends the bench.
+
+        `for_good`: it would be the same in the next round.
+        """
         try:
             yield
-        except TestbedError as refused:
+        except (DriverFailed, WaitTimeout) as refused:
             self.found.refuse(self.of.title, what, refused.what, for_good=for_good)
 
     @contextlib.contextmanager
