@@ -116,6 +116,16 @@ class Driver:
             with self._checkpoint.locked() as ledger:
                 return self._release(ledger, ref.uid)
 
+    def devices_of(self, ref: ClaimRef) -> tuple[str, ...]:
+        """The names of the devices that a claim has here, prepared or not; none where nobody can tell."""
+        with self._checkpoint.locked() as ledger:
+            known = ledger.claims.get(ref.uid)
+        try:
+            found = known or allocated(self._use.read_claim(ref.checked(), PATIENCE), ref, self.name)
+        except (ApiError, ClaimRefused):
+            return ()
+        return tuple(device.device for device in found.devices)
+
     def _what_is_ours(self, ref: ClaimRef, patience: float) -> tuple[PreparedClaim, Object | None]:
         try:
             served = self._use.read_claim(ref, patience)

@@ -26,6 +26,12 @@ from fake_driver.wrong_drivers import (
     UnprepareFails,
     UnprepareForgetsTheDevice,
 )
+from fake_driver.wrong_slices import (
+    publish_once,
+    publish_with_wrong_generation,
+    taints_are_not_published,
+    unplugged_devices_stay_published,
+)
 
 
 def share_one_device(right: Parts) -> Parts:
@@ -156,6 +162,10 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             status_never_written,
             status_of_another_device,
             know_devices_by_name,
+            publish_once,
+            unplugged_devices_stay_published,
+            taints_are_not_published,
+            publish_with_wrong_generation,
         )
     }
     | {

@@ -41,14 +41,14 @@ class Metrics:
 
     def heard(self, event: str, facts: Mapping[str, Any]) -> None:
         """Something was noted in the journal."""
-        if event in _VERBS:
+        if event in _VERBS and "seconds" in facts:  # a call that a fault ended got to no claim
             self._lasted((("outcome", "error" if "error" in facts else "success"), ("verb", event)), facts["seconds"])
         elif event == "slice-write":
             self._count("fake_driver_slice_writes_total", verb=str(facts["verb"]))
         elif event == "status-write":
             self._count("fake_driver_status_writes_total")
         elif event == "fault":
-            self._count("fake_driver_faults_total", fault=str(facts.get("fault", "")))
+            self._count("fake_driver_faults_total", call=str(facts["call"]), code=str(facts["code"]))
 
     def asked(self, method: str, where: str, status: int) -> None:
         """The API server answered, or did not."""

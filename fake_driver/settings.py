@@ -100,6 +100,12 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
     return settings
 
 
+def unchecked(environment: Mapping[str, str]) -> Settings:
+    """What the environment alone says: for programs beside the driver, which need a few of them and have no flags for them."""
+    found = {one.name: environment.get(one.metadata["variable"]) for one in fields(Settings)}
+    return Settings(**{name: value for name, value in found.items() if value})
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word for word in (part.strip() for part in text.split(",")) if word)
 

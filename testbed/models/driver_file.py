@@ -83,6 +83,15 @@ class Examples(Strict):
     )
 
 
+class Control(Strict):
+    """How the driver's hardware is changed while it runs."""
+
+    command: tuple[str, ...] = Field(
+        min_length=1,
+        description="run in the driver's container with a verb and its arguments, as docs/live-control.md says",
+    )
+
+
 class DriverSpec(Strict):
     """What there is to know about a driver."""
 
@@ -98,6 +107,7 @@ class DriverSpec(Strict):
     probe: Probe
     features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
     examples: Examples = Examples()
+    control: Control | None = Field(None, description="absent means that its hardware cannot be changed")
 
 
 class Metadata(Strict):
@@ -156,10 +166,16 @@ class DriverFile(Strict):
 
     @property
     def features(self) -> frozenset[str]:
-        """The optional parts of DRA that it takes part in, and those that its examples make it possible to judge."""
+        """The optional parts of DRA that it takes part in, and those that the rest of the file makes it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
-        beside = ("companion",) if self.companions else ()
-        return frozenset({*self.spec.features, *beside, *(f"example-{name.replace('_', '-')}" for name in given)})
+        beside = [*(["companion"] if self.companions else []), *(["live-control"] if self.control else [])]
+        examples = (f"example-{name.replace('_', '-')}" for name in given)
+        return frozenset({*self.spec.features, *examples, *beside})
+
+    @property
+    def control(self) -> Control | None:
+        """How its hardware is changed while it runs."""
+        return self.spec.control
 
     @property
     def examples(self) -> Examples:

@@ -79,8 +79,9 @@ class Driver:
 
     @property
     def devices(self) -> frozenset[Device]:
-        """Every device that it publishes."""
-        return frozenset(self._published())
+        """Every device that it publishes where ordinary pods run: for the nodes where it is expected, and for the network."""
+        within_reach = {*self.nodes, ""}
+        return frozenset(Device(self.name, *each[:2]) for each in self._described() if each[2] in within_reach)
 
     def devices_on(self, node: str) -> frozenset[Device]:
         """The devices that it publishes for one node."""

@@ -16,6 +16,7 @@ RESOURCE = "resource.k8s.io/v1"
 class World:
     """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found.
 
+    `process` is on all that is made: a word for the pytest process, so that another can clear up after one that was killed.
     `companions` are drivers beside it, for claims that several drivers have a part in.
     """
 
@@ -24,6 +25,7 @@ class World:
     driver_file: DriverFile
     manifests: Path
     workload_image: str
+    process: str = ""
     companions: tuple[DriverFile, ...] = ()
 
     def slices(self) -> list[Object]:

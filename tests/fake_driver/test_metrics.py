@@ -49,7 +49,7 @@ def test_a_duration_is_counted_in_every_bucket_that_is_large_enough() -> None:
     [
         ("slice-write", {"verb": "create"}, 'fake_driver_slice_writes_total{verb="create"} 1'),
         ("status-write", {}, "fake_driver_status_writes_total 1"),
-        ("fault", {"fault": "hang"}, 'fake_driver_faults_total{fault="hang"} 1'),
+        ("fault", {"call": "prepare", "code": "ABORTED"}, 'fake_driver_faults_total{call="prepare",code="ABORTED"} 1'),
     ],
 )
 def test_what_the_journal_notes_is_counted(event: str, facts: dict[str, str], line: str) -> None:

@@ -12,6 +12,7 @@ from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.sayings import Saying
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
+from tests.fakes.kube import FakeKube
 
 Make = Callable[..., World]
 
@@ -35,6 +36,16 @@ def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> No
     assert driver.repeated_devices[0] == Device(cluster.DRIVER, "node-1", "gpu-0")
     assert len(driver.repeated_devices) == len(driver.devices) == 8
     assert driver.incomplete_pools == ()
+
+
+def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: Make) -> None:
+    made = world()
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}, status={})
+    kube.put("ResourceSlice", "slice-control-plane", spec=cluster.slice_spec("control-plane", 4))
+    driver = Driver(made)
+    assert len(driver.devices) == 8
+    assert len(driver.devices_on("control-plane")) == 4
 
 
 def test_a_driver_that_publishes_nothing_has_nothing(world: Make) -> None:
