@@ -36,7 +36,8 @@ class Kubelet:
 
     def channel(self, socket: Path) -> grpc.Channel:
         if socket not in self._channels:
-            options = [("grpc.default_authority", "localhost")]
+            # A kubelet that comes later has a connection of its own, and not the one that this process has to the same path.
+            options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
             self._channels[socket] = grpc.insecure_channel(f"unix:{socket}", options=options)
         return self._channels[socket]
 
