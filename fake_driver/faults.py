@@ -37,6 +37,12 @@ from fake_driver.wrong_drivers import (
     UnprepareNeedsTheClaim,
     UnprepareOfUnknownFails,
 )
+from fake_driver.wrong_slices import (
+    publish_once,
+    publish_with_wrong_generation,
+    taints_are_not_published,
+    unplugged_devices_stay_published,
+)
 
 
 def share_one_device(right: Parts) -> Parts:
@@ -200,6 +206,10 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             ignores_claim_config,
             prepares_busy_devices,
             make_up_devices,
+            publish_once,
+            unplugged_devices_stay_published,
+            taints_are_not_published,
+            publish_with_wrong_generation,
         )
     }
     | {

@@ -83,6 +83,7 @@ def test_a_sidecar_has_the_same_around_it(scenario):
     "The CDI ids of a claim are defined by a CDI file of its node.",
     level=SHOULD,
     tier=E2E,
+    devices=2,
     source=DRA,
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),

@@ -24,6 +24,16 @@ _TIERS = click.Choice(["static", "wire", "e2e", "disruptive"])
 _KEEP = click.Choice(["never", "on-failure", "always"])
 
 
+class _Workers(click.IntRange):
+    """A number of pytest's workers, or the word for as many as cores and devices allow."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 64)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
 @dataclass
 class _Wanted:
     """Where to judge: a testbed that is up, or the flags for a new one; and whether it stays, which depends on the exit code."""
@@ -47,7 +57,7 @@ class _Wanted:
     "--profile", metavar="core|full", help="The requirements to judge by. [default: core; full with -k or --tier]"
 )
 @click.option("-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names match, as in pytest.")
-@click.option("-n", "workers", type=click.IntRange(0, 64), default=0, metavar="N", help="Tests at once. [default: 1]")
+@click.option("-n", "workers", type=_Workers(), default="auto", show_default=True, help="Tests at once; 0: no workers.")
 @click.option("--report", type=click.Path(path_type=Path), default="dra-testbed-report", help="The report folder.")
 @click.option("--keep", type=_KEEP, default="never", help="Whether the testbed stays. [default: never]")
 @click.option("--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Stretch every wait, for slow machines.")

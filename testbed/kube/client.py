@@ -122,6 +122,11 @@ class Kube:
         answer = self.request("GET", self.resource(api_version, kind).path(namespace), query=selectors)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
+    def version(self, api_version: str, kind: str) -> str:
+        """This moment, as the server counts: a watch with `resourceVersion=` goes on from here."""
+        answer = self.request("GET", self.resource(api_version, kind).path(None), query={"limit": "1"})
+        return str(answer["metadata"]["resourceVersion"])
+
     def create(self, manifest: Object) -> Object:
         """Create an object where its manifest says."""
         return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), body=manifest))

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from testbed.errors import UsageError
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
@@ -116,18 +117,32 @@ class Configuration(Strict):
         return frozenset(name for name, each in settings.items() if re.search(each.shows, output, re.MULTILINE))
 
 
+class Control(Strict):
+    """How the driver's hardware is changed while it runs."""
+
+    command: tuple[str, ...] = Field(
+        min_length=1,
+        description="run in the driver's container with a verb and its arguments, as docs/live-control.md says",
+    )
+
+
 class DriverSpec(Strict):
     """What there is to know about a driver."""
 
     driver: DriverName
     device_class: ObjectName
     install: Install | None = Field(None, description="absent means that it is installed already")
+    companions: tuple[ExistingFile, ...] = Field(
+        (),
+        description="driver files of other drivers that are installed beside this one and not judged; companions of theirs are left out",
+    )
     pods: Pods
     nodes: Nodes = Nodes()
     probe: Probe
     features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
     examples: Examples = Examples()
     configuration: Configuration | None = Field(None, description="absent means that no configuration is judged")
+    control: Control | None = Field(None, description="absent means that its hardware cannot be changed")
 
 
 class Metadata(Strict):
@@ -165,6 +180,11 @@ class DriverFile(Strict):
         return self.spec.install
 
     @property
+    def companions(self) -> tuple[Path, ...]:
+        """The driver files of the drivers beside it."""
+        return self.spec.companions
+
+    @property
     def hardware(self) -> Literal["synthetic", "unknown"]:
         """What its devices are: the driver that dra-testbed builds only pretends to have them; of others nothing is known."""
         return "synthetic" if self.spec.install and self.spec.install.built_in_image else "unknown"
@@ -181,10 +201,16 @@ class DriverFile(Strict):
 
     @property
     def features(self) -> frozenset[str]:
-        """The optional parts of DRA that it takes part in, and those that this file makes it possible to judge."""
+        """The optional parts of DRA that it takes part in, and those that the rest of the file makes it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
-        configured = {"configuration"} if self.spec.configuration else set()
-        return frozenset({*self.spec.features, *configured, *(f"example-{name.replace('_', '-')}" for name in given)})
+        there = {"companion": self.companions, "live-control": self.control, "configuration": self.spec.configuration}
+        examples = (f"example-{name.replace('_', '-')}" for name in given)
+        return frozenset({*self.spec.features, *examples, *(name for name, part in there.items() if part)})
+
+    @property
+    def control(self) -> Control | None:
+        """How its hardware is changed while it runs."""
+        return self.spec.control
 
     @property
     def examples(self) -> Examples:
@@ -205,3 +231,17 @@ class DriverFile(Strict):
 def load_driver_file(path: Path) -> DriverFile:
     """Read a driver file; the manifests and images that it names must be there."""
     return load(path, DriverFile)
+
+
+def load_companions(driver_file: DriverFile) -> tuple[DriverFile, ...]:
+    """The drivers that are installed beside one; each is another driver, with a class of its own."""
+    found = tuple(load_driver_file(path) for path in driver_file.companions)
+    for what in ("driver", "device_class"):
+        names = [getattr(each, what) for each in (driver_file, *found)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UsageError(
+                f"driver file {driver_file.name}: it and its companions have the {what.replace('_', ' ')} {twice[0]} twice",
+                hint="a companion is another driver, with names of its own",
+            )
+    return found

@@ -14,7 +14,7 @@ import yaml
 
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Object
-from testbed.kube.ownership import REQUIREMENT
+from testbed.kube.ownership import PROCESS, REQUIREMENT
 from testbed.models.driver_file import Configuration
 from testbed.rendering import render_file
 from testbed.vocabulary import evidence
@@ -132,7 +132,7 @@ class Scenario:
 def opened(world: World, requirement: str) -> Iterator[Scenario]:
     """A new scenario in a namespace that nobody else has; all of it is deleted again, however the test ends."""
     name = f"dra-{requirement.lower()}-{secrets.token_hex(3)}"
-    marks = {REQUIREMENT: requirement}
+    marks = {REQUIREMENT: requirement, PROCESS: world.process}
     scenario = Scenario(world, name, Ledger(world.kube, name, lambda each: world.owner.mark(each, **marks)))
     try:
         for manifest in _home(name):

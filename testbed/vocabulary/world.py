@@ -17,6 +17,8 @@ RESOURCE = "resource.k8s.io/v1"
 class World:
     """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found.
 
+    `process` is on all that is made: a word for the pytest process, so that another can clear up after one that was killed.
+    `companions` are drivers beside it, for claims that several drivers have a part in.
     `cluster` is for what goes past the API; only requirements with a Capability may want it.
     """
 
@@ -25,6 +27,8 @@ class World:
     driver_file: DriverFile
     manifests: Path
     workload_image: str
+    process: str = ""
+    companions: tuple[DriverFile, ...] = ()
     cluster: Cluster | None = None
 
     def slices(self) -> list[Object]:

@@ -152,6 +152,16 @@ def test_options_reach_pytest(stage: Stage, tmp_path: Path) -> None:
         assert words in argv
 
 
+def test_tests_run_side_by_side_unless_somebody_says_otherwise(stage: Stage) -> None:
+    run(["run"])
+    run(["run", "-n", "0"])
+    assert [("-n auto" in " ".join(each.argv()), "-n" in each.argv()) for each in stage.asked] == [
+        (True, True),
+        (False, False),
+    ]
+    assert run(["run", "-n", "many"]) == 2
+
+
 def test_a_run_that_was_cut_off_shows_its_table_all_the_same(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.verdict = "none"
     run(["run"])
