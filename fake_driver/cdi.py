@@ -20,6 +20,7 @@ from fake_driver.hardware.model import Device, Value, Version
 from fake_driver.names import UID, fits
 
 Environment = Mapping[str, str]
+Note = Callable[..., None]  # Journal.note
 _CLASS = "device"
 _ADMIN = "admin"
 _SHARE_LETTERS = 8
@@ -91,8 +92,8 @@ def _needs(device: CdiDevice) -> Iterator[str]:
 class CdiFolder:
     """The CDI directory of this node; touches only the files of this driver."""
 
-    def __init__(self, folder: Path, driver: str) -> None:
-        self.folder, self.driver = folder, driver
+    def __init__(self, folder: Path, driver: str, note: Note = lambda _event, **_facts: None) -> None:
+        self.folder, self.driver, self._note = folder, driver, note
         self.kind = f"{driver}/{_CLASS}"
 
     def path(self, uid: str) -> Path:
@@ -104,10 +105,18 @@ class CdiFolder:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         unique = tuple({device.name: device for device in devices}.values())
         write_whole(self.path(uid), json.dumps(spec(self.kind, unique), indent=1).encode(), 0o644)
+        self._note("cdi-write", uid=uid, devices=[device.name.removeprefix(f"{uid}.") for device in unique])
 
     def remove(self, uid: str) -> bool:
         """Remove a claim's file; False when there was none."""
-        return remove(self.path(uid))
+        was_there = remove(self.path(uid))
+        if was_there:
+            self._note("cdi-remove", uid=uid)
+        return was_there
+
+    def lose(self) -> int:
+        """Remove all our files, as a reboot does where the folder is in memory; how many there were."""
+        return sum(self.remove(uid) for uid in self.claims())
 
     def sweep(self) -> None:
         """Remove what a killed process left unfinished."""

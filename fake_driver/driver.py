@@ -93,6 +93,11 @@ class Driver:
         for claim in known:
             self._use.reports.prepared(claim, None)
 
+    @property
+    def prepared(self) -> int:
+        """How many claims are prepared here."""
+        return self._checkpoint.count()
+
     def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
         """Make a claim's devices ready. Asked again, it does all of it again and gives the same answer.
 
@@ -114,6 +119,16 @@ class Driver:
             self._use.reports.released(ref.uid)
             with self._checkpoint.locked() as ledger:
                 return self._release(ledger, ref.uid)
+
+    def devices_of(self, ref: ClaimRef) -> tuple[str, ...]:
+        """The names of the devices that a claim has here, prepared or not; none where nobody can tell."""
+        with self._checkpoint.locked() as ledger:
+            known = ledger.claims.get(ref.uid)
+        try:
+            found = known or allocated(self._use.read_claim(ref.checked(), PATIENCE), ref, self.name)
+        except (ApiError, ClaimRefused):
+            return ()
+        return tuple(device.device for device in found.devices)
 
     def _what_is_ours(self, ref: ClaimRef, patience: float) -> tuple[PreparedClaim, Object | None]:
         try:

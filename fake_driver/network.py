@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from fake_driver import slices
-from fake_driver.api import Api
+from fake_driver import slices, wiring
 from fake_driver.attaching import Attacher
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import pools
 from fake_driver.hardware.model import Device, Hardware
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
+from fake_driver.metrics import Gauge, Metrics
 from fake_driver.probes import Probes
 from fake_driver.publisher import Publisher
 from fake_driver.settings import Settings
@@ -27,19 +27,20 @@ _NO_NODE = "no-node"
 class NetworkProcess:
     """All that runs in this role, from start to stop."""
 
-    def __init__(self, settings: Settings, api: Api) -> None:
+    def __init__(self, settings: Settings) -> None:
         hardware = description.read(Path(settings.hardware))
         _, *found = pools(hardware, _NO_NODE, settings.kind_words)
         settings.data.mkdir(parents=True, exist_ok=True)
-        journal = Journal(settings.data / "journal-network.jsonl")
-        self._api = api
+        metrics = Metrics(self._gauges(settings))
+        journal = Journal(settings.data / "journal-network.jsonl", heard=metrics.heard)
+        self._api = wiring.api(settings, metrics)
         self._publisher = Publisher(
-            api, settings.driver, "", lambda owner: slices.of_network(settings.driver, found, owner), journal
+            self._api, settings.driver, "", lambda owner: slices.of_network(settings.driver, found, owner), journal
         )
-        self._attacher = Attacher(api, settings.driver, _finder(hardware, settings), journal)
+        self._attacher = Attacher(self._api, settings.driver, _finder(hardware, settings), journal)
         self._attaches = any(group.binding for group in hardware.all_groups)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
-        self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
+        self._probes = Probes(settings.probe_address, checks, wiring.pages(metrics)) if settings.probe_address else None
 
     def start(self) -> None:
         """Publish, attach where the hardware asks for it, and answer probes."""
@@ -65,6 +66,12 @@ class NetworkProcess:
         """What ended that must not end."""
         parts = (("publisher", self._publisher.alive), ("attacher", not self._attaches or self._attacher.alive))
         return [f"the {name} ended" for name, is_alive in parts if not is_alive]
+
+    def _gauges(self, settings: Settings) -> dict[str, Gauge]:
+        return {
+            "fake_driver_info": lambda: {(("driver", settings.driver), ("node", "")): 1},
+            "fake_driver_slices": lambda: {(): self._publisher.count},
+        }
 
 
 def _finder(hardware: Hardware, settings: Settings) -> Callable[[str, str], Device]:

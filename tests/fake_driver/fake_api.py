@@ -33,6 +33,7 @@ class FakeApi:
         self.keep_status: Callable[[list[Object]], list[Object]] = lambda devices: devices
         self.applied: list[tuple[str, Object]] = []
         self.tokens: list[str] = []
+        self.asked: set[tuple[str, str]] = set()
         self.gate = threading.Event()
         self.gate.set()
         self.changed = threading.Condition()
@@ -242,6 +243,19 @@ def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
     return all(item["spec"].get(field.removeprefix("spec."), "") == value for field, _, value in terms)
 
 
+def right(method: str, path: str, *, is_watch: bool) -> tuple[str, str]:
+    """Resource and verb that the API server's authorizer would be asked about; what everybody may see is ('', 'get')."""
+    words = path.strip("/").split("/")
+    words = words[2:] if words[0] == "api" else words[3:]
+    if words[:1] == ["namespaces"] and len(words) > 2:
+        words = words[2:]
+    if not words:
+        return "", "get"
+    of_one = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    of_all = {"GET": "watch" if is_watch else "list", "POST": "create", "DELETE": "deletecollection"}
+    return "/".join((words[0], *words[2:])), (of_one if len(words) > 1 else of_all)[method]
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     """HTTP for a FakeApi."""
 
@@ -253,6 +267,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = parse_qs(url.query)
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        self.fake.asked.add(right(self.command, url.path, is_watch="watch" in query))
         self.fake.tokens.append(self.headers.get("Authorization", ""))
         if "watch" in query and not self.fake.down:
             self._stream(self.fake.events(int(query["resourceVersion"][0]), query, url.path.rpartition("/")[2]))

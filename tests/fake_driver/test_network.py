@@ -8,7 +8,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from fake_driver import wiring
 from fake_driver.network import NetworkProcess
 from fake_driver.settings import Settings
 
@@ -25,7 +24,7 @@ def run(settings: Settings) -> Iterator[Callable[..., NetworkProcess]]:
 
     def started(**more: str) -> NetworkProcess:
         mine = replace(settings, **{"node": "", "role": "network", "hardware": str(FABRIC), **more})
-        process = NetworkProcess(mine, wiring.api(mine))
+        process = NetworkProcess(mine)
         process.start()
         running.append(process)
         return process

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from testbed.rendering import render_file
@@ -12,10 +13,15 @@ from testbed.rendering import render_file
 ROOT = Path(__file__).parents[2] / "manifests"
 NAME = "gpu.dra-testbed.example"
 VARIABLES: dict[str, object] = {"image": "localhost/driver:1", "driver_name": NAME, "namespace": "here"}
-OBJECTS: dict[str, Any] = {
-    one["kind"]: one
-    for one in yaml.safe_load_all(render_file(ROOT / "fake_driver/optional/network.yaml", VARIABLES, allow_unused=True))
-}
+
+
+def _objects(hardware: str) -> list[Any]:
+    text = render_file(ROOT / "fake_driver/network.yaml", {**VARIABLES, "hardware": hardware}, allow_unused=True)
+    return [one for one in yaml.safe_load_all(text) if one]
+
+
+ALL = _objects("pools: []")
+OBJECTS: dict[str, Any] = {one["kind"]: one for one in ALL}
 
 
 def test_the_rights_are_those_that_it_uses() -> None:
@@ -51,22 +57,23 @@ def test_it_is_no_root_and_sees_nothing_of_its_node() -> None:
 
 def test_its_pods_are_not_taken_for_drivers_of_nodes() -> None:
     """Readiness and suites look at the pods of the driver file's selector."""
-    driver_file = yaml.safe_load((ROOT / "drivers/fake-gpu-fabric.yaml").read_text())
+    driver_file = yaml.safe_load((ROOT / "drivers/fake-gpu.yaml").read_text())
     labels = OBJECTS["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert driver_file["spec"]["pods"]["selector"] != f"app={labels['app']}"
 
 
-def test_its_driver_file_is_that_of_the_driver_and_one_manifest_more() -> None:
-    plain, more = (
-        yaml.safe_load((ROOT / f"drivers/{name}.yaml").read_text())["spec"] for name in ("fake-gpu", "fake-gpu-fabric")
-    )
-    added = set(more["install"].pop("manifests")) - set(plain["install"].pop("manifests"))
-    assert added == {"../fake_driver/optional/network.yaml"}
-    assert plain == more
+@pytest.mark.parametrize(
+    ("hardware", "there"), [("pools: []", True), ("bindingConditions: [a]", True), ("count: 1", False)]
+)
+def test_it_is_there_only_for_hardware_that_needs_it(hardware: str, there: bool) -> None:
+    assert bool(_objects(hardware)) is there
 
 
-def test_the_policy_is_bound_and_speaks_of_its_account() -> None:
-    policy, account = OBJECTS["ValidatingAdmissionPolicy"], OBJECTS["ServiceAccount"]["metadata"]["name"]
-    assert OBJECTS["ValidatingAdmissionPolicyBinding"]["spec"]["policyName"] == policy["metadata"]["name"]
-    (condition,) = policy["spec"]["matchConditions"]
-    assert condition["expression"].endswith(f"'system:serviceaccount:here:{account}'")
+def test_each_policy_is_bound_and_speaks_of_its_account() -> None:
+    account = OBJECTS["ServiceAccount"]["metadata"]["name"]
+    policies = [one for one in ALL if one["kind"] == "ValidatingAdmissionPolicy"]
+    bound = {one["spec"]["policyName"] for one in ALL if one["kind"] == "ValidatingAdmissionPolicyBinding"}
+    assert bound == {policy["metadata"]["name"] for policy in policies}
+    for policy in policies:
+        (condition,) = policy["spec"]["matchConditions"]
+        assert condition["expression"].endswith(f"'system:serviceaccount:here:{account}'")
