@@ -15,6 +15,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
     tier=E2E,
     devices=2,
     source=DOCS,
+    covers=("PL1",),
     mutants=("answer-with-subrequest-names", "first-device-only", "no-env"),
 )
 def test_the_first_alternative_is_taken(scenario):
@@ -32,6 +33,7 @@ def test_the_first_alternative_is_taken(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("PL1",),
     mutants=("answer-with-subrequest-names", "no-env"),
 )
 def test_the_second_alternative_is_taken(scenario):
@@ -129,16 +131,12 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     "Configuration for the chosen alternative, or for its request, reaches the container; that for others does not.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=DOCS,
-    features=("configurations",),
-    mutants=("no-env", "ignores-config-of-subrequests"),
+    features=("configuration",),
+    mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests"),
 )
 @pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
-def test_the_configuration_of_the_chosen_one(scenario, driver, request_name):
-    rare, common = driver.configurations
-    scenario.apply("priority/configured-devices.yaml", rare=rare, common=common, request=request_name)
-    container = scenario.pod("pod").should_run().container("workload")
+def test_the_configuration_of_the_chosen_one(scenario, request_name):
+    scenario.apply("priority/configured-devices.yaml", request=request_name)
 
-    assert common.shows in container.output
-    assert rare.shows not in container.output
+    assert scenario.pod("pod").should_run().container("workload").settings == {"other"}

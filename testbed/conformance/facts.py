@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.selection import Facts
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import ordinary, pools
+from testbed.drivers.slices import Pool, ordinary, pools
 from testbed.kube import features
 from testbed.kube.client import Kube
 from testbed.models.driver_file import DriverFile
@@ -19,16 +20,25 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
     """What is there now."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
     slices = ordinary(everything, driver_file.other_devices, driver_file.driver)
-    version = str(kube.request("GET", "/version")["gitVersion"])
-    gates = features.gates(kube)
+    found, nodes = pools(slices, driver_file.driver), expected_nodes(kube, driver_file)
+    version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
     return Facts(
         kubernetes=version,
-        nodes=len(expected_nodes(kube, driver_file)),
-        devices=sum(pool.devices for pool in pools(slices, driver_file.driver)),
+        nodes=len(nodes),
+        devices=sum(pool.devices for pool in found),
+        node_devices=_fewest(found, nodes),
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
         gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
     )
+
+
+def _fewest(found: Iterable[Pool], nodes: Iterable[str]) -> int:
+    """What the poorest node can use: its own devices, and those that belong to no node."""
+    each: Counter[str] = Counter()
+    for one in (part for pool in found for part in pool.slices):
+        each[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices") or ())
+    return min((each[node] for node in nodes), default=0) + each[""]
 
 
 def expected(

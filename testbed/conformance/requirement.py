@@ -29,6 +29,7 @@ class Requirement:
 
     `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
     `gates` are Kubernetes' feature gates without which there is nothing to judge.
+    `covers` are the ids of others (suites/upstream.yaml) who ask the same.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Requirement:
     about: Subject = Subject.DRIVER
     exclusive: bool = False
     gates: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -73,10 +75,12 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     about: Subject = Subject.DRIVER,
     exclusive: bool = False,
     gates: tuple[str, ...] = (),
+    covers: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
-        id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants, about, exclusive, gates
+        *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
+        *(about, exclusive, gates, covers),
     )
 
     def attach(function: F) -> F:

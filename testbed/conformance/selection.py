@@ -22,6 +22,7 @@ class Facts:
     capabilities: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
     gates: frozenset[str] = frozenset()
+    node_devices: int = 0  # how many each node has at least
 
 
 @dataclass(frozen=True)

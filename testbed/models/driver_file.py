@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from testbed.models.driver_sections import Classes, Configuration, Examples, Sharing
+from testbed.errors import UsageError
+from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, expression
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
@@ -20,11 +21,7 @@ ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 
 
 def _pattern(text: str) -> str:
-    try:
-        groups = re.compile(text).groupindex
-    except re.error as bad:
-        raise ValueError(f"is not a regular expression: {bad}") from bad
-    if "id" not in groups:
+    if "id" not in re.compile(expression(text)).groupindex:
         raise ValueError("has no group that is called id: (?P<id>…)")
     return text
 
@@ -80,6 +77,10 @@ class DriverSpec(Strict):
     driver: DriverName
     device_class: ObjectName
     install: Install | None = Field(None, description="absent means that it is installed already")
+    companions: tuple[ExistingFile, ...] = Field(
+        (),
+        description="driver files of other drivers that are installed beside this one and not judged; companions of theirs are left out",
+    )
     pods: Pods
     nodes: Nodes = Nodes()
     probe: Probe
@@ -87,20 +88,17 @@ class DriverSpec(Strict):
     examples: Examples = Examples()
     classes: Classes = Classes()
     sharing: Sharing | None = None
-    configurations: tuple[Configuration, ...] = Field(
-        (), description="two that a container can be told from each other, or none", max_length=2
-    )
     other_devices: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="devices that deviceClass does not select: attributes with patterns of their values, as a shell has them",
     )
+    configuration: Configuration | None = Field(None, description="absent means that no configuration is judged")
+    control: Control | None = Field(None, description="absent means that its hardware cannot be changed")
 
     @model_validator(mode="after")
     def _amounts(self) -> DriverSpec:
         if bool(self.classes.capacity) != bool(self.sharing):
             raise ValueError("has one of classes.capacity and sharing, which need each other")
-        if len(self.configurations) == 1:
-            raise ValueError("has one of the configurations, but needs two to tell them apart")
         return self
 
 
@@ -139,6 +137,11 @@ class DriverFile(Strict):
         return self.spec.install
 
     @property
+    def companions(self) -> tuple[Path, ...]:
+        """The driver files of the drivers beside it."""
+        return self.spec.companions
+
+    @property
     def hardware(self) -> Literal["synthetic", "unknown"]:
         """What its devices are: the driver that dra-testbed builds only pretends to have them; of others nothing is known."""
         return "synthetic" if self.spec.install and self.spec.install.built_in_image else "unknown"
@@ -155,22 +158,34 @@ class DriverFile(Strict):
 
     @property
     def features(self) -> frozenset[str]:
-        """The optional parts of DRA that it takes part in, and those that its examples make it possible to judge."""
+        """The optional parts of DRA that it takes part in, and those that the rest of the file makes it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
-        classes = list(self.spec.classes.model_dump(exclude_none=True))
-        sharing, configurations = self.spec.sharing, self.spec.configurations
-        able = {
+        sharing = self.spec.sharing
+        there = {
+            "companion": self.companions,
+            "live-control": self.control,
+            "configuration": self.spec.configuration,
             "sharing-rounds": sharing and sharing.uneven,
             "sharing-limits": sharing and sharing.too_much,
-            "configurations": len(configurations) > 1,
+            **self.spec.classes.model_dump(exclude_none=True),
         }
-        classes = [*classes, *(name for name, is_said in able.items() if is_said)]
-        return frozenset({*self.spec.features, *classes, *(f"example-{name.replace('_', '-')}" for name in given)})
+        examples = (f"example-{name.replace('_', '-')}" for name in given)
+        return frozenset({*self.spec.features, *examples, *(name for name, part in there.items() if part)})
+
+    @property
+    def control(self) -> Control | None:
+        """How its hardware is changed while it runs."""
+        return self.spec.control
 
     @property
     def examples(self) -> Examples:
         """What suites may ask its devices for."""
         return self.spec.examples
+
+    @property
+    def configuration(self) -> Configuration | None:
+        """How its devices are configured."""
+        return self.spec.configuration
 
     @property
     def classes(self) -> Classes:
@@ -181,11 +196,6 @@ class DriverFile(Strict):
     def sharing(self) -> Sharing | None:
         """What claims that share a device may ask for."""
         return self.spec.sharing
-
-    @property
-    def configurations(self) -> tuple[Configuration, ...]:
-        """What users may tell it of a device."""
-        return self.spec.configurations
 
     @property
     def other_devices(self) -> Mapping[str, tuple[str, ...]]:
@@ -201,3 +211,17 @@ class DriverFile(Strict):
 def load_driver_file(path: Path) -> DriverFile:
     """Read a driver file; the manifests and images that it names must be there."""
     return load(path, DriverFile)
+
+
+def load_companions(driver_file: DriverFile) -> tuple[DriverFile, ...]:
+    """The drivers that are installed beside one; each is another driver, with a class of its own."""
+    found = tuple(load_driver_file(path) for path in driver_file.companions)
+    for what in ("driver", "device_class"):
+        names = [getattr(each, what) for each in (driver_file, *found)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UsageError(
+                f"driver file {driver_file.name}: it and its companions have the {what.replace('_', ' ')} {twice[0]} twice",
+                hint="a companion is another driver, with names of its own",
+            )
+    return found

@@ -1,13 +1,23 @@
-"""What a driver file may say of devices, so that suites can ask for them: examples, classes, amounts, configuration. For `driver_file`."""
+"""What a driver file may say of devices and their control, so that suites can ask for them and change them. For `driver_file`."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from testbed.models.names import ObjectName
 from testbed.models.strict import Strict
+
+
+def expression(text: str) -> str:
+    """A regular expression; anything else is an error of whoever wrote it."""
+    try:
+        re.compile(text)
+    except re.error as bad:
+        raise ValueError(f"is not a regular expression: {bad}") from bad
+    return text
 
 
 class Examples(Strict):
@@ -48,8 +58,40 @@ class Sharing(Strict):
     too_much: str = Field("", description="more than a claim may have, though a device has as much")
 
 
-class Configuration(Strict):
-    """Opaque configuration for one device, and how a container shows that its device has it."""
+class Setting(Strict):
+    """One way to configure a device, and the line that a container shows where its device is so configured."""
 
-    parameters: dict[str, Any] = Field(min_length=1, description="as users write them into a claim")
-    shows: str = Field(min_length=1, description="a text in the output of the probe's command, and only then")
+    parameters: dict[str, Any] = Field(description="opaque parameters, as they stand in a claim")
+    shows: Annotated[str, AfterValidator(expression)] = Field(
+        description="regular expression for a line of the command's output"
+    )
+
+
+class Mistake(Strict):
+    """A configuration that the driver has to refuse."""
+
+    parameters: dict[str, Any] = Field(description="opaque parameters with a mistake in one field")
+    field: str = Field(min_length=1, description="what the refusal says about where the mistake is")
+
+
+class Configuration(Strict):
+    """How the driver's devices are configured, and how that shows in a container."""
+
+    command: tuple[str, ...] = Field(min_length=1, description="run in the container")
+    one: Setting
+    other: Setting = Field(description="a device that is configured so is not configured like `one`")
+    invalid: Mistake
+
+    def shown(self, output: str) -> frozenset[str]:
+        """Which of the two a command's output shows: one, other."""
+        settings = {"one": self.one, "other": self.other}
+        return frozenset(name for name, each in settings.items() if re.search(each.shows, output, re.MULTILINE))
+
+
+class Control(Strict):
+    """How the driver's hardware is changed while it runs."""
+
+    command: tuple[str, ...] = Field(
+        min_length=1,
+        description="run in the driver's container with a verb and its arguments, as docs/live-control.md says",
+    )

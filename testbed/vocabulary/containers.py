@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # In the background, so that the answer still comes when the container's end takes the program with it.
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
+_LOOK_AROUND = "env; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,7 @@ class Container:
     @property
     def seen_devices(self) -> frozenset[Device]:
         """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
-        return self._found_in(self.output)
-
-    @property
-    def output(self) -> str:
-        """What the driver file's probe prints in it."""
-        command = list(self.pod.world.driver_file.probe.command)
-        return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, command, container=self.name)
+        return self._found_in(self._said(self.pod.world.driver_file.probe.command))
 
     @property
     def printed_devices(self) -> frozenset[Device]:
@@ -60,10 +56,22 @@ class Container:
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
 
     @property
+    def settings(self) -> frozenset[str]:
+        """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
+        known = self.pod.world.driver_file.configuration
+        return known.shown(self._said(known.command)) if known else frozenset()
+
+    @property
+    def surroundings(self) -> frozenset[str]:
+        """All that it has around it: variables, mounted places and device nodes. Its own name is left out."""
+        found = self._said(("sh", "-c", _LOOK_AROUND))
+        return frozenset(line for line in found.splitlines() if not line.startswith("HOSTNAME="))
+
+    @property
     def metadata_files(self) -> frozenset[str]:
         """The files with metadata of its devices, as seen from the folder where all drivers put them."""
         look = f"cd {metadata.FOLDER} 2>/dev/null && ls -d */*/*/* || true"
-        found = self.pod.world.kube.exec(self.pod.namespace, self.pod.name, ["sh", "-c", look], container=self.name)
+        found = self._said(("sh", "-c", look))
         return frozenset(found.split())
 
     def metadata(self, request: str) -> Metadata:
@@ -73,7 +81,7 @@ class Container:
             there = ", ".join(sorted(self.metadata_files)) or "no file at all"
             raise DriverFailed(f"container {self.name} of pod {self.pod.name} has no {name}; it has {there}")
         path = f"{metadata.FOLDER}/{name}"
-        text = self.pod.world.kube.exec(self.pod.namespace, self.pod.name, ["cat", path], container=self.name)
+        text = self._said(("cat", path))
         return metadata.read(text, path)
 
     def should_have_health(self, claim: str, health: str) -> Container:
@@ -100,6 +108,9 @@ class Container:
         check = states.started_again(self.name, before)
         self.pod.should(f"run again in container {self.name}", check, budgets.RESTARTED)
         return self
+
+    def _said(self, command: Sequence[str]) -> str:
+        return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
     def _found_in(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe

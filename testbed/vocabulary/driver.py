@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Device, Pool, identities, ordinary, pools
 from testbed.errors import DriverFailed, UsageError
 from testbed.kube.client import Object
-from testbed.models.driver_sections import Classes, Configuration, Examples, Sharing
+from testbed.models.driver_sections import Classes, Examples, Sharing
 from testbed.vocabulary import budgets, specials
 from testbed.vocabulary.sayings import Saying, saying
 from testbed.vocabulary.specials import Divisible, Tainted
@@ -34,6 +34,20 @@ class Driver:
     def device_class(self) -> str:
         """The DeviceClass by which users ask for its devices."""
         return self.world.driver_file.device_class
+
+    @property
+    def companion(self) -> Driver:
+        """The first of the drivers beside it."""
+        if not self.world.companions:
+            raise UsageError(
+                f"driver file {self.world.driver_file.name} names no companions",
+                hint="a requirement says features=companion",
+            )
+        return Driver(replace(self.world, driver_file=self.world.companions[0], companions=()))
+
+    def own(self, devices: Iterable[Device]) -> frozenset[Device]:
+        """Those of them that are this driver's."""
+        return frozenset(device for device in devices if device.driver == self.name)
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -66,8 +80,9 @@ class Driver:
 
     @property
     def devices(self) -> frozenset[Device]:
-        """Every device that it publishes for its DeviceClass."""
-        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class())
+        """Every device of its DeviceClass where ordinary pods run: on the nodes where it is expected, and of the network."""
+        within_reach = {*self.nodes, ""}
+        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in within_reach)
 
     def devices_on(self, node: str) -> frozenset[Device]:
         """The devices of its DeviceClass that it publishes for one node."""
@@ -141,17 +156,18 @@ class Driver:
         return self.world.driver_file.classes
 
     @property
-    def configurations(self) -> tuple[Configuration, ...]:
-        """What users may tell it of a device, and how containers show that."""
-        return self.world.driver_file.configurations
-
-    @property
     def sharing(self) -> Sharing:
         """What claims that share a device may ask for."""
         found = self.world.driver_file.sharing
         if found is None:
             raise UsageError("the driver file says nothing of sharing", hint="add spec.sharing to it")
         return found
+
+    @property
+    def mistaken_field(self) -> str:
+        """Where the mistake is in the configuration that the driver file calls invalid."""
+        known = self.world.driver_file.configuration
+        return known.invalid.field if known else ""
 
     def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
         others = self.world.driver_file.other_devices

@@ -110,13 +110,6 @@ def test_a_class_of_shared_devices_needs_amounts_to_ask_for(folder: Path) -> Non
         load(folder, FULL + "  classes: {capacity: c.example.com}\n")
 
 
-def test_one_configuration_cannot_be_told_apart(folder: Path) -> None:
-    one = "{parameters: {a: b}, shows: a}"
-    assert "configurations" in load(folder, FULL + f"  configurations: [{one}, {one}]\n").features
-    with pytest.raises(UsageError, match="needs two to tell them apart"):
-        load(folder, FULL + f"  configurations: [{one}]\n")
-
-
 def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) -> None:
     output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
 
@@ -166,3 +159,31 @@ def test_what_is_wrong_is_said(folder: Path, old: str, new: str, what: str) -> N
 )
 def test_the_driver_files_that_we_ship_are_right(file: Path) -> None:
     assert load_driver_file(file).name == file.stem
+
+
+CONFIGURED = (
+    FULL
+    + """
+  configuration:
+    command: [env]
+    one: {parameters: {speed: 1}, shows: '^SPEED=1$'}
+    other: {parameters: {speed: 2}, shows: '^SPEED=2$'}
+    invalid: {parameters: {speed: much}, field: speed}
+"""
+)
+
+
+def test_who_says_how_devices_are_configured_is_judged_by_it(folder: Path) -> None:
+    found = load(folder, CONFIGURED)
+
+    assert "configuration" in found.features
+    assert "configuration" not in load(folder, FULL).features
+    assert found.configuration
+    assert found.configuration.shown("PATH=/bin\nSPEED=2\n") == {"other"}
+    assert found.configuration.shown("SPEED=11\n") == frozenset()
+    assert found.configuration.invalid.parameters == {"speed": "much"}
+
+
+def test_what_shows_a_setting_is_a_regular_expression(folder: Path) -> None:
+    with pytest.raises(UsageError, match="is not a regular expression"):
+        load(folder, CONFIGURED.replace("^SPEED=2$", "^SPEED=(2$"))

@@ -146,3 +146,17 @@ def test_what_was_said_of_a_device_is_forgotten(claim: Callable[..., Claim]) -> 
 def test_for_whom_a_claim_is_configured(claim: Callable[..., Claim]) -> None:
     entries = [{"opaque": {"parameters": {"for": name}}} for name in ("any", "common")]
     assert claim({"allocation": {"devices": {"config": entries}}}).configured_for == {"any", "common"}
+
+
+def test_a_claim_that_vanishes_keeps_no_finalizer(claim: Callable[..., Claim]) -> None:
+    found = claim(ALLOCATED, **OWNED)
+    kube: Any = found.world.kube
+    kube.finalizers["c"] = 1  # so that it can be asked for its end, and is still there
+    found.vanish()
+    assert kube.objects["ResourceClaim", "here", "c"]["metadata"]["finalizers"] is None
+
+
+def test_a_claim_says_who_configured_its_devices(claim: Callable[..., Claim]) -> None:
+    assert claim(ALLOCATED).configured_by == ()
+    config = [{"source": "FromClass"}, {"source": "FromClaim"}]
+    assert claim({"allocation": {"devices": {"config": config}}}).configured_by == ("FromClass", "FromClaim")
