@@ -40,6 +40,7 @@ def test_a_pod_waits_for_its_device(scenario):
         "share-one-device",
         "binding-conditions-missing",
     ),
+    covers=("G5",),
 )
 def test_a_pod_runs_when_its_device_is_attached(scenario):
     scenario.apply("binding/pod.yaml")

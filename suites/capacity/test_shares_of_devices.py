@@ -21,6 +21,7 @@ POLICY = "API reference: ResourceSlice v1 resource.k8s.io, CapacityRequestPolicy
         "sharing-missing",
         "no-env",
     ),
+    covers=("CC1",),
 )
 def test_two_pods_share_a_device(scenario, driver, node):
     device, *_ = driver.shared_on(node)
@@ -206,6 +207,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
         "forget-request-names",
         "no-env",
     ),
+    covers=("G3",),
 )
 def test_shares_of_distinct_devices(scenario, driver, node):
     unique = driver.identity(max(driver.shared_on(node))).full_name

@@ -21,6 +21,7 @@ SPECIAL = "resource.kubernetes.io/extended-resource-claim"
         "no-env",
         "share-one-device",
     ),
+    covers=("E3",),
 )
 def test_a_pod_asks_in_its_limits(scenario, driver):
     device = max(driver.devices)
@@ -41,6 +42,7 @@ def test_a_pod_asks_in_its_limits(scenario, driver):
     gates=("DRAExtendedResource",),
     kubernetes="1.35",
     mutants=("no-env",),
+    covers=("E4",),
 )
 def test_every_class_has_an_implicit_name(scenario):
     scenario.apply("extended/implicit.yaml")
@@ -80,6 +82,7 @@ def test_the_claim_belongs_to_the_pod(scenario, driver):
     source=KEP,
     gates=("DRAExtendedResource",),
     mutants=("unprepare-fails",),
+    covers=("E8",),
 )
 def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
     device = max(driver.devices)
@@ -150,6 +153,7 @@ def test_each_container_sees_its_own(scenario, driver, node):
     devices=2,
     gates=("DRAExtendedResource",),
     about=CLUSTER,
+    covers=("E13",),
 )
 def test_the_status_says_which_request(scenario, driver, node):
     one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
@@ -193,6 +197,7 @@ def test_init_containers(scenario, driver, node):
         "unprepare-fails",
         "never-give-back",
     ),
+    covers=("E11",),
 )
 def test_one_pod_more_than_there_are_devices(scenario, driver):
     device = max(driver.devices)
@@ -216,6 +221,7 @@ def test_one_pod_more_than_there_are_devices(scenario, driver):
     source=KEP,
     gates=("DRAExtendedResource",),
     about=CLUSTER,
+    covers=("E14",),
 )
 def test_none_at_all(scenario, driver):
     scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
@@ -233,6 +239,7 @@ def test_none_at_all(scenario, driver):
     source=DOCS,
     gates=("DRAExtendedResource",),
     mutants=("no-env",),
+    covers=("E15",),
 )
 def test_a_pod_waits_for_a_class(scenario, driver):
     device = max(driver.devices)
@@ -257,6 +264,7 @@ def test_a_pod_waits_for_a_class(scenario, driver):
         "no-env",
         "share-one-device",
     ),
+    covers=("E18",),
 )
 def test_an_extended_resource_and_a_claim(scenario, driver):
     device = max(driver.devices)
@@ -293,6 +301,7 @@ def test_an_amount_that_cannot_be(scenario, asked, limit, words):
     source="API reference: DeviceClass v1 resource.k8s.io, extendedResourceName",
     gates=("DRAExtendedResource",),
     about=CLUSTER,
+    covers=("E12",),
 )
 @pytest.mark.parametrize("resource", ["kubernetes.io/gpu", "gpu", "example.com/a/b"], ids=["reserved", "plain", "path"])
 def test_a_name_that_cannot_be(scenario, resource):
@@ -310,6 +319,7 @@ def test_a_name_that_cannot_be(scenario, resource):
     source="kubernetes.io: Resource Quotas, quota for extended resources",
     gates=("DRAExtendedResource",),
     about=CLUSTER,
+    covers=("E1",),
 )
 def test_a_quota(scenario, driver):
     limited = f"requests.example.com/{scenario.namespace}"

@@ -58,6 +58,7 @@ def test_a_device_is_not_well(scenario, driver):
         "health-without-words",
         "health-unknown",
     ),
+    covers=("H1",),
 )
 def test_why_a_device_is_not_well(scenario, driver):
     scenario.apply("health/pod.yaml", device_class=driver.classes.unhealthy)

@@ -13,6 +13,7 @@ DOCS = "KEP-5304, DRA attributes downward API"
     source=DOCS,
     features=("metadata",),
     mutants=("mounts-missing",),
+    covers=("M1",),
 )
 def test_a_file_for_a_claim_by_name(scenario):
     scenario.apply("metadata/claim.yaml")
@@ -31,6 +32,7 @@ def test_a_file_for_a_claim_by_name(scenario):
     source=DOCS,
     features=("metadata",),
     mutants=("mounts-missing",),
+    covers=("M3",),
 )
 def test_a_file_for_a_claim_from_a_template(scenario):
     scenario.apply("metadata/template.yaml")
@@ -50,6 +52,7 @@ def test_a_file_for_a_claim_from_a_template(scenario):
     source=DOCS,
     features=("metadata",),
     mutants=("mounts-missing", "first-device-only", "forget-request-names"),
+    covers=("M2",),
 )
 def test_each_container_finds_its_own_files(scenario):
     scenario.apply("metadata/two-requests.yaml")

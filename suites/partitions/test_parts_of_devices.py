@@ -64,6 +64,7 @@ def test_two_pods_have_parts_of_one_device(scenario, driver, node):
         "unprepare-fails",
         "no-env",
     ),
+    covers=("PD1",),
 )
 def test_a_part_excludes_the_whole(scenario, driver, node):
     divisible = driver.divisible_on(node)

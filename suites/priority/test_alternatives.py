@@ -79,6 +79,7 @@ def test_at_most_eight_alternatives(scenario):
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
     about=CLUSTER,
+    covers=("PL2",),
 )
 def test_only_the_configuration_of_the_chosen_one(scenario):
     scenario.apply("priority/configured.yaml")
@@ -114,6 +115,7 @@ def test_two_requests_with_alternatives(scenario):
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
     features=("example-match-attribute",),
     mutants=("answer-with-subrequest-names", "no-env"),
+    covers=("PL3",),
 )
 def test_a_constraint_on_the_chosen_one(scenario, driver):
     attribute = driver.examples.match_attribute
@@ -134,6 +136,7 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     source=DOCS,
     features=("configuration",),
     mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests"),
+    covers=("PL2", "PL4"),
 )
 @pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
 def test_the_configuration_of_the_chosen_one(scenario, request_name):

@@ -66,6 +66,7 @@ def test_the_end_of_a_rule(scenario, driver):
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=("unprepare-fails",),
+    covers=("T3",),
 )
 def test_a_rule_evicts_a_pod(scenario):
     scenario.apply("taints/any-device.yaml")
@@ -115,6 +116,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=("unprepare-fails",),
+    covers=("G7",),
 )
 def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
     device, key = max(driver.devices), f"example.com/{scenario.namespace}"

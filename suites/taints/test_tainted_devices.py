@@ -18,6 +18,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration"
     features=("taints",),
     gates=("DRADeviceTaints",),
     mutants=("taints-missing",),
+    covers=("T1",),
 )
 def test_no_schedule_keeps_a_pod_pending(scenario, driver):
     tainted = driver.tainted("NoSchedule")
@@ -43,6 +44,7 @@ def test_no_schedule_keeps_a_pod_pending(scenario, driver):
         "share-one-device",
         "taints-missing",
     ),
+    covers=("T2",),
 )
 def test_no_schedule_can_be_tolerated(scenario, driver):
     tainted = driver.tainted("NoSchedule")
@@ -112,6 +114,7 @@ def test_another_toleration_does_not_count(scenario, driver, other):
     features=("taints",),
     gates=("DRADeviceTaints",),
     mutants=("taints-missing",),
+    covers=("T7",),
 )
 def test_no_execute_keeps_a_pod_pending(scenario, driver):
     tainted = driver.tainted("NoExecute")
@@ -136,6 +139,7 @@ def test_no_execute_keeps_a_pod_pending(scenario, driver):
         "no-env",
         "taints-missing",
     ),
+    covers=("T8",),
 )
 def test_no_execute_can_be_tolerated(scenario, driver):
     tainted = driver.tainted("NoExecute")
