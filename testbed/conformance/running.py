@@ -33,7 +33,9 @@ class SuiteRun:
 
     def argv(self) -> Sequence[str]:
         """The command line; it can be pasted into a shell."""
-        words = [sys.executable, "-P", "-m", "pytest", *map(str, self.paths or (folders.data("suites"),))]
+        suites = folders.data("suites")  # their settings are named: no project around them or the report has a say
+        words = [sys.executable, "-P", "-m", "pytest", *map(str, self.paths or (suites,))]
+        words += ["-c", str(suites / "pytest.ini"), "--rootdir", str(self.paths[0] if self.paths else suites)]
         words += ["--testbed", self.testbed, "--report", str(self.report), "--patience", f"{self.patience:g}"]
         words += ["-p", "no:cacheprovider", "--import-mode=importlib", "--no-header", *plugin_options()]
         words += ["--driver", str(self.driver)] if self.driver else []

@@ -38,6 +38,7 @@ class Controller:
         self._phases: dict[str, list[pytest.TestReport]] = {}
         self._decided: dict[str, Verdict | None] = {}
         self._disruptive: set[str] = set()
+        self._deselected: list[str] = []
 
     def pytest_sessionstart(self) -> None:
         """The first event says who is judged, where, and by what."""
@@ -49,10 +50,16 @@ class Controller:
         """xdist: tell a worker what was decided."""
         node.workerinput[self.worker_key] = self.context.to_json()
 
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """What was left out by -k and the like is a part of the catalogue all the same, also where its whole file is."""
+        self._deselected += [
+            item.nodeid for item in items if hasattr(getattr(item, "function", None), "dra_requirement")
+        ]
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Without xdist: the tests are known. With it, the controller collects what the workers have passed over, which was known."""
         if not self._tests:
-            self._select([item.nodeid for item in session.items])
+            self._select([item.nodeid for item in session.items], self._deselected)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
@@ -104,8 +111,8 @@ class Controller:
             test for test, wanted in self._tests.items() if wanted in self._disruptive and not self._decided[wanted]
         ]
 
-    def _select(self, ids: Sequence[str]) -> None:
-        known = catalogue.read(_places(self.config, ids))
+    def _select(self, ids: Sequence[str], left_out: Sequence[str] = ()) -> None:
+        known = catalogue.read(_places(self.config, [*ids, *left_out]))
         tests: dict[str, list[str]] = {}
         for test in map(_plain, ids):
             entry = _entry(known, self.config.rootpath, test)
@@ -195,11 +202,10 @@ def _beginning(context: RunContext) -> dict[str, object]:
 
 
 def _places(config: pytest.Config, ids: Sequence[str]) -> set[Path]:
-    """Where the catalogue of this run comes from: the files of its tests, and all of our suites as soon as one of them was named."""
+    """Where the catalogue of this run comes from: all of the suites that its tests belong to, or that were named; else its files."""
     files = {(config.rootpath / test.partition("::")[0]).resolve() for test in ids}
-    ours = folders.data("suites").resolve()
-    named = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
-    return files | ({ours} if any(each.is_relative_to(ours) or ours.is_relative_to(each) for each in named) else set())
+    named = {(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args}
+    return {catalogue.top(file) or file for file in files} | {top for each in named if (top := catalogue.top(each))}
 
 
 def _entry(known: Catalogue, root: Path, test: str) -> Entry | None:

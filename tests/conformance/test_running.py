@@ -78,3 +78,19 @@ def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
     assert SuiteRun("t", tmp_path).argv()[:4] == argv
     ran = process.run([*argv, suite, "-q", "-p", "no:cacheprovider"], env=running.environment(), check=False)
     assert f"SystemExit: {testbed.__file__}" in ran.stdout
+
+
+def test_no_project_around_the_report_or_the_working_folder_has_a_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = ['--no-such-option']")
+    suites = tmp_path / "lib/suites"
+    suites.mkdir(parents=True)
+    (suites / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    (suites / "test_where.py").write_text("def test_where(request): raise SystemExit(request.config.rootpath)")
+    monkeypatch.setattr(running.folders, "data", lambda _: suites)
+    (tmp_path / "report").mkdir()
+    argv = SuiteRun("t", tmp_path / "report").argv()
+    words = [word for word in argv if word not in ("--testbed", "t", "--patience", "1")]
+    ran = process.run(words, cwd=tmp_path, env=running.environment(), check=False)
+    assert f"SystemExit: {suites}" in ran.stdout
