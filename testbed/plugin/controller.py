@@ -17,7 +17,7 @@ from testbed.conformance import catalogue, report, table
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
-from testbed.conformance.selection import plan
+from testbed.conformance.selection import narrowed, plan
 from testbed.conformance.verdicts import worst
 from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport
@@ -121,10 +121,9 @@ class Controller:
                 tests.setdefault(entry.requirement.id, []).append(test)
         rows = []
         every = [entry.requirement for entry in known.entries]
-        for choice in plan(every, self.context.facts, self.context.tiers, self.context.profile):
+        for planned in plan(every, self.context.facts, self.context.tiers, self.context.profile):
+            choice = narrowed(planned, planned.requirement.id in tests)
             each, verdict, reason = choice.requirement, choice.verdict, choice.reason
-            if each.id not in tests and not verdict:
-                verdict, reason = Verdict.EXCLUDED, "not selected on the command line"
             self._decided[each.id] = verdict
             if each.tier is Tier.DISRUPTIVE:
                 self._disruptive.add(each.id)
