@@ -96,7 +96,10 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     else:
         status = process.call(wanted.argv(), env=environment())
     if (wanted.report / events.FILE).exists():
-        return report.write(wanted.report)
+        try:
+            return report.write(wanted.report)
+        except OSError as refused:
+            raise events.not_written(wanted.report, refused) from refused
     if status == pytest.ExitCode.USAGE_ERROR:
         raise UsageError("pytest did not take these options; its reason is above")
     raise TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
