@@ -280,3 +280,8 @@ def test_the_plan_is_of_the_tests_that_are_chosen(stage: Stage, capsys: pytest.C
     plan = _json(capsys)("run", "--plan", "-k", "two_claims_from_one_template")
     assert [row["id"] for row in plan if row["plan"] == "run"] == ["CLAIM-001"]
     assert {row["reason"] for row in plan if row["plan"] == "excluded"} == {"not selected on the command line"}
+
+
+def test_the_help_says_that_a_run_names_its_testbed_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--help"]) == 0
+    assert "run makes one of its own" in " ".join(capsys.readouterr().out.split())
