@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import shlex
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from testbed import __version__, folders
+from testbed import __version__, folders, process
 from testbed.conformance import catalogue, report, table
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
@@ -43,6 +45,13 @@ class Controller:
         """The first event says who is judged, where, and by what."""
         self.log.begin()
         self.log.write("run-started", **_beginning(self.context))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
+        """xdist: workers on this host die with us at once; by themselves they would first go on with their tests for a while."""
+        for spec in specs:
+            if spec.popen and not spec.python:
+                spec.python = shlex.join(process.tied([sys.executable]))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

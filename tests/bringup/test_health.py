@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from testbed import process
 from testbed.bringup import health, state, testbeds
 from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
@@ -35,3 +37,12 @@ def test_a_testbed_whose_engine_is_away_is_shown_with_what_is_wrong(
     assert run(["status"]) == 0
     assert capsys.readouterr().out.count("cannot connect to the daemon") == 2
     assert health.status_of("one").phase == "broken"
+
+
+def test_a_testbed_of_a_run_that_was_killed_says_who_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = replace(_record("left"), pid_space=process.pid_space(), ephemeral=True, owner_started=MINE.started + 1)
+    state.write(left)
+    monkeypatch.setattr(health, "_components", lambda _record: [])
+    found = health.status_of("left")
+    assert found.phase == "broken"
+    assert any("sweep removes it" in problem for problem in found.problems)

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from testbed import process
 from testbed.bringup import on_record, state, sweeping
-from testbed.models.config import TestbedConfig
+from testbed.bringup.state import Phase, Record
+from testbed.bringup.testbeds import remove_if_abandoned
+from testbed.models.config import TestbedConfig, config_to_record
+from testbed.process import ProcessId
 from testbed.progress import Silent
+from testbed.providers.marks import SUITES_ON, mark_of
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +32,20 @@ def test_a_cluster_on_record_is_taken_from_the_record_when_its_user_fails() -> N
     with pytest.raises(RuntimeError), on_record(TestbedConfig(name="bench"), Silent()):
         raise RuntimeError
     assert state.names() == []
+
+
+def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobody_else(tmp_path: Path) -> None:
+    def judging(name: str) -> ProcessId:
+        env = {"PATH": os.defpath, SUITES_ON: mark_of(state.folder_of(name))}
+        return process.start(["sleep", "1000"], log=tmp_path / "log", env=env)
+
+    config, dead = config_to_record(TestbedConfig(name="killed")), state.me().started + 1
+    state.write(
+        Record("killed", "local", Phase.CREATING, os.getpid(), dead, process.pid_space(), ephemeral=True, config=config)
+    )
+    orphan, another = judging("killed"), judging("other")
+    try:
+        assert remove_if_abandoned("killed", Silent())
+        assert (process.alive(orphan), process.alive(another)) == (False, True)
+    finally:
+        process.kill_all([orphan, another])
