@@ -46,3 +46,18 @@ def test_a_testbed_of_a_run_that_was_killed_says_who_removes_it(monkeypatch: pyt
     found = health.status_of("left")
     assert found.phase == "broken"
     assert any("sweep removes it" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "-o", "json"]])
+def test_a_damaged_record_keeps_nobody_from_the_others(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("brk", "good"):
+        state.write(_record(name))
+    (state.folder_of("brk") / "testbed.json").write_text("{")
+    for module in (health, testbeds):
+        monkeypatch.setattr(module, "provider", lambda _name: Away())
+    assert run(words) == 3
+    said = capsys.readouterr()
+    assert "good" in said.out
+    assert "brk/testbed.json" in said.err

@@ -9,6 +9,7 @@ from testbed import process
 from testbed.bringup import on_record, state, sweeping
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import remove_if_abandoned
+from testbed.cli.main import run
 from testbed.models.config import TestbedConfig, config_to_record
 from testbed.process import ProcessId
 from testbed.progress import Silent
@@ -49,3 +50,18 @@ def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobod
         assert (process.alive(orphan), process.alive(another)) == (False, True)
     finally:
         process.kill_all([orphan, another])
+
+
+def test_all_are_removed_but_a_damaged_one_which_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    config = config_to_record(TestbedConfig(name="good"))
+    for name in ("brk", "good"):
+        state.write(Record(name, "local", Phase.READY, 1, 1, "", ephemeral=False, config=config))
+    (state.folder_of("brk") / "testbed.json").write_text("{")
+    assert run(["down", "--all"]) == 3
+    assert state.names() == ["brk"]
+    assert "brk/testbed.json" in capsys.readouterr().err
+
+
+def test_one_testbed_and_all_of_them_cannot_both_be_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["down", "--all", "--name", "x"]) == 2
+    assert "leave one of them out" in capsys.readouterr().err

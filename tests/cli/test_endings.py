@@ -148,3 +148,21 @@ def test_a_signal_that_was_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch
         assert code_of(lambda: os.kill(os.getpid(), signal.SIGHUP)) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_state_folder_of_somebody_else_is_named_with_its_owner(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    somebody_else = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: somebody_else)
+    assert code_of(raising(PermissionError(errno.EACCES, "Permission denied", str(state / ".locks")))) == 3
+    said = capsys.readouterr().err
+    assert f"the state folder {state} belongs to " in said
+    assert "try: use sudo, or another DRA_TESTBED_STATE" in said
+    assert "Traceback" not in said
+    assert "unexpected" not in said
+
+
+def test_a_file_elsewhere_that_is_refused_is_still_unexpected(capsys: Captured) -> None:
+    code_of(raising(PermissionError(errno.EACCES, "Permission denied", "/elsewhere")))
+    assert "unexpected PermissionError" in capsys.readouterr().err
