@@ -95,7 +95,7 @@ def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: 
         "SuiteRun.argv = lambda self: [sys.executable, '-P', '-m', 'pytest', '-p', 'no:cacheprovider', sys.argv[1]]\n"
         "run_suites(SuiteRun('t', pathlib.Path(sys.argv[2])))\n"
     )
-    argv = [sys.executable, "-c", runner, suite, tmp_path / "report"]
+    argv = [sys.executable, "-c", runner, str(suite), str(tmp_path / "report")]
     ours = process.start(argv, log=tmp_path / "log", env=running.environment())
     try:
         assert eventually_true(lambda: pids.exists() and pids.read_text().endswith("."), SOON)
