@@ -113,10 +113,13 @@ def read_at(folder: Path) -> Record | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError) as damaged:
+        if isinstance(damaged, PermissionError):
+            whose = (
+                f"the state folder belongs to {folders.owner_of(folder.parent)}: use sudo, or another DRA_TESTBED_STATE"
+            )
+            raise TestbedError(f"cannot read {file}: {damaged.strerror}", hint=whose) from damaged
         hint = (
-            "use sudo, or another DRA_TESTBED_STATE"
-            if isinstance(damaged, PermissionError)
-            else "another version of dra-testbed may have written it; otherwise remove its processes and the folder by hand"
+            "another version of dra-testbed may have written it; otherwise remove its processes and the folder by hand"
         )
         raise TestbedError(f"cannot read {file}: {damaged}", hint=hint) from damaged
 

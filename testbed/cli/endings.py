@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import pwd
 import select
 import shutil
 import signal
@@ -130,16 +129,11 @@ def _in_state_folder(file: str | bytes | int) -> bool:
 def _not_ours(refused: PermissionError) -> tuple[str, str]:
     """What to say of a state folder that we may not use: whose it is."""
     folder = folders.state()
-    owner = folder.stat().st_uid
-    cure = "another DRA_TESTBED_STATE" if owner == os.geteuid() else "use sudo, or another DRA_TESTBED_STATE"
-    return f"error: the state folder {folder} belongs to {_user(owner)}: {refused.filename}: {refused.strerror}", cure
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
+    cure = "use sudo, or another DRA_TESTBED_STATE"
+    return (
+        f"error: the state folder {folder} belongs to {folders.owner_of(folder)}: {refused.filename}: {refused.strerror}",
+        cure,
+    )
 
 
 def _fullest() -> Path:
