@@ -20,6 +20,7 @@ from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
 from testbed.providers import provider
 from testbed.providers.base import Capability, Cluster, FindsClusters
+from testbed.providers.marks import suites_on
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,8 @@ def _remove_all_abandoned(progress: Progress) -> None:
 def _remove(record: Record, progress: Progress, *, forget: bool = False) -> None:
     with contextlib.suppress(OSError):  # a full disk must not keep anybody from making room
         state.write(replace(record, phase=Phase.DELETING))
+    # Before any object goes: whoever still judges here would blame the driver for it.
+    process.kill_all(suites_on(state.folder_of(record.name)))
     its_provider, folder = provider(record.provider), state.cluster_folder(record.name)
     if isinstance(its_provider, FindsClusters) and not forget:
         cluster = its_provider.attach(record.name, folder)

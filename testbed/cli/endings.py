@@ -89,6 +89,8 @@ def _explain(failure: BaseException, *, debug: bool) -> int:
     if isinstance(failure, OSError) and failure.errno in {errno.ENOSPC, errno.EDQUOT}:
         where = failure.filename or _fullest()
         return _say(f"error: disk full: {where}", "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE")
+    if isinstance(failure, PermissionError) and failure.filename and _in_state_folder(failure.filename):
+        return _say(*_not_ours(failure))
     what = f"error: unexpected {type(failure).__name__}: {failure}"
     return _say(what, "" if debug else f"report it with its traceback: {_kept_traceback()}")
 
@@ -118,6 +120,20 @@ def _reader_left() -> bool:
     if gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return gone
+
+
+def _in_state_folder(file: str | bytes | int) -> bool:
+    return isinstance(file, str) and Path(file).absolute().is_relative_to(folders.state())
+
+
+def _not_ours(refused: PermissionError) -> tuple[str, str]:
+    """What to say of a state folder that we may not use: whose it is."""
+    folder = folders.state()
+    cure = "use sudo, or another DRA_TESTBED_STATE"
+    return (
+        f"error: the state folder {folder} belongs to {folders.owner_of(folder)}: {refused.filename}: {refused.strerror}",
+        cure,
+    )
 
 
 def _fullest() -> Path:

@@ -16,6 +16,7 @@ from testbed import folders, process
 from testbed.conformance import catalogue, events, report
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
+from testbed.providers.marks import SUITES_ON, mark_of
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,13 @@ def plugin_options() -> list[str]:
 def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceReport:
     """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened.
 
-    `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`).
+    `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`). Pytest dies with us, even of
+    SIGKILL: on a testbed that somebody sweeps it would take for the driver's fault what is none. The log so far is an incomplete report.
     """
     events.discard(wanted.report)
-    if quiet:
-        status = process.run(wanted.argv(), check=False, timeout=None, env=environment()).code
-    else:
-        status = process.call(wanted.argv(), env=environment())
+    argv = process.tied(wanted.argv())
+    env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
+    status = process.run(argv, check=False, timeout=None, env=env).code if quiet else process.call(argv, env=env)
     if (wanted.report / events.FILE).exists():
         try:
             return report.write(wanted.report)

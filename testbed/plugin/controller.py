@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import platform
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from testbed import __version__, folders
+from testbed import __version__, folders, process
 from testbed.conformance import catalogue, events, report, table
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
@@ -51,6 +53,13 @@ class Controller:
         self._begin()
         if self._collected is not None:
             self._select(self._collected, self._deselected)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
+        """xdist: workers on this host die with us at once; by themselves they would first go on with their tests for a while."""
+        for spec in specs:
+            if spec.popen and not spec.python:
+                spec.python = shlex.join(process.tied([sys.executable]))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
