@@ -92,6 +92,23 @@ def test_when_kind_fails_its_own_words_are_kept_and_said(fake_engine: FakeEngine
     assert "ERROR" in (tmp_path / "logs/kind.log").read_text()
 
 
+@pytest.mark.usefixtures("ordinary")
+def test_what_kind_says_below_its_error_is_quoted_too_and_of_long_outputs_both_ends(
+    fake_engine: FakeEngine, tmp_path: Path
+) -> None:
+    fake_engine("image*) echo sha256:1;;\n*) ;;")
+    says = "echo 'ERROR: failed to create cluster: unable to decode config: yaml: unmarshal errors:'"
+
+    kind = kind_that(tmp_path, f"{says}; echo '  line 17: field nodez not found'; exit 1")
+    with pytest.raises(TestbedError, match=r"unable to decode config(.|\n)*field nodez not found"):
+        KindProvider().create("dev", spec({"kind": kind}), tmp_path / "one", Silent())
+
+    kind = kind_that(tmp_path, f"{says}; seq 1000 1099; exit 1")
+    with pytest.raises(TestbedError, match=r"unable to decode config(.|\n)*1099") as told:
+        KindProvider().create("dev", spec({"kind": kind}), tmp_path / "two", Silent())
+    assert "1050" not in told.value.what
+
+
 def test_deleting_removes_containers_and_folder_and_twice_is_fine(fake_engine: FakeEngine, tmp_path: Path) -> None:
     folder, left = tmp_path / "cluster", tmp_path / "left"
     folder.mkdir()
