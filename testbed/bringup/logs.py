@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,10 @@ from pathlib import Path
 from testbed.bringup import state
 from testbed.errors import UsageError, did_you_mean
 from testbed.providers import provider
+
+_ERROR = re.compile(
+    r"(?:^|\s)([EF]\d{4} \d\d:.*)", re.MULTILINE
+)  # as Kubernetes writes it, perhaps behind what a journal puts before
 
 
 @contextlib.contextmanager
@@ -40,3 +45,13 @@ def read(folder: Path, component: str) -> str:
         if component in (candidate, candidate.removesuffix(".log")):
             return (folder / candidate).read_text(errors="replace")
     raise UsageError(f"there is no log {component}", hint=did_you_mean(component, listed(folder)))
+
+
+def last_errors(folder: Path) -> list[str]:
+    """What each kubelet complained of last, which is often why its node did not come."""
+    found = {}
+    for name in listed(folder):
+        if name.endswith("kubelet.log"):
+            errors = _ERROR.findall((folder / name).read_text(errors="replace"))
+            found.update({name: errors[-1][:400]} if errors else {})
+    return [f"{name}: {error}" for name, error in found.items()]

@@ -48,3 +48,17 @@ def test_a_name_cannot_lead_out_of_the_folder() -> None:
 def test_a_testbed_that_never_was_has_no_logs() -> None:
     with pytest.raises(UsageError, match="there is no testbed dev"), logs.of("dev"):
         pass
+
+
+def test_the_last_error_of_each_kubelet_is_found_in_plain_logs_and_journals(folder: Path) -> None:
+    (folder / "worker").mkdir()
+    early, late = (
+        'E1118 16:00:01.0 1 a.go:1] "early"',
+        'E1118 16:00:02.0 1 b.go:2] "cAdvisor" err="too many open files"',
+    )
+    (folder / "node-1-kubelet.log").write_text(f"{early}\n{late}\nI1118 16:00:03.0 1 c.go:3] bye\n")
+    (folder / "worker/kubelet.log").write_text(f"Nov 18 16:00:02 worker kubelet[3]: {late}\n")
+    (folder / "etcd.log").write_text(early)
+    (folder / "node-2-kubelet.log").write_text("I1118 16:00:03.0 1 c.go:3] fine\n")
+
+    assert logs.last_errors(folder) == [f"node-1-kubelet.log: {late}", f"worker/kubelet.log: {late}"]
