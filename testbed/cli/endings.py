@@ -87,6 +87,8 @@ def _explain(failure: BaseException, *, debug: bool) -> int:
     if isinstance(failure, click.ClickException):
         return _misused(failure)
     if isinstance(failure, OSError) and failure.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if _output_full():
+            return _say("error: standard output: no space left", "write to another disk, or make room there")
         where = failure.filename or _fullest()
         return _say(f"error: disk full: {where}", "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE")
     what = f"error: unexpected {type(failure).__name__}: {failure}"
@@ -118,6 +120,16 @@ def _reader_left() -> bool:
     if gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return gone
+
+
+def _output_full() -> bool:
+    """Whether it is our output that found no room: what could not be written is still there, and fails again. It is given up then."""
+    try:
+        sys.stdout.flush()
+    except OSError as full:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return full.errno in {errno.ENOSPC, errno.EDQUOT}
+    return False
 
 
 def _fullest() -> Path:

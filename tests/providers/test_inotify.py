@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_as_many_as_the_kernel_gives_are_counted_and_given_back(monkeypatch: pyt
 
 
 def test_more_than_this_process_may_open_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inotify.resource, "getrlimit", lambda _: (8, 8))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (8, 8))
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Libc(4))
 
     assert inotify.available(100) == 100
