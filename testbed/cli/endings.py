@@ -123,12 +123,11 @@ def _reader_left() -> bool:
 
 
 def _output_full() -> bool:
-    """Whether it is our output that found no room: what could not be written is still there, and fails again. It is given up then."""
+    """Whether it is our output that has no room. Only a write tells; what could not be written before is given up."""
     try:
-        sys.stdout.flush()
-    except OSError as full:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return full.errno in {errno.ENOSPC, errno.EDQUOT}
+        os.write(sys.stdout.fileno(), b"\n")
+    except (OSError, ValueError) as full:
+        return isinstance(full, OSError) and full.errno in {errno.ENOSPC, errno.EDQUOT}
     return False
 
 
