@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed import process
-from testbed.bringup import clearing, state, steps
+from testbed.bringup import clearing, logs, state, steps
 from testbed.bringup.making import making
 from testbed.bringup.state import Phase, Record
-from testbed.errors import ApiError, TestbedError, UsageError
+from testbed.errors import ApiError, DriverFailed, TestbedError, UsageError
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner, new_identity
 from testbed.models.config import TestbedConfig, config_from_record, config_to_record
@@ -186,6 +186,9 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
             _undo(record, progress)
         if isinstance(failure, TestbedError):
             failure.hint = failure.hint.replace(str(state.cluster_folder(record.name) / "logs"), str(kept))
+            if isinstance(kept, Path) and not isinstance(failure, DriverFailed):
+                for error in logs.last_errors(kept):
+                    failure.add_note(f"  last error in {error}")
             failure.add_note(f"  logs: {kept}")
         else:
             progress.say(f"everything was removed; logs: {kept}")

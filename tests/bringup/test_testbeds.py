@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from testbed import process
-from testbed.bringup import on_record, state, sweeping
+from testbed.bringup import on_record, state, sweeping, testbeds
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import remove_if_abandoned
 from testbed.cli.main import run
+from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig, config_to_record
 from testbed.process import ProcessId
 from testbed.progress import Silent
@@ -65,3 +66,19 @@ def test_all_are_removed_but_a_damaged_one_which_is_named(capsys: pytest.Capture
 def test_one_testbed_and_all_of_them_cannot_both_be_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["down", "--all", "--name", "x"]) == 2
     assert "leave one of them out" in capsys.readouterr().err
+
+
+def test_a_cluster_that_does_not_come_is_explained_by_the_last_error_of_its_kubelet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = TestbedConfig(name="dev", driver=None)
+    (tmp_path / ".failed/dev").mkdir(parents=True)
+    line = 'E1118 16:00:02.0 1 b.go:2] "cAdvisor" err="too many open files"'
+    (tmp_path / ".failed/dev/node-1-kubelet.log").write_text(f"{line}\n")
+    monkeypatch.setattr(testbeds, "_keep_logs", lambda _: tmp_path / ".failed/dev")
+    record = testbeds._record(config, ephemeral=False)
+
+    with pytest.raises(TestbedError) as told, testbeds._undone_on_failure(record, Silent()):
+        raise TestbedError("0 of 1 nodes")
+
+    assert any(line in note for note in told.value.__notes__)
