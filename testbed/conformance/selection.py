@@ -45,6 +45,13 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     return Choice(requirement)
 
 
+def narrowed(choice: Choice, selected: bool) -> Choice:
+    """A choice after the command line had its say as well: who is not selected is excluded, unless there is a better reason."""
+    if selected or choice.verdict:
+        return choice
+    return Choice(choice.requirement, Verdict.EXCLUDED, "not selected on the command line")
+
+
 def plan(
     requirements: Iterable[Requirement], facts: Facts, tiers: frozenset[str] = frozenset(), profile: str = FULL
 ) -> list[Choice]:
