@@ -95,7 +95,7 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
         status = process.run(wanted.argv(), check=False, timeout=None, env=environment()).code
     else:
         status = process.call(wanted.argv(), env=environment())
-    if (wanted.report / events.FILE).exists():
+    if (wanted.report / events.FILE).exists() and events.read(wanted.report):
         try:
             return report.write(wanted.report)
         except OSError as refused:

@@ -105,3 +105,16 @@ def test_a_report_that_cannot_be_written_is_our_failure_and_says_where(
     with pytest.raises(TestbedError, match=f"cannot write the report to {tmp_path}: No space left") as failed:
         run_suites(wanted)
     assert failed.value.exit_code == 3
+
+
+def test_a_log_that_a_full_disk_kept_empty_is_our_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = SuiteRun("t", tmp_path)
+
+    def call(*_: object, **__: object) -> int:
+        (tmp_path / events.FILE).touch()
+        return 3
+
+    monkeypatch.setattr(process, "call", call)
+    with pytest.raises(TestbedError, match="before anything ran") as failed:
+        run_suites(wanted)
+    assert failed.value.exit_code == 3
