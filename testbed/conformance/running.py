@@ -96,7 +96,7 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     argv = process.tied(wanted.argv())
     env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
     status = process.run(argv, check=False, timeout=None, env=env).code if quiet else process.call(argv, env=env)
-    if (wanted.report / events.FILE).exists():
+    if (wanted.report / events.FILE).exists() and events.read(wanted.report):
         try:
             return report.write(wanted.report)
         except OSError as refused:

@@ -134,3 +134,16 @@ def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: 
         assert eventually_true(lambda: not suites.alive, SOON)
     finally:
         process.kill(suites)
+
+
+def test_a_log_that_a_full_disk_kept_empty_is_our_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = SuiteRun("t", tmp_path)
+
+    def call(*_: object, **__: object) -> int:
+        (tmp_path / events.FILE).touch()
+        return 3
+
+    monkeypatch.setattr(process, "call", call)
+    with pytest.raises(TestbedError, match="before anything ran") as failed:
+        run_suites(wanted)
+    assert failed.value.exit_code == 3
