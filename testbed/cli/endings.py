@@ -120,8 +120,13 @@ def _reader_left() -> bool:
     except (OSError, ValueError):
         return False
     if gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
     return gone
+
+
+def _give_up_output() -> None:
+    """What could not be written, and what Python still holds back until its end, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _in_state_folder(file: str | bytes | int) -> bool:
@@ -139,11 +144,14 @@ def _not_ours(refused: PermissionError) -> tuple[str, str]:
 
 
 def _output_full() -> bool:
-    """Whether it is our output that has no room. Only a write tells; what could not be written before is given up."""
+    """Whether it is our output that has no room; then nothing more may be written. Only a write tells."""
     try:
         os.write(sys.stdout.fileno(), b"\n")
-    except (OSError, ValueError) as full:
-        return isinstance(full, OSError) and full.errno in {errno.ENOSPC, errno.EDQUOT}
+    except (OSError, ValueError) as refused:
+        full = isinstance(refused, OSError) and refused.errno in {errno.ENOSPC, errno.EDQUOT}
+        if full:
+            _give_up_output()
+        return full
     return False
 
 
