@@ -42,10 +42,17 @@ _LOOK = 1.0  # seconds between looks at the sockets
 class Server:
     """Both sockets with their servicers."""
 
-    def __init__(self, driver: Driver, board: Board, journal: Journal, sockets: Sockets) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        board: Board,
+        journal: Journal,
+        sockets: Sockets,
+        service: type[DraService] = DraService,
+    ) -> None:
         self.registered = threading.Event()
         self._journal, self._sockets, self._board = journal, sockets, board
-        self._dra = [DraService(driver, journal, messages) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
+        self._dra = [service(driver, journal, messages) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
         self._health = [HealthService(board, messages) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)]
         self._who = RegistrationService(driver.name, sockets.service, self._told)
         self._service = Listener(sockets.service, self._make_service, _LONGEST_CALL)

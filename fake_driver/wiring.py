@@ -24,6 +24,7 @@ from fake_driver.probes import Probes
 from fake_driver.publisher import Publisher
 from fake_driver.reporter import Reporter
 from fake_driver.server import Server
+from fake_driver.services import DraService
 from fake_driver.settings import Settings
 from fake_driver.sockets import Sockets
 
@@ -47,6 +48,8 @@ class Parts:
     registers: bool = True
     reports: bool = True
     reached: Callable[[str], None] = lambda _point: None
+    publisher: type[Publisher] = Publisher
+    service: type[DraService] = DraService
 
 
 def parts(settings: Settings) -> Parts:
@@ -69,8 +72,8 @@ class Process:
         self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = Board({(pool, one.name): at_first(one) for pool, one in use.inventory.with_pools()})
-        self._server = Server(self.driver, self.health, self.journal, sockets)
-        self._publisher = Publisher(self._api, settings.driver, settings.node, self._slices, self.journal)
+        self._server = Server(self.driver, self.health, self.journal, sockets, use.service)
+        self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
 
