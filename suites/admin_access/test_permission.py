@@ -16,6 +16,10 @@ REFUSAL = f"admin access to devices requires the `{LABEL}: true` label on the co
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=(
+        "admin-label-everywhere",
+        "admin-access-dropped",
+    ),
 )
 def test_a_claim_is_refused_without_the_label(scenario):
     assert REFUSAL in scenario.should_be_refused("admin_access/claim.yaml")
@@ -28,6 +32,10 @@ def test_a_claim_is_refused_without_the_label(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=(
+        "admin-label-everywhere",
+        "admin-access-dropped",
+    ),
 )
 def test_a_template_is_refused_without_the_label(scenario):
     assert REFUSAL in scenario.should_be_refused("admin_access/template.yaml")
@@ -40,6 +48,7 @@ def test_a_template_is_refused_without_the_label(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("admin-label-everywhere",),
 )
 @pytest.mark.parametrize("value", ["false", "True", ""], ids=["false", "capital", "empty"])
 def test_another_value_of_the_label_does_not_count(scenario, value):
@@ -55,6 +64,7 @@ def test_another_value_of_the_label_does_not_count(scenario, value):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("admin-access-dropped",),
 )
 @pytest.mark.parametrize(
     "manifest", ["admin_access/claim.yaml", "admin_access/template.yaml"], ids=["claim", "template"]

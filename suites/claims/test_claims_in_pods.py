@@ -12,7 +12,7 @@ POD = "API reference: Pod v1, spec.containers.resources.claims"
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=("no-env", "wrong-cdi-names"),
 )
 def test_a_pod_refers_to_a_claim_by_name(scenario):
     scenario.apply("claims/claim-by-name.yaml")
@@ -62,7 +62,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     tier=E2E,
     devices=2,
     source=POD,
-    mutants=("forget-request-names", "first-device-only"),
+    mutants=("forget-request-names", "first-device-only", "answer-without-request-names"),
 )
 def test_a_container_refers_to_one_request_of_a_claim(scenario):
     scenario.apply("claims/two-requests.yaml")
@@ -97,7 +97,7 @@ def test_a_container_refers_to_a_whole_claim(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "one-cdi-file-for-all"),
 )
 def test_a_pod_has_several_claims(scenario):
     scenario.apply("claims/several-claims.yaml")
@@ -149,7 +149,7 @@ def test_a_claim_that_no_container_refers_to(scenario):
     tier=E2E,
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
-    mutants=("no-env", "share-one-device"),
+    mutants=("no-env", "share-one-device", "one-cdi-file-for-all"),
 )
 def test_a_pod_has_an_old_claim_and_a_new_one(scenario):
     scenario.apply("claims/first-pod.yaml")

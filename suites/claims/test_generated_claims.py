@@ -15,6 +15,7 @@ API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("labels-dropped",),
 )
 def test_a_generated_claim_bears_the_name_of_its_pod(scenario):
     scenario.apply("claims/claim-of-a-pod.yaml")
@@ -68,7 +69,7 @@ def test_long_names_are_cut(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=("no-env", "one-claim-at-a-time"),
 )
 def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
     scenario.apply("claims/deployment.yaml")

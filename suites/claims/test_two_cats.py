@@ -10,7 +10,7 @@ from testbed.conformance import E2E, MUST, requirement
     tier=E2E,
     devices=2,
     source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "answer-for-the-wrong-claim", "one-claim-at-a-time"),
 )
 def test_two_claims_from_one_template(scenario):
     scenario.apply("claims/two-cats.yaml")

@@ -150,6 +150,7 @@ def test_a_claim_that_is_used_is_protected(scenario):
     tier=E2E,
     source="KEP-4381, ResourceClaim deletion",
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
     scenario.apply("claims/first-pod.yaml")

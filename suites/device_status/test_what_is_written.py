@@ -15,6 +15,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("device-status-dropped",),
 )
 def test_what_is_written_is_read(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -34,6 +35,7 @@ def test_what_is_written_is_read(scenario):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("device-status-dropped",),
 )
 def test_only_allocated_devices_have_a_status(scenario, driver):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -51,6 +53,7 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("device-status-dropped",),
 )
 def test_a_device_has_room_for_eight_conditions(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -68,6 +71,7 @@ def test_a_device_has_room_for_eight_conditions(scenario):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("device-status-dropped",),
 )
 @pytest.mark.parametrize(
     ("data", "words"),
@@ -88,6 +92,7 @@ def test_data_is_a_json_object_of_limited_size(scenario, data, words):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("device-status-dropped",),
 )
 @pytest.mark.parametrize(
     ("network", "words"),
@@ -135,6 +140,7 @@ def test_it_goes_with_the_allocation(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("device-status-dropped",),
 )
 def test_several_writers_say_something(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -154,6 +160,7 @@ def test_several_writers_say_something(scenario):
     tier=E2E,
     source="kubernetes.io: Server-Side Apply, conflicts",
     about=CLUSTER,
+    mutants=("device-status-dropped",),
 )
 def test_a_writer_does_not_change_the_words_of_another(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -193,7 +200,7 @@ def test_a_status_ends_no_pod(scenario):
     tier=E2E,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
     features=("device-status",),
-    mutants=("status-never-written",),
+    mutants=("status-never-written", "status-says-not-ready"),
 )
 def test_the_driver_says_that_a_device_is_ready(scenario):
     scenario.apply("device_status/claim.yaml")

@@ -13,6 +13,7 @@ REASON = "FailedPrepareDynamicResources"
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_the_claim_does_not_exist(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
@@ -28,6 +29,7 @@ def test_the_claim_does_not_exist(scenario, node):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_the_claim_is_not_allocated(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
@@ -44,6 +46,7 @@ def test_the_claim_is_not_allocated(scenario, node):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_the_claim_comes_from_a_template(scenario, node):
     scenario.apply("prescheduled/pod-with-template.yaml", node=node)
@@ -138,6 +141,7 @@ def test_a_node_selector_works(scenario, node):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
@@ -202,6 +206,10 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     kubernetes="1.37",
     source="github.com/kubernetes/kubernetes pull request 140212; before 1.37 the kubelet unprepares the claim",
     about=CLUSTER,
+    mutants=(
+        "pods-lose-their-claims",
+        "cdi-file-is-lost",
+    ),
 )
 def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)

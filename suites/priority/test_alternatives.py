@@ -13,7 +13,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
     tier=E2E,
     devices=2,
     source=DOCS,
-    mutants=("answer-with-subrequest-names", "first-device-only", "no-env"),
+    mutants=("answer-with-subrequest-names", "first-device-only", "no-env", "refuse-alternatives"),
 )
 def test_the_first_alternative_is_taken(scenario):
     scenario.apply("priority/any-of-two.yaml")
@@ -30,7 +30,7 @@ def test_the_first_alternative_is_taken(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("answer-with-subrequest-names", "no-env"),
+    mutants=("answer-with-subrequest-names", "no-env", "refuse-alternatives"),
 )
 def test_the_second_alternative_is_taken(scenario):
     scenario.apply("priority/second-choice.yaml")
@@ -48,6 +48,7 @@ def test_the_second_alternative_is_taken(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 def test_no_alternative_can_be_had(scenario):
     scenario.apply("priority/no-choice.yaml")
@@ -63,6 +64,7 @@ def test_no_alternative_can_be_had(scenario):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("claims-repaired",),
 )
 def test_at_most_eight_alternatives(scenario):
     assert "Too many: 9: must have at most 8 items" in scenario.should_be_refused("priority/nine-choices.yaml")

@@ -12,6 +12,7 @@ DOCS = "kubernetes.io: Resource Quotas, object count and DeviceClass quota"
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("quotas-lifted",),
 )
 def test_a_quota_on_claims(scenario):
     scenario.apply("quota/one-claim.yaml")
@@ -29,6 +30,7 @@ def test_a_quota_on_claims(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("quotas-lifted",),
 )
 def test_a_quota_on_devices_of_a_class(scenario, driver):
     limited = f"{driver.device_class}.deviceclass.resource.k8s.io/devices"
@@ -47,6 +49,7 @@ def test_a_quota_on_devices_of_a_class(scenario, driver):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("quotas-lifted",),
 )
 def test_a_quota_on_generated_claims(scenario):
     scenario.apply("quota/one-claim.yaml")

@@ -14,7 +14,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_an_attribute_chooses_a_device(scenario, driver):
     device = max(driver.devices)
@@ -48,7 +48,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_all_selectors_have_to_be_true(scenario, driver):
     device = max(driver.devices)
@@ -63,7 +63,7 @@ def test_all_selectors_have_to_be_true(scenario, driver):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_a_class_chooses_devices(scenario, driver):
     device = max(driver.devices)
@@ -79,6 +79,7 @@ def test_a_class_chooses_devices(scenario, driver):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 def test_class_and_claim_both_count(scenario, driver):
     scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(max(driver.devices)))
@@ -131,6 +132,7 @@ def test_all_devices_with_an_attribute(scenario, driver):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 def test_an_attribute_that_no_device_has(scenario):
     scenario.apply("selection/selector.yaml", expression='device.attributes["no.such.example"].nothing == "x"')
@@ -146,6 +148,7 @@ def test_an_attribute_that_no_device_has(scenario):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 @pytest.mark.parametrize(
     ("expression", "words"),

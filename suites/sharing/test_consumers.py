@@ -46,7 +46,7 @@ def test_many_pods_start_with_one_claim_at_once(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "answer-for-the-wrong-claim"),
 )
 def test_pods_share_one_of_their_claims(scenario):
     scenario.apply("sharing/overlapping-claims.yaml")
@@ -163,6 +163,7 @@ def test_a_container_that_starts_again_disturbs_nobody(scenario):
     nodes=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, AllocationResult.nodeSelector",
     about=CLUSTER,
+    mutants=("allocations-lose-their-node",),
 )
 def test_a_shared_claim_is_where_its_device_is(scenario):
     scenario.apply("sharing/first-pod.yaml")
@@ -182,6 +183,7 @@ def test_a_shared_claim_is_where_its_device_is(scenario):
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",
     about=CLUSTER,
+    mutants=("consumers-dropped",),
 )
 def test_a_claim_has_room_for_256_consumers(scenario):
     scenario.apply("sharing/first-pod.yaml")

@@ -1,0 +1,128 @@
+"""Makes a testbed wrong in one way, and right again: another word in the driver's environment, or a policy of the cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+
+import yaml
+
+from ci.mutants import known
+from testbed.bringup import Testbed
+from testbed.drivers import wait_ready
+from testbed.drivers.ready import driver_pods, expected_nodes
+from testbed.errors import DriverFailed, WaitTimeout
+from testbed.kube.client import Kube, Object
+from testbed.models.driver_file import DriverFile
+from testbed.waiting import Budget, NotYet, eventually
+
+SLICES = "resource.k8s.io/v1"
+_QUIET = Budget("driver gone", 240, "it gets a grace period, and the suites' last pods may still end")
+_STARTED = Budget("driver runs", 240, "its image is on the node")
+_EFFECT = Budget("policy in effect", 120, "the API server looks for new policies every second")
+_KEEP_AWAY = {"dra-testbed.example/mutant": "changes"}
+_CANARY = yaml.safe_load_all(
+    """
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: mutants-canary}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
+  matchConditions:
+  - {name: canary, expression: object.metadata.name.startsWith('mutants-canary')}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: "[JSONPatch{op: 'replace', path: '/data/sings', value: 'yes'}]"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: mutants-canary}
+spec: {policyName: mutants-canary}
+"""
+)
+_CANARY_OBJECTS: tuple[Object, ...] = tuple(_CANARY)
+
+
+def change_driver(testbed: Testbed, fault: str) -> None:
+    """The driver with this fault, or with none, on all nodes, as if it had just been installed. A wrong one need not become ready."""
+    kube, driver_file = testbed.kube, _driver_file(testbed)
+    _patch(kube, driver_file, {"nodeSelector": _KEEP_AWAY})
+    eventually(lambda: _no_pods(kube, driver_file), "the end of the driver", _QUIET, longest_pause=0.1)
+    _forget(testbed)
+    container = {"name": driver_file.pods.container, "env": [{"name": "FAKE_DRIVER_FAULTS", "value": fault}]}
+    _patch(kube, driver_file, {"nodeSelector": None, "containers": [container]})
+    eventually(lambda: _running(kube, driver_file), "the driver's start", _STARTED, longest_pause=0.1)
+    try:
+        wait_ready(kube, driver_file)
+    except (WaitTimeout, DriverFailed):
+        if not fault:
+            raise
+
+
+@contextlib.contextmanager
+def changed_cluster(testbed: Testbed, name: str) -> Iterator[None]:
+    """The cluster with this policy."""
+    policy = [each for each in yaml.safe_load_all((known.CLUSTERS / f"{name}.yaml").read_text()) if each]
+    # Policies come into effect in their order, so the canary, which can be seen, comes and goes last.
+    made = [*policy, *_CANARY_OBJECTS]
+    try:
+        for each in made:
+            testbed.kube.apply(each)
+        eventually(lambda: _sings(testbed.kube, wanted=True), f"policy {name} to be in effect", _EFFECT)
+        yield
+    finally:
+        for each in made:
+            testbed.kube.delete(each)
+        eventually(lambda: _sings(testbed.kube, wanted=False), f"policy {name} to be without effect", _EFFECT)
+
+
+def _sings(kube: Kube, *, wanted: bool) -> None:
+    name = f"mutants-canary-{secrets.token_hex(3)}"
+    metadata = {"name": name, "namespace": "default"}
+    asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"sings": "no"}}
+    if (kube.apply(asked, dry_run=True)["data"]["sings"] == "yes") is not wanted:
+        raise NotYet(f"the canary is {'silent' if wanted else 'still singing'}")
+
+
+def _patch(kube: Kube, driver_file: DriverFile, pod: Object) -> None:
+    (found,) = kube.list("apps/v1", "DaemonSet", driver_file.pods.namespace, labelSelector=driver_file.pods.selector)
+    strategy = {"type": "OnDelete", "rollingUpdate": None}
+    kube.patch(found, {"spec": {"updateStrategy": strategy, "template": {"spec": pod}}}, how="strategic")
+
+
+def _no_pods(kube: Kube, driver_file: DriverFile) -> None:
+    left = kube.list("v1", "Pod", driver_file.pods.namespace, labelSelector=driver_file.pods.selector)
+    if left:
+        raise NotYet("still there: " + ", ".join(each["metadata"]["name"] for each in left))
+
+
+def _running(kube: Kube, driver_file: DriverFile) -> None:
+    running = {
+        pod["spec"].get("nodeName")
+        for pod in driver_pods(kube, driver_file)
+        if any("running" in each["state"] for each in pod.get("status", {}).get("containerStatuses", ()))
+    }
+    missing = expected_nodes(kube, driver_file) - running
+    if missing:
+        raise NotYet(f"not on {', '.join(sorted(missing))}")
+
+
+def _forget(testbed: Testbed) -> None:
+    """What a mutant left on the nodes and in the API must not be taken for the next one's doing."""
+    driver = _driver_file(testbed).driver
+    for node in testbed.cluster.nodes():
+        script = f"rm -rf /var/lib/kubelet/plugins/{driver}/claims /var/run/cdi/{driver}-*.json"
+        node.run("sh", "-c", script)
+    for each in testbed.kube.list(SLICES, "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
+        testbed.kube.delete(each)
+
+
+def _driver_file(testbed: Testbed) -> DriverFile:
+    if testbed.driver_file is None:
+        raise DriverFailed("the testbed has no driver")
+    return testbed.driver_file

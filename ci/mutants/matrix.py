@@ -1,0 +1,96 @@
+"""Which requirement has to fail on which mutant, and what was seen. Pure, but for the file that lets an interrupted run go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.conformance.catalogue import Catalogue, Entry
+
+CONTROL = "control"
+CAUGHT, SURVIVED, UNCLEAR = "caught", "survived", "unclear"
+# These leave nodes behind that need a while to become right again, so they come last.
+_SLOW_TO_HEAL = ("never-give-back", "unprepare-fails")
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one requirement did on one mutant; on `control`, where nothing is wrong, `caught` means that it passed."""
+
+    mutant: str
+    requirement: str
+    result: str
+    message: str = ""
+    seconds: float = 0
+
+
+def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> dict[str, list[Entry]]:
+    """The requirements of each mutant that names it; first of all, those of them all where nothing is wrong."""
+    entries = [entry for entry in catalogue.entries if words.lower() in entry.requirement.id.lower()]
+    names = {name for entry in entries for name in entry.requirement.mutants}
+    chosen = {
+        name: [entry for entry in entries if name in entry.requirement.mutants]
+        for name in sorted(names, key=lambda name: (name.startswith("gate-off:"), name in _SLOW_TO_HEAL, name))
+        if not mutants or name in mutants
+    }
+    judged = {entry.requirement.id for found in chosen.values() for entry in found}
+    wanted = [entry for entry in entries if entry.requirement.id in judged]
+    return (
+        {**({CONTROL: wanted} if not mutants or CONTROL in mutants else {}), **chosen}
+        if words or chosen
+        else {CONTROL: entries}
+    )
+
+
+def results(mutant: str, log: Iterable[Event]) -> list[Seen]:
+    """What the events of a run say. A requirement with several cases is caught when one of them is; a case that passes is no proof."""
+    cases: dict[str, list[Event]] = {}
+    for event in log:
+        if event["event"] == "test-finished":
+            cases.setdefault(event["id"], []).append(event)
+    return [_seen(mutant, requirement, found) for requirement, found in cases.items()]
+
+
+def _seen(mutant: str, requirement: str, cases: Sequence[Event]) -> Seen:
+    seconds = round(sum(case["seconds"] for case in cases), 1)
+    caught = [case for case in cases if _is_caught(case)]
+    other = [case for case in cases if case["verdict"] != "pass" and not _is_caught(case)]
+    if mutant == CONTROL:
+        wrong = [*caught, *other]
+        return Seen(mutant, requirement, SURVIVED if wrong else CAUGHT, _first_line(wrong), seconds)
+    result = CAUGHT if caught else UNCLEAR if other else SURVIVED
+    return Seen(mutant, requirement, result, _first_line(caught or other), seconds)
+
+
+def _is_caught(case: Event) -> bool:
+    """It failed by what it saw. A requirement about the cluster cannot blame the driver, so its failure has another name."""
+    return bool(case["verdict"] in ("fail", "error") and case.get("observed") and case["message"].strip())
+
+
+def _first_line(cases: Sequence[Event]) -> str:
+    said = [line.strip() for case in cases[:1] for line in case["message"].splitlines() if line.strip()]
+    last = next((line for line in said if line.startswith("last seen:")), "")
+    return "; ".join([*said[:1], *([last] if last else [])])
+
+
+class State:
+    """The results so far, a line each, written as they are known."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[tuple[str, str], Seen]:
+        """By mutant and requirement; what was seen last counts."""
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        found = [Seen(**json.loads(line)) for line in lines]
+        return {(each.mutant, each.requirement): each for each in found}
+
+    def add(self, seen: Iterable[Seen]) -> None:
+        """Remember them."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.writelines(json.dumps(asdict(each)) + "\n" for each in seen)
