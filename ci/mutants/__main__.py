@@ -33,7 +33,7 @@ from testbed.progress import Progress
 from testbed.waiting import set_patience
 
 PAGE = Path(__file__).parents[2] / "docs/mutants.md"
-_WORK = Path(".tox/mutants")
+_WORK = Path(".tox/mutants-so-far")
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -53,7 +53,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--testbed", metavar="NAME", help="one that is up, with the fake driver, and for nobody else")
     parser.add_argument("--list", action="store_true", help="show what there is to do, and do nothing")
     parser.add_argument("--check", action="store_true", help="is docs/mutants.md about these suites? For tox -e lint")
-    parser.add_argument("--write", action="store_true", help="write docs/mutants.md, with the results so far")
+    parser.add_argument("--write", action="store_true", help="only write docs/mutants.md, with the results so far")
     return parser.parse_args(words)
 
 
@@ -76,6 +76,8 @@ def main(words: Sequence[str]) -> int:
         except TestbedError as broken:
             print(f"error: {broken}", file=sys.stderr)
             return broken.exit_code
+        finally:
+            write(every, state)
     if options.write:
         write(every, state)
         return 0

@@ -37,13 +37,11 @@ def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> 
         for name in sorted(names, key=lambda name: (name.startswith("gate-off:"), name in _SLOW_TO_HEAL, name))
         if not mutants or name in mutants
     }
-    judged = {entry.requirement.id for found in chosen.values() for entry in found}
-    wanted = [entry for entry in entries if entry.requirement.id in judged]
-    return (
-        {**({CONTROL: wanted} if not mutants or CONTROL in mutants else {}), **chosen}
-        if words or chosen
-        else {CONTROL: entries}
-    )
+    if mutants and CONTROL not in mutants:
+        return chosen
+    is_named = chosen.keys() or names
+    right = [entry for entry in entries if is_named & set(entry.requirement.mutants)]
+    return {CONTROL: right, **chosen}
 
 
 def results(mutant: str, log: Iterable[Event]) -> list[Seen]:

@@ -64,8 +64,13 @@ def _cell(seen: Seen) -> str:
 def _section(catalogue: Catalogue, name: str, seen: Mapping[Key, str]) -> str:
     ids = [entry.requirement.id for entry in catalogue.entries if name in entry.requirement.mutants]
     rows = [f"| {each} | {seen.get((name, each), NOT_YET)} |\n" for each in ids]
-    table = "| requirement | what was seen |\n|---|---|\n" + "".join(rows) if rows else "No requirement names it yet.\n"
+    table = "| requirement | what was seen |\n|---|---|\n" + "".join(rows) if rows else f"{_waiting(name)}\n"
     return f"### `{name}`\n\n{known.about(name)}\n\n{table}\n"
+
+
+def _waiting(name: str) -> str:
+    group = known.WAITING.get(name)
+    return f"No requirement names it yet; those of {group} will." if group else "No requirement names it."
 
 
 def _unproven(catalogue: Catalogue) -> str:

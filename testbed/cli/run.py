@@ -98,7 +98,8 @@ def explain(requirement: str, output: str) -> None:
     each = entry.requirement
     click.echo(f"{each.id}  {each.level}, {each.tier}, since Kubernetes {each.kubernetes}\n\n{each.sentence}\n")
     click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
-    click.echo(f"fails on: {', '.join(each.mutants) or 'no known mutant'}\ntest:     {entry.path}::{entry.function}")
+    proof = ", ".join(each.mutants) or f"unproven: {each.unproven}"
+    click.echo(f"fails on: {proof}\ntest:     {entry.path}::{entry.function}")
     for name, text in manifests.items():
         click.echo(f"\n--- {name}\n{text}", nl=False)
     click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)

@@ -11,9 +11,10 @@ _HEAD = """# Requirements
 What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance > docs/requirements.md`.
 
 Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
+What each is proven with, a driver or a cluster that it fails on, is in [mutants.md](mutants.md).
 
-| id | level | tier | about | requirement | source | test |
-|---|---|---|---|---|---|---|
+| id | level | tier | about | requirement | source | fails on | test |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -31,6 +32,7 @@ def _row(entry: Entry, root: Path) -> str:
         each.about,
         each.sentence,
         each.source,
+        ", ".join(each.mutants) or f"unproven: {each.unproven}",
         f"`{entry.path.relative_to(root)}`",
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
