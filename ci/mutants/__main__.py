@@ -140,7 +140,7 @@ def _judge(testbed: Testbed, name: str, found: list[Entry], state: State, option
         change_driver(testbed, driver)
         _faults[testbed.name] = driver
     try:
-        with changed_cluster(testbed, name) if name in known.clusters() else nullcontext():
+        with changed_cluster(testbed.kube, name) if name in known.clusters() else nullcontext():
             _run_suites(testbed.name, found, folder, options.patience)
     finally:
         seen = results(name, events.read(folder)) if (folder / events.FILE).exists() else []

@@ -65,20 +65,20 @@ def change_driver(testbed: Testbed, fault: str) -> None:
 
 
 @contextlib.contextmanager
-def changed_cluster(testbed: Testbed, name: str) -> Iterator[None]:
+def changed_cluster(kube: Kube, name: str) -> Iterator[None]:
     """The cluster with this policy."""
     policy = [each for each in yaml.safe_load_all((known.CLUSTERS / f"{name}.yaml").read_text()) if each]
     # Policies come into effect in their order, so the canary, which can be seen, comes and goes last.
     made = [*policy, *_CANARY_OBJECTS]
     try:
         for each in made:
-            testbed.kube.apply(each)
-        eventually(lambda: _sings(testbed.kube, wanted=True), f"policy {name} to be in effect", _EFFECT)
+            kube.apply(each)
+        eventually(lambda: _sings(kube, wanted=True), f"policy {name} to be in effect", _EFFECT)
         yield
     finally:
         for each in made:
-            testbed.kube.delete(each)
-        eventually(lambda: _sings(testbed.kube, wanted=False), f"policy {name} to be without effect", _EFFECT)
+            kube.delete(each)
+        eventually(lambda: _sings(kube, wanted=False), f"policy {name} to be without effect", _EFFECT)
 
 
 def _sings(kube: Kube, *, wanted: bool) -> None:
