@@ -7,7 +7,7 @@ from typing import Any
 
 from fake_driver.api import PATIENCE
 from fake_driver.checkpoint import Ledger
-from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.claims import ClaimRef, PreparedClaim
 from fake_driver.driver import Driver, Prepared
 from fake_driver.errors import ClaimRefused
 
@@ -30,14 +30,6 @@ class AnswerForTheWrongClaim(Driver):
         """Rightly; what is gone is not handed out any more."""
         self._before.pop(ref.uid, None)
         return super().unprepare(ref)
-
-
-class AnswerWithoutRequestNames(Driver):
-    """No device is tied to its request, so the environment leaks into containers that refer to another request of the claim."""
-
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> Answer:
-        """Forget which request a device is for; for the kubelet this means all of them."""
-        return tuple(replace(each, device=_ForAll(**vars(each.device))) for each in super().prepare(ref, patience))
 
 
 class WrongCdiNames(Driver):
@@ -138,15 +130,8 @@ class UnprepareRefusesUnknownClaims(Driver):
         return True
 
 
-class _ForAll(AllocatedDevice):
-    @property
-    def base_request(self) -> str:
-        return ""
-
-
 ALL = (
     AnswerForTheWrongClaim,
-    AnswerWithoutRequestNames,
     WrongCdiNames,
     OneCdiFileForAll,
     OneClaimAtATime,

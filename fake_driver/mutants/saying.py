@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fake_driver.claims import AllocatedDevice, Object, PreparedClaim
-from fake_driver.driver import Driver
+from fake_driver.driver import Driver, Prepared
 from fake_driver.hardware.model import Device
 from fake_driver.services import DraService
 from fake_driver.wiring import Parts
@@ -59,6 +59,18 @@ def one_bad_claim_fails_all(right: Parts) -> Parts:
     return replace(right, service=_AllOrNothing)
 
 
+def answer_without_request_names(right: Parts) -> Parts:
+    """No device is tied to its request, so the environment leaks into containers that refer to another request of the claim."""
+    return replace(right, service=_ForAllRequests)
+
+
+class _ForAllRequests(DraService):
+    def _device(self, prepared: Prepared) -> Any:
+        device = super()._device(prepared)
+        device.ClearField("request_names")
+        return device
+
+
 class _AllOrNothing(DraService):
     def NodePrepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802 - the name of the method on the wire
         response = super().NodePrepareResources(request, context)
@@ -108,4 +120,5 @@ ALL = (
     take_configuration_of_other_drivers,
     take_devices_of_other_drivers,
     one_bad_claim_fails_all,
+    answer_without_request_names,
 )
