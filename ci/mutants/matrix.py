@@ -61,7 +61,8 @@ def _seen(mutant: str, requirement: str, cases: Sequence[Event]) -> Seen:
         wrong = [*caught, *other]
         return Seen(mutant, requirement, SURVIVED if wrong else CAUGHT, _first_line(wrong), seconds)
     result = CAUGHT if caught else UNCLEAR if other else SURVIVED
-    return Seen(mutant, requirement, result, _first_line(caught or other), seconds)
+    some = f"in {len(caught)} of {len(cases)} cases: " if 0 < len(caught) < len(cases) else ""
+    return Seen(mutant, requirement, result, some + _first_line(caught or other), seconds)
 
 
 def _is_caught(case: Event) -> bool:
@@ -70,9 +71,11 @@ def _is_caught(case: Event) -> bool:
 
 
 def _first_line(cases: Sequence[Event]) -> str:
+    """What was expected and what was seen; of a plain comparison, also the line that makes it."""
     said = [line.strip() for case in cases[:1] for line in case["message"].splitlines() if line.strip()]
-    last = next((line for line in said if line.startswith("last seen:")), "")
-    return "; ".join([*said[:1], *([last] if last else [])])
+    wanted = ("last seen:", "test:") if said and said[0].startswith("assert ") else ("last seen:",)
+    more = [line for line in said[1:] if line.startswith(wanted)]
+    return "; ".join([*said[:1], *more[:1]])
 
 
 class State:

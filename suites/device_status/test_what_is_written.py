@@ -24,8 +24,8 @@ def test_what_is_written_is_read(scenario):
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
 
     assert claim.data(device) == {"speed": "100G", "lanes": [1, 2, 3, 4]}
-    assert claim.network_data(device)["ips"] == ["10.9.8.7/24", "2001:db8::1/64"]
-    assert claim.network_data(device)["interfaceName"] == "net1"
+    assert claim.network_data(device).get("ips") == ["10.9.8.7/24", "2001:db8::1/64"]
+    assert claim.network_data(device).get("interfaceName") == "net1"
 
 
 @requirement(
@@ -140,7 +140,7 @@ def test_it_goes_with_the_allocation(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
-    mutants=("device-status-dropped",),
+    mutants=("one-condition-only",),
 )
 def test_several_writers_say_something(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -150,7 +150,7 @@ def test_several_writers_say_something(scenario):
     scenario.apply_status("device_status/condition.yaml", device=device, by="network", type="LinkUp", value=False)
     claim = scenario.claim("my-device").should_have_condition(device, "LinkUp", "False")
 
-    assert claim.conditions(device)["Mounted"] == "True"
+    assert claim.conditions(device).get("Mounted") == "True"
 
 
 @requirement(
@@ -160,7 +160,7 @@ def test_several_writers_say_something(scenario):
     tier=E2E,
     source="kubernetes.io: Server-Side Apply, conflicts",
     about=CLUSTER,
-    mutants=("device-status-dropped",),
+    mutants=("field-owners-forgotten",),
 )
 def test_a_writer_does_not_change_the_words_of_another(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -208,7 +208,7 @@ def test_the_driver_says_that_a_device_is_ready(scenario):
 
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
 
-    assert claim.conditions(device)["Ready"] == "True"
+    assert claim.conditions(device).get("Ready") == "True"
 
 
 @requirement(
@@ -227,7 +227,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
 
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
 
-    assert claim.conditions(device)["Seen"] == "True"
+    assert claim.conditions(device).get("Seen") == "True"
 
 
 @requirement(

@@ -80,7 +80,13 @@ def test_where_nothing_is_wrong_every_case_has_to_pass() -> None:
 def test_one_case_of_several_is_enough_and_its_words_are_kept() -> None:
     said = "expected pod a to run\n  likely cause: none\n  last seen: Pending"
     (found,) = results("no-env", [event("pass"), event("fail", message=said, case="b")])
-    assert (found.result, found.message) == (CAUGHT, "expected pod a to run; last seen: Pending")
+    assert (found.result, found.message) == (CAUGHT, "in 1 of 2 cases: expected pod a to run; last seen: Pending")
+
+
+def test_of_a_plain_comparison_the_line_that_makes_it_is_kept_too() -> None:
+    said = "assert None is True\n  requirement: A-001\n  test: a.py:3: assert x.get('y') is True"
+    (found,) = results("no-env", [event("fail", message=said)])
+    assert found.message == "assert None is True; test: a.py:3: assert x.get('y') is True"
 
 
 def test_results_are_found_again_and_the_last_one_counts(tmp_path: Path) -> None:

@@ -160,6 +160,41 @@ def test_of_a_status_something_is_lost(kube: Kube) -> None:
         assert len(kept(kube, status(reservedFor=consumers))["status"]["reservedFor"]) == 256
 
 
+def said(kind: str, value: str) -> Object:
+    condition = {
+        "type": kind,
+        "status": value,
+        "reason": "R",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    device = {"driver": "d.example", "pool": "p", "device": "x", "conditions": [condition]}
+    return {key: value for key, value in status(devices=[device]).items() if value is not None}
+
+
+def says(kube: Kube, manager: str, kind: str, value: str) -> dict[str, str]:
+    """Write a condition as one of several; the conditions that are there then."""
+    made = said(kind, value)
+    del made["status"]["allocation"]
+    stored = kube.apply(made, manager=manager, force=False, subresource="status")
+    return {each["type"]: each["status"] for each in stored["status"]["devices"][0]["conditions"]}
+
+
+def test_one_writer_erases_or_changes_the_words_of_another(kube: Kube) -> None:
+    kube.apply({key: value for key, value in status().items() if value is not None}, subresource="status")
+    says(kube, "network", "LinkUp", "True")
+    assert says(kube, "storage", "Mounted", "True") == {"LinkUp": "True", "Mounted": "True"}
+    with pytest.raises(ApiError, match='conflict with "network"'):
+        says(kube, "storage", "LinkUp", "False")
+    with changed_cluster(kube, "one-condition-only"):
+        assert len(says(kube, "network", "LinkUp", "False")) == 1
+    with (
+        changed_cluster(kube, "field-owners-forgotten"),
+        pytest.raises(ApiError, match='conflict with "before-first-apply"'),
+    ):
+        says(kube, "network", "LinkUp", "True")
+
+
 def test_every_mutant_of_the_cluster_is_tried_here() -> None:
     text = Path(__file__).read_text()
     assert [name for name in known.clusters() if f'"{name}"' not in text] == []
