@@ -29,19 +29,19 @@ class Seen:
 
 
 def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> dict[str, list[Entry]]:
-    """The requirements of each mutant that names it; first of all, those of them all where nothing is wrong."""
+    """The requirements of each mutant that names it, and all of them where nothing is wrong. What needs a testbed of its own comes last."""
     entries = [entry for entry in catalogue.entries if words.lower() in entry.requirement.id.lower()]
-    names = {name for entry in entries for name in entry.requirement.mutants}
-    chosen = {
-        name: [entry for entry in entries if name in entry.requirement.mutants]
-        for name in sorted(names, key=lambda name: (name.startswith("gate-off:"), name in _SLOW_TO_HEAL, name))
-        if not mutants or name in mutants
-    }
-    if mutants and CONTROL not in mutants:
-        return chosen
-    is_named = chosen.keys() or names
-    right = [entry for entry in entries if is_named & set(entry.requirement.mutants)]
-    return {CONTROL: right, **chosen}
+    named = {name for entry in entries for name in entry.requirement.mutants}
+    chosen = {name for name in named if not mutants or name in mutants}
+    proven = chosen or named
+    found = {name: [entry for entry in entries if name in entry.requirement.mutants] for name in chosen}
+    if not mutants or CONTROL in mutants:
+        found[CONTROL] = [entry for entry in entries if proven & set(entry.requirement.mutants)]
+    return {name: found[name] for name in sorted(found, key=_rank)}
+
+
+def _rank(name: str) -> tuple[bool, bool, bool, str]:
+    return name.startswith("gate-off:"), name == CONTROL, name in _SLOW_TO_HEAL, name
 
 
 def results(mutant: str, log: Iterable[Event]) -> list[Seen]:

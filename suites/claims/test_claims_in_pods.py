@@ -28,7 +28,7 @@ def test_a_pod_refers_to_a_claim_by_name(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
-    mutants=("no-env",),
+    mutants=("no-env", "wrong-cdi-names"),
 )
 def test_init_containers_and_sidecars_see_the_devices(scenario):
     scenario.apply("claims/init-container.yaml")
@@ -44,7 +44,7 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
-    mutants=("no-env",),
+    mutants=("no-env", "claims-leak-to-all-containers"),
 )
 def test_a_container_without_a_claim_sees_nothing(scenario):
     scenario.apply("claims/with-and-without.yaml")
@@ -62,7 +62,12 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     tier=E2E,
     devices=2,
     source=POD,
-    mutants=("forget-request-names", "first-device-only", "answer-without-request-names"),
+    mutants=(
+        "forget-request-names",
+        "first-device-only",
+        "answer-without-request-names",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_a_container_refers_to_one_request_of_a_claim(scenario):
     scenario.apply("claims/two-requests.yaml")
@@ -114,7 +119,7 @@ def test_a_pod_has_several_claims(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "claims-leak-to-all-containers"),
 )
 def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
     scenario.apply("claims/job-of-three-containers.yaml")

@@ -10,7 +10,13 @@ from testbed.conformance import E2E, MUST, requirement
     tier=E2E,
     devices=2,
     source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
-    mutants=("share-one-device", "no-env", "answer-for-the-wrong-claim", "one-claim-at-a-time"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "answer-for-the-wrong-claim",
+        "one-claim-at-a-time",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_two_claims_from_one_template(scenario):
     scenario.apply("claims/two-cats.yaml")
@@ -19,4 +25,4 @@ def test_two_claims_from_one_template(scenario):
 
     assert first.seen_devices == first.devices
     assert second.seen_devices == second.devices
-    assert len(pod.devices) == 2
+    assert (len(first.devices), len(second.devices), len(pod.devices)) == (1, 1, 2)

@@ -12,7 +12,7 @@ CLASS = "kubernetes.io: Dynamic Resource Allocation, DeviceClass"
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=("no-env", "pods-lose-their-claims"),
 )
 def test_a_pod_waits_for_its_claim(scenario):
     scenario.apply("claims/pod-before-its-claim.yaml")
@@ -30,7 +30,7 @@ def test_a_pod_waits_for_its_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=("no-env", "pods-lose-their-claims"),
 )
 def test_a_pod_waits_for_its_template(scenario):
     scenario.apply("claims/pod-before-its-template.yaml")
@@ -50,7 +50,7 @@ def test_a_pod_waits_for_its_template(scenario):
     level=MUST,
     tier=E2E,
     source=CLASS,
-    mutants=("no-env",),
+    mutants=("no-env", "pods-lose-their-claims"),
 )
 def test_a_pod_waits_for_its_class(scenario):
     scenario.apply("claims/pod-of-own-class.yaml")
@@ -68,7 +68,7 @@ def test_a_pod_waits_for_its_class(scenario):
     level=MUST,
     tier=E2E,
     source=CLASS,
-    mutants=("no-env",),
+    mutants=("no-env", "pods-lose-their-claims"),
 )
 def test_a_pod_waits_for_a_class_with_devices(scenario):
     scenario.apply("claims/own-class-of-nothing.yaml")

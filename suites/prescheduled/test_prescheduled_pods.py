@@ -124,7 +124,7 @@ def test_the_claim_is_released_with_it(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=("no-env", "wrong-cdi-names"),
 )
 def test_a_node_selector_works(scenario, node):
     scenario.apply("prescheduled/pod-with-selector.yaml", node=node)

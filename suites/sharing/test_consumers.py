@@ -28,7 +28,7 @@ def test_containers_of_a_pod_share_one_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=("no-env", "wrong-cdi-names"),
 )
 def test_many_pods_start_with_one_claim_at_once(scenario):
     scenario.apply("sharing/five-pods.yaml")
@@ -142,7 +142,7 @@ def test_pods_use_a_claim_one_after_another(scenario):
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Pod Lifecycle, container restart policy",
-    mutants=("no-env",),
+    mutants=("no-env", "cdi-file-is-lost"),
 )
 def test_a_container_that_starts_again_disturbs_nobody(scenario):
     scenario.apply("sharing/two-pods-one-claim.yaml")

@@ -141,6 +141,9 @@ def test_namespaces_quotas_and_pods_change(kube: Kube) -> None:
         )
     with changed_cluster(kube, "quotas-lifted"):
         assert set(kept(kube, quota)["spec"]["hard"].values()) == {"1k"}
+    with changed_cluster(kube, "claims-leak-to-all-containers"):
+        stored = kept(kube, pod)["spec"]
+        assert [each["resources"].get("claims") for each in stored["containers"]] == [[{"name": "a"}]] * 2
     with changed_cluster(kube, "pods-lose-their-claims"):
         stored = kept(kube, pod)["spec"]
         assert "resourceClaims" not in stored
