@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,17 +20,15 @@ from rich.console import Console
 from rich.table import Table
 
 from ci.mutants import known, page
-from ci.mutants.changing import change_driver, changed_cluster
+from ci.mutants.changing import Victim
 from ci.mutants.matrix import CAUGHT, Seen, State, plan, results
 from testbed import bringup, folders
-from testbed.bringup import Testbed
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.running import SuiteRun
 from testbed.errors import TestbedError
 from testbed.models.config import effective
 from testbed.progress import Progress
-from testbed.waiting import set_patience
 
 PAGE = Path(__file__).parents[2] / "docs/mutants.md"
 _WORK = Path(".tox/mutants-so-far")
@@ -106,12 +104,12 @@ def run(wanted: dict[str, list[Entry]], state: State, options: argparse.Namespac
     left = {name: found for name, found in left.items() if found}
     plain = {name: found for name, found in left.items() if not name.startswith(known.GATE_OFF)}
     if plain:
-        with _testbed(options.testbed, {}) as testbed:
+        with _testbed(options.testbed, {}) as victim:
             for name, found in plain.items():
-                _judge(testbed, name, found, state, options)
+                _judge(victim, name, found, state, options)
     for name in left.keys() - plain.keys():
-        with _testbed(None, {name.removeprefix(known.GATE_OFF): False}) as testbed:
-            _judge(testbed, name, left[name], state, options)
+        with _testbed(None, {name.removeprefix(known.GATE_OFF): False}) as victim:
+            _judge(victim, name, left[name], state, options)
 
 
 def show(wanted: dict[str, list[Entry]], state: State) -> int:
@@ -132,33 +130,19 @@ def show(wanted: dict[str, list[Entry]], state: State) -> int:
     return 0 if good else 1
 
 
-def _judge(testbed: Testbed, name: str, found: list[Entry], state: State, options: argparse.Namespace) -> None:
+def _judge(victim: Victim, name: str, found: list[Entry], state: State, options: argparse.Namespace) -> None:
     began = time.monotonic()
     folder = (options.work / name.replace(":", "-")).absolute()
-    driver = name if name in known.drivers() else ""
-    if _faults.get(testbed.name) != driver:
-        change_driver(testbed, driver)
-        _faults[testbed.name] = driver
+    (folder / events.FILE).unlink(missing_ok=True)  # an earlier attempt's
     try:
-        with changed_cluster(testbed.kube, name) if name in known.clusters() else nullcontext():
-            _run_suites(testbed.name, found, folder, options.patience)
+        with victim.made_wrong(name):
+            _run_suites(victim.testbed.name, found, folder, options.patience)
     finally:
         seen = results(name, events.read(folder)) if (folder / events.FILE).exists() else []
-        whole = [each for each in seen if _is_whole(each, found, events.read(folder))]
-        state.add(whole)
-        for each in whole:
+        state.add(seen)
+        for each in seen:
             print(_line(each), flush=True)
-        print(f"{name}: {len(whole)} of {len(found)} in {time.monotonic() - began:.0f} s", flush=True)
-
-
-_faults: dict[str, str] = {}  # by testbed: the fault that its driver has now
-
-
-def _is_whole(seen: Seen, found: list[Entry], log: Sequence[events.Event]) -> bool:
-    """Whether all cases of a requirement have ended; after an interrupt some may not have."""
-    started = [each for each in log if each["event"] == "test-started" and each["id"] == seen.requirement]
-    finished = [each for each in log if each["event"] == "test-finished" and each["id"] == seen.requirement]
-    return len(started) == len(finished) and any(entry.requirement.id == seen.requirement for entry in found)
+        print(f"{name}: {len(seen)} of {len(found)} in {time.monotonic() - began:.0f} s", flush=True)
 
 
 def _run_suites(testbed: str, found: list[Entry], folder: Path, patience: float) -> None:
@@ -172,22 +156,17 @@ def _run_suites(testbed: str, found: list[Entry], folder: Path, patience: float)
 
 
 @contextmanager
-def _testbed(name: str | None, gates: dict[str, bool]) -> Iterator[Testbed]:
-    set_patience(0.25)  # wrong drivers are not waited for as long as right ones
+def _testbed(name: str | None, gates: dict[str, bool]) -> Iterator[Victim]:
     if name:
-        yield bringup.attach(name)
+        yield Victim(bringup.attach(name))
         return
     progress = Progress()
-    set_patience(1)
     made = bringup.bring_up(
         replace(effective(None, {"feature_gates": gates}), name="mutants"), progress, ephemeral=True
     )
-    _faults[made.name] = ""
-    set_patience(0.25)
     try:
-        yield made
+        yield Victim(made, fault="")
     finally:
-        set_patience(1)
         bringup.tear_down(made.name, progress)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import yaml
 
@@ -15,12 +16,13 @@ from testbed.drivers.ready import driver_pods, expected_nodes
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
-from testbed.waiting import Budget, NotYet, eventually
+from testbed.waiting import Budget, NotYet, eventually, set_patience
 
 SLICES = "resource.k8s.io/v1"
-_QUIET = Budget("driver gone", 240, "it gets a grace period, and the suites' last pods may still end")
-_STARTED = Budget("driver runs", 240, "its image is on the node")
-_EFFECT = Budget("policy in effect", 120, "the API server looks for new policies every second")
+_QUIET = Budget("driver gone", 60, "it gets a grace period, and the suites' last pods may still end")
+_STARTED = Budget("driver runs", 60, "its image is on the node")
+_EFFECT = Budget("policy in effect", 30, "the API server looks for new policies every second")
+_WITH_WRONG_ONES = 0.25
 _KEEP_AWAY = {"dra-testbed.example/mutant": "changes"}
 _CANARY = yaml.safe_load_all(
     """
@@ -48,6 +50,26 @@ spec: {policyName: mutants-canary}
 _CANARY_OBJECTS: tuple[Object, ...] = tuple(_CANARY)
 
 
+@dataclass
+class Victim:
+    """A testbed, and the fault that its driver has now; '' when it is right."""
+
+    testbed: Testbed
+    fault: str | None = None
+
+    @contextlib.contextmanager
+    def made_wrong(self, mutant: str) -> Iterator[None]:
+        """The testbed as this mutant, and a right one where it is neither of the driver nor of the cluster."""
+        fault = mutant if mutant in known.drivers() else ""
+        if self.fault != fault:
+            self.fault = None
+            change_driver(self.testbed, fault)
+            self.fault = fault
+        policy = changed_cluster(self.testbed.kube, mutant) if mutant in known.clusters() else contextlib.nullcontext()
+        with policy:
+            yield
+
+
 def change_driver(testbed: Testbed, fault: str) -> None:
     """The driver with this fault, or with none, on all nodes, as if it had just been installed. A wrong one need not become ready."""
     kube, driver_file = testbed.kube, _driver_file(testbed)
@@ -57,11 +79,14 @@ def change_driver(testbed: Testbed, fault: str) -> None:
     container = {"name": driver_file.pods.container, "env": [{"name": "FAKE_DRIVER_FAULTS", "value": fault}]}
     _patch(kube, driver_file, {"nodeSelector": None, "containers": [container]})
     eventually(lambda: _running(kube, driver_file), "the driver's start", _STARTED, longest_pause=0.1)
+    set_patience(_WITH_WRONG_ONES if fault else 1)
     try:
         wait_ready(kube, driver_file)
     except (WaitTimeout, DriverFailed):
         if not fault:
             raise
+    finally:
+        set_patience(1)
 
 
 @contextlib.contextmanager

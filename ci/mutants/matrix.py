@@ -44,13 +44,20 @@ def _rank(name: str) -> tuple[bool, bool, bool, str]:
     return name.startswith("gate-off:"), name == CONTROL, name in _SLOW_TO_HEAL, name
 
 
-def results(mutant: str, log: Iterable[Event]) -> list[Seen]:
-    """What the events of a run say. A requirement with several cases is caught when one of them is; a case that passes is no proof."""
+def results(mutant: str, log: Sequence[Event]) -> list[Seen]:
+    """What the events of a run say of the requirements all of whose cases have ended; an interrupt may come before."""
+    tests = {
+        each["id"]: set(each["tests"])
+        for event in log
+        if event["event"] == "selected"
+        for each in event["requirements"]
+    }
     cases: dict[str, list[Event]] = {}
     for event in log:
         if event["event"] == "test-finished":
             cases.setdefault(event["id"], []).append(event)
-    return [_seen(mutant, requirement, found) for requirement, found in cases.items()]
+    whole = {name: found for name, found in cases.items() if tests[name] <= {case["test"] for case in found}}
+    return [_seen(mutant, requirement, found) for requirement, found in whole.items()]
 
 
 def _seen(mutant: str, requirement: str, cases: Sequence[Event]) -> Seen:

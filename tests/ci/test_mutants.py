@@ -40,6 +40,11 @@ def event(verdict: str, *, observed: bool = True, message: str = "no", case: str
     return {"event": "test-finished", "id": "A-001", "test": case, "verdict": verdict, "seconds": 1.0, **told}
 
 
+def log(*finished: dict[str, Any], cases: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    tests = cases or tuple(each["test"] for each in finished)
+    return [{"event": "selected", "requirements": [{"id": "A-001", "tests": tests}]}, *finished]
+
+
 def test_what_heals_slowly_comes_late_and_what_needs_another_testbed_last() -> None:
     assert list(planned().items()) == [
         ("no-env", ["A-001", "A-002"]),
@@ -68,24 +73,28 @@ def test_some_mutants_or_some_requirements_can_be_chosen() -> None:
     ],
 )
 def test_only_who_fails_by_what_he_saw_and_says_it_is_caught(seen: dict[str, Any], result: str) -> None:
-    (found,) = results("no-env", [seen])
+    (found,) = results("no-env", log(seen))
     assert (found.mutant, found.requirement, found.result) == ("no-env", "A-001", result)
 
 
 def test_where_nothing_is_wrong_every_case_has_to_pass() -> None:
-    assert [each.result for each in results(CONTROL, [event("pass")])] == [CAUGHT]
-    assert [each.result for each in results(CONTROL, [event("pass"), event("fail", case="b")])] == [SURVIVED]
+    assert [each.result for each in results(CONTROL, log(event("pass")))] == [CAUGHT]
+    assert [each.result for each in results(CONTROL, log(event("pass"), event("fail", case="b")))] == [SURVIVED]
+
+
+def test_a_requirement_whose_cases_have_not_all_ended_has_no_result_yet() -> None:
+    assert results("no-env", log(event("fail"), cases=("a", "b"))) == []
 
 
 def test_one_case_of_several_is_enough_and_its_words_are_kept() -> None:
     said = "expected pod a to run\n  likely cause: none\n  last seen: Pending"
-    (found,) = results("no-env", [event("pass"), event("fail", message=said, case="b")])
+    (found,) = results("no-env", log(event("pass"), event("fail", message=said, case="b")))
     assert (found.result, found.message) == (CAUGHT, "in 1 of 2 cases: expected pod a to run; last seen: Pending")
 
 
 def test_of_a_plain_comparison_the_line_that_makes_it_is_kept_too() -> None:
     said = "assert None is True\n  requirement: A-001\n  test: a.py:3: assert x.get('y') is True"
-    (found,) = results("no-env", [event("fail", message=said)])
+    (found,) = results("no-env", log(event("fail", message=said)))
     assert found.message == "assert None is True; test: a.py:3: assert x.get('y') is True"
 
 
