@@ -21,7 +21,7 @@ from rich.table import Table
 
 from ci.mutants import known, page
 from ci.mutants.changing import Victim
-from ci.mutants.matrix import CAUGHT, Seen, State, plan, results
+from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, plan, results
 from testbed import bringup, folders
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
@@ -99,7 +99,7 @@ def write(every: Catalogue, state: State) -> None:
 
 def run(wanted: dict[str, list[Entry]], state: State, options: argparse.Namespace) -> None:
     """All that is not known yet, on one testbed; features that are off need one each."""
-    done = state.read()
+    done = {key for key, seen in state.read().items() if seen.result != UNCLEAR}
     left = {name: [each for each in found if (name, each.requirement.id) not in done] for name, found in wanted.items()}
     left = {name: found for name, found in left.items() if found}
     plain = {name: found for name, found in left.items() if not name.startswith(known.GATE_OFF)}
