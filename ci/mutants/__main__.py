@@ -7,6 +7,7 @@ the testbed broke. Interrupted, it goes on where it was when it is called again.
 from __future__ import annotations
 
 import argparse
+import shutil
 import signal
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def show(wanted: dict[str, list[Entry]], state: State) -> int:
 def _judge(victim: Victim, name: str, found: list[Entry], state: State, options: argparse.Namespace) -> None:
     began = time.monotonic()
     folder = (options.work / name.replace(":", "-")).absolute()
-    (folder / events.FILE).unlink(missing_ok=True)  # an earlier attempt's
+    shutil.rmtree(folder, ignore_errors=True)  # an earlier attempt's
     try:
         with victim.made_wrong(name):
             _run_suites(victim.testbed.name, found, folder, options.patience)

@@ -78,11 +78,10 @@ def _is_caught(case: Event) -> bool:
 
 
 def _first_line(cases: Sequence[Event]) -> str:
-    """What was expected and what was seen; of a plain comparison, also the line that makes it."""
+    """What was expected, why it was not so, and what was seen; of a plain comparison, the line that makes it."""
     said = [line.strip() for case in cases[:1] for line in case["message"].splitlines() if line.strip()]
-    wanted = ("last seen:", "test:") if said and said[0].startswith("assert ") else ("last seen:",)
-    more = [line for line in said[1:] if line.startswith(wanted)]
-    return "; ".join([*said[:1], *more[:1]])
+    wanted = ("test:",) if said and said[0].startswith("assert ") else ("likely cause:", "last seen:")
+    return "; ".join([*said[:1], *(line for line in said[1:] if line.startswith(wanted))])
 
 
 class State:

@@ -142,7 +142,7 @@ def test_pods_use_a_claim_one_after_another(scenario):
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Pod Lifecycle, container restart policy",
-    mutants=("no-env", "cdi-file-is-lost"),
+    mutants=("no-env",),
 )
 def test_a_container_that_starts_again_disturbs_nobody(scenario):
     scenario.apply("sharing/two-pods-one-claim.yaml")

@@ -89,7 +89,10 @@ def test_a_requirement_whose_cases_have_not_all_ended_has_no_result_yet() -> Non
 def test_one_case_of_several_is_enough_and_its_words_are_kept() -> None:
     said = "expected pod a to run\n  likely cause: none\n  last seen: Pending"
     (found,) = results("no-env", log(event("pass"), event("fail", message=said, case="b")))
-    assert (found.result, found.message) == (CAUGHT, "in 1 of 2 cases: expected pod a to run; last seen: Pending")
+    assert (found.result, found.message) == (
+        CAUGHT,
+        "in 1 of 2 cases: expected pod a to run; likely cause: none; last seen: Pending",
+    )
 
 
 def test_of_a_plain_comparison_the_line_that_makes_it_is_kept_too() -> None:
