@@ -69,7 +69,7 @@ def test_long_names_are_cut(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
-    mutants=("no-env", "one-claim-at-a-time"),
+    mutants=("no-env"),
 )
 def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
     scenario.apply("claims/deployment.yaml")
