@@ -3,11 +3,12 @@
 
     ci/kill_and_sweep.py [ROUNDS] [SEED]
 
-The look is ci/leftovers.py, which shares no code with the testbed. A round whose `up` ended before its kill is done again.
+The look is ci/leftovers.py, which shares no code with the testbed. A round whose `up` was done before its kill is done again.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -20,6 +21,13 @@ TESTBED = [sys.executable, "-m", "testbed.cli.main"]
 NAME = "kill-and-sweep"
 
 
+def is_whole() -> bool:
+    """Whether `up` had done all before it was killed: then the testbed is there to stay, and no sweep may touch it."""
+    status = [*TESTBED, "status", "--name", NAME, "-o", "json"]
+    said = subprocess.run(status, check=False, capture_output=True, text=True)
+    return said.returncode == 0 and json.loads(said.stdout)["phase"] == "ready"
+
+
 def one_round(after: float, before: Path) -> str:
     """One `up`, one kill, one sweep; returns what happened: killed, too late, or left."""
     up = subprocess.Popen([*TESTBED, "up", "--name", NAME], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -27,11 +35,12 @@ def one_round(after: float, before: Path) -> str:
         if up.wait(after):
             print(f"up itself failed with {up.returncode}")
             return "left"
-        subprocess.run([*TESTBED, "down", "--name", NAME], check=True, capture_output=True)
-        return "too late"
     except subprocess.TimeoutExpired:
         up.kill()
         up.wait()
+    if is_whole():
+        subprocess.run([*TESTBED, "down", "--name", NAME], check=True, capture_output=True)
+        return "too late"
     swept = subprocess.run([*TESTBED, "sweep"], check=False, capture_output=True, text=True)
     look = subprocess.run([*LOOK, "compare", str(before)], check=False, capture_output=True, text=True)
     if swept.returncode or look.returncode:

@@ -9,6 +9,7 @@ with the same containers, running.
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -46,6 +47,13 @@ def marked() -> list[str]:
     return found
 
 
+def is_whole() -> bool:
+    """Whether `up` had done all before it was killed: then the testbed is there to stay, and no sweep may touch it."""
+    status = [*TESTBED, "status", "--name", NAME, "-o", "json"]
+    said = subprocess.run(status, check=False, capture_output=True, text=True)
+    return said.returncode == 0 and json.loads(said.stdout)["phase"] == "ready"
+
+
 def one_round(after: float) -> str:
     """One `up`, one kill, one sweep; returns what happened: killed, too late, or left."""
     before, kept = nodes(), volumes()
@@ -54,11 +62,12 @@ def one_round(after: float) -> str:
         if up.wait(after):
             print(f"up itself failed with {up.returncode}")
             return "left"
-        subprocess.run([*TESTBED, "down", "--name", NAME], check=True, capture_output=True)
-        return "too late"
     except subprocess.TimeoutExpired:
         up.kill()
         up.wait()
+    if is_whole():
+        subprocess.run([*TESTBED, "down", "--name", NAME], check=True, capture_output=True)
+        return "too late"
     swept = subprocess.run([*TESTBED, "sweep"], check=False, capture_output=True, text=True)
     left = [*marked(), *(f"volume {name}" for name in volumes() - kept)]
     if swept.returncode or nodes() != before or left:

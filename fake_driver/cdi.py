@@ -20,8 +20,10 @@ from fake_driver.hardware.model import Device, Value, Version
 from fake_driver.names import UID, fits
 
 Environment = Mapping[str, str]
+Note = Callable[..., None]  # Journal.note
 _CLASS = "device"
 _ADMIN = "admin"
+_SHARE_LETTERS = 8
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ def environment(device: Device, use: AllocatedDevice) -> dict[str, str]:
     """The variables that tell a container which device it got, and how.
 
     GPU_DEVICE_GPU_0=gpu-0, GPU_DEVICE_GPU_0_UUID=… and so on; with admin access GPU_DEVICE_GPU_0_ADMIN_ACCESS=true; what configuration
-    says of the device, such as GPU_DEVICE_GPU_0_SHARING_STRATEGY=…; and the variables that it names: user_a=b.
+    says of the device, such as GPU_DEVICE_GPU_0_SHARING_STRATEGY=…; and the variables that it names: user_a=b. A share has the start of
+    its id in its names, because a container may have two of one device: GPU_DEVICE_GPU_0_SHARE_1F3A5C7E_MEMORY=4Gi.
     """
     stem = f"{_variable(device.kind)}_DEVICE_{_variable(device.name)}"
     facts = {**device.attributes, **device.capacity}
@@ -46,7 +49,14 @@ def environment(device: Device, use: AllocatedDevice) -> dict[str, str]:
         said["IPS"] = ",".join(device.network.ips)
     access = {"ADMIN_ACCESS": "true"} if use.admin_access else {}
     told = {f"{stem}_{name}": text for name, text in {**said, **use.facts, **access}.items()}
-    return {stem: device.name, **told, **use.variables}
+    return {stem: device.name, **told, **_share(stem, use), **use.variables}
+
+
+def _share(stem: str, use: AllocatedDevice) -> Environment:
+    if use.share_id is None:
+        return {}
+    name = f"{stem}_SHARE_{_variable(use.share_id[:_SHARE_LETTERS])}"
+    return {name: use.share_id, **{f"{name}_{_variable(what)}": use.consumed[what] for what in sorted(use.consumed)}}
 
 
 def device_name(uid: str, device: AllocatedDevice) -> str:
@@ -82,8 +92,8 @@ def _needs(device: CdiDevice) -> Iterator[str]:
 class CdiFolder:
     """The CDI directory of this node; touches only the files of this driver."""
 
-    def __init__(self, folder: Path, driver: str) -> None:
-        self.folder, self.driver = folder, driver
+    def __init__(self, folder: Path, driver: str, note: Note = lambda _event, **_facts: None) -> None:
+        self.folder, self.driver, self._note = folder, driver, note
         self.kind = f"{driver}/{_CLASS}"
 
     def path(self, uid: str) -> Path:
@@ -95,10 +105,18 @@ class CdiFolder:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         unique = tuple({device.name: device for device in devices}.values())
         write_whole(self.path(uid), json.dumps(spec(self.kind, unique), indent=1).encode(), 0o644)
+        self._note("cdi-write", uid=uid, devices=[device.name.removeprefix(f"{uid}.") for device in unique])
 
     def remove(self, uid: str) -> bool:
         """Remove a claim's file; False when there was none."""
-        return remove(self.path(uid))
+        was_there = remove(self.path(uid))
+        if was_there:
+            self._note("cdi-remove", uid=uid)
+        return was_there
+
+    def lose(self) -> int:
+        """Remove all our files, as a reboot does where the folder is in memory; how many there were."""
+        return sum(self.remove(uid) for uid in self.claims())
 
     def sweep(self) -> None:
         """Remove what a killed process left unfinished."""

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -17,6 +18,7 @@ from typing import Any
 import grpc
 
 from fake_driver.hardware.model import Device
+from fake_driver.journal import Journal
 
 log = logging.getLogger(__name__)
 HEALTHY, UNHEALTHY, UNKNOWN = "HEALTHY", "UNHEALTHY", "UNKNOWN"
@@ -59,6 +61,11 @@ class Board:
             self._health.pop(key, None)
             self._tell()
 
+    def counts(self) -> Counter[str]:
+        """How many devices are how."""
+        with self._news:
+            return Counter(each.status for each in self._health.values())
+
     def tell(self) -> None:
         """Wake whoever waits, so that it looks whether it is still wanted."""
         with self._news:
@@ -84,8 +91,10 @@ class Board:
 class HealthService:
     """The stream of one API version; `messages` is the module of its messages."""
 
-    def __init__(self, board: Board, messages: ModuleType, clock: Callable[[], float] = time.time) -> None:
-        self._board, self._messages, self._clock = board, messages, clock
+    def __init__(
+        self, board: Board, messages: ModuleType, journal: Journal, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._board, self._messages, self._journal, self._clock = board, messages, journal, clock
         self._streams = threading.BoundedSemaphore(MOST_STREAMS)
 
     def NodeWatchResources(self, _request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802 - as on the wire
@@ -97,7 +106,9 @@ class HealthService:
             ends.callback(self._streams.release)
             if not context.add_callback(self._board.tell):
                 return
-            version = 0
+            version, api = 0, self._messages.DESCRIPTOR.package
+            self._journal.note("health-watch", version=api, began=True)
+            ends.callback(self._journal.note, "health-watch", version=api, began=False)
             while context.is_active() and (found := self._board.read(version, _REPEAT)):
                 version = found[0]
                 if context.is_active():

@@ -1,4 +1,4 @@
-"""The devices that this node has or can reach, by name. Pure; the driver asks it, and slices are made from it."""
+"""The devices that this node has or can reach, by name. The driver asks it, and slices are made from it; `live` changes it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ class Inventory:
     """The node's own pool, named like the node, with its devices in a fixed order; and pools of the network."""
 
     def __init__(self, pool: str, devices: tuple[Device, ...], network: Iterable[Pool] = ()) -> None:
-        self.pool, self.devices = pool, devices
-        whole = (Pool(pool, devices, pool), *network)
+        self.pool = pool
+        self._network = tuple(network)
+        self.become(devices)
+
+    def become(self, devices: tuple[Device, ...]) -> None:
+        """From now on the node has these devices. Who is just asking sees the old ones or the new ones."""
+        whole = (Pool(self.pool, devices, self.pool), *self._network)
+        self.devices = devices
         self._pools = {each.name: {device.name: device for device in each.devices} for each in whole}
 
     def find(self, pool: str, name: str) -> Device:

@@ -6,7 +6,7 @@ the new pool. Each pool has a generation of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,9 @@ class Plan:
 
     def __add__(self, other: Plan) -> Plan:
         return Plan(self.delete + other.delete, self.replace + other.replace, self.create + other.create)
+
+
+Planner = Callable[[Sequence[Object], Iterable[Object], Mapping[str, Object]], Plan]
 
 
 def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:

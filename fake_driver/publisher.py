@@ -22,6 +22,7 @@ from fake_driver.losses import Losses
 from fake_driver.pace import Pace
 from fake_driver.planning import (
     Plan,
+    Planner,
     at_generation,
     comparable,
     generation_of,
@@ -47,10 +48,16 @@ class Publisher:
     """The slices of one driver on one node, or those of the network where `node` is ''."""
 
     def __init__(
-        self, api: Api, driver: str, node: str, slices: Callable[[Owner], Sequence[Object]], journal: Journal
+        self,
+        api: Api,
+        driver: str,
+        node: str,
+        slices: Callable[[Owner], Sequence[Object]],
+        journal: Journal,
+        planner: Planner = plan,
     ) -> None:
         self.published = threading.Event()
-        self._api, self._slices, self._journal = api, slices, journal
+        self._api, self._slices, self._journal, self._planner = api, slices, journal, planner
         self._news: queue.SimpleQueue[Listed | Seen | _Call] = queue.SimpleQueue()
         self._lookout = Lookout(api, driver, node, self._news.put)
         self._stopped = threading.Event()
@@ -69,6 +76,11 @@ class Publisher:
     def dropped(self) -> Mapping[str, Sequence[str]]:
         """By slice: the fields that the API server does not keep."""
         return {name: fields for name, fields in self._losses.fields.items() if fields}
+
+    @property
+    def count(self) -> int:
+        """How many slices there are, as far as we know."""
+        return len(self._view.slices)
 
     @property
     def alive(self) -> bool:
@@ -168,7 +180,7 @@ class Publisher:
         return self._target
 
     def _plan(self, wanted: Sequence[Object]) -> Plan:
-        return plan(wanted, self._view.slices.values(), self._accepted)
+        return self._planner(wanted, self._view.slices.values(), self._accepted)
 
     def _put_right(self, wanted: Sequence[Object]) -> None:
         for new in self._plan(wanted).replace:

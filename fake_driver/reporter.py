@@ -27,6 +27,8 @@ from fake_driver.journal import Journal
 log = logging.getLogger(__name__)
 _FIRST, _LONGEST, _LONGEST_REFUSED = 0.2, 60.0, 600.0  # seconds between attempts
 _MOST_DOUBLINGS = 20
+# The kubelet waits for the answers of prepare and nobody for a status: it is written when no claim came for so long, or has waited longest.
+_QUIET, _LONGEST_BUSY = 0.1, 2.0
 _REFUSALS = frozenset({401, 403, 422})  # somebody has to change rights first
 _LONGEST_MANAGER = 128
 
@@ -59,6 +61,7 @@ class Reporter:
         self._jobs: dict[str, _Job] = {}
         self._due: list[tuple[float, int, _Job]] = []
         self._count = itertools.count()
+        self._quiet = 0.0  # when it is
         self._stopped = False
         self._told_dropped = False
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
@@ -68,6 +71,7 @@ class Reporter:
         if claim.devices and claim.ref.name:
             with self._news:
                 self._jobs[claim.ref.uid] = job = _Job(claim, served)
+                self._quiet = time.monotonic() + _QUIET
                 self._put(job, 0)
 
     def released(self, uid: str) -> None:
@@ -102,7 +106,7 @@ class Reporter:
         """The next job whose time has come; None at the end."""
         with self._news:
             while not self._stopped:
-                wait = self._due[0][0] - time.monotonic() if self._due else None
+                wait = self._begin(self._due[0][0]) - time.monotonic() if self._due else None
                 if wait is not None and wait <= 0:
                     job = heapq.heappop(self._due)[2]
                     if self._jobs.get(job.claim.ref.uid) is job:
@@ -110,6 +114,10 @@ class Reporter:
                     continue
                 self._news.wait(wait)
         return None
+
+    def _begin(self, due: float) -> float:
+        """When to begin what is due."""
+        return max(due, min(self._quiet, due + _LONGEST_BUSY))
 
     def _is_done(self, job: _Job) -> bool:
         """One attempt; False when there has to be another."""

@@ -20,6 +20,7 @@ from fake_driver.journal import Journal
 from fake_driver.listening import Listener
 from fake_driver.services import DraService, RegistrationService
 from fake_driver.sockets import Sockets
+from fake_driver.traps import Traps
 from testbed.kubelet.stubs import (
     dra_health_v1_pb2,
     dra_health_v1_pb2_grpc,
@@ -48,13 +49,16 @@ class Server:
         board: Board,
         journal: Journal,
         sockets: Sockets,
+        traps: Traps,
         service: type[DraService] = DraService,
     ) -> None:
         self.registered = threading.Event()
         self._journal, self._sockets, self._board = journal, sockets, board
-        self._dra = [service(driver, journal, messages) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
-        self._health = [HealthService(board, messages) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)]
-        self._who = RegistrationService(driver.name, sockets.service, self._told)
+        self._dra = [service(driver, journal, messages, traps) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
+        self._health = [
+            HealthService(board, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
+        ]
+        self._who = RegistrationService(driver.name, sockets.service, self._told, lambda: journal.note("get-info"))
         self._service = Listener(sockets.service, self._make_service, _LONGEST_CALL)
         self._registration = Listener(sockets.registration, self._make_registration, 0)
         self._stopped = threading.Event()

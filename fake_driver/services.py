@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,8 +18,9 @@ import grpc
 from fake_driver.api import PATIENCE
 from fake_driver.claims import ClaimRef
 from fake_driver.driver import Driver, Prepared
-from fake_driver.errors import DriverError
+from fake_driver.errors import ClaimRefused, DriverError
 from fake_driver.journal import Journal
+from fake_driver.traps import Sprung, Traps
 from testbed.kubelet.stubs import registration_v1_pb2
 
 log = logging.getLogger(__name__)
@@ -31,27 +32,32 @@ SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alph
 class DraService:
     """NodePrepareResources and NodeUnprepareResources of one API version; `messages` is the module of its messages."""
 
-    def __init__(self, driver: Driver, journal: Journal, messages: ModuleType) -> None:
-        self._driver, self._journal, self._messages = driver, journal, messages
+    def __init__(self, driver: Driver, journal: Journal, messages: ModuleType, traps: Traps) -> None:
+        self._driver, self._journal, self._messages, self._traps = driver, journal, messages, traps
         self._has_shares = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
     def NodePrepareResources(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
         """An entry for each claim: its devices, or what went wrong with it."""
         response = self._messages.NodePrepareResourcesResponse()
         refs = _claims(request)
+        failing = self._met("prepare", refs, context)
         for done, ref in enumerate(refs):
             entry = response.claims[ref.uid]
             with self._noted("prepare", ref, entry) as facts:
+                _fail(ref, failing)
                 prepared = self._driver.prepare(ref, _share(context.time_remaining(), len(refs) - done))
                 entry.devices.extend(self._device(device) for device in prepared)
                 facts["devices"] = [one.device.device for one in prepared]
         return response
 
-    def NodeUnprepareResources(self, request: Any, _context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
+    def NodeUnprepareResources(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
         """An entry for each claim, also for those that nobody ever prepared."""
         response = self._messages.NodeUnprepareResourcesResponse()
-        for ref in _claims(request):
+        refs = _claims(request)
+        failing = self._met("unprepare", refs, context)
+        for ref in refs:
             with self._noted("unprepare", ref, response.claims[ref.uid]) as facts:
+                _fail(ref, failing)
                 facts["was_prepared"] = self._driver.unprepare(ref)
         return response
 
@@ -66,6 +72,14 @@ class DraService:
         if allocated.share_id is not None and self._has_shares:
             device.share_id = allocated.share_id
         return device
+
+    def _met(self, call: str, refs: list[ClaimRef], context: grpc.ServicerContext) -> Mapping[str, str]:
+        """What a fault that somebody armed does to the call."""
+        try:
+            return self._traps.meet(call, refs, self._driver.devices_of, context)
+        except Sprung as sprung:
+            self._journal.note(call, claims=[ref.uid for ref in refs], code=sprung.code.name, error=str(sprung))
+            context.abort(sprung.code, str(sprung))
 
     @contextlib.contextmanager
     def _noted(self, verb: str, ref: ClaimRef, entry: Any) -> Iterator[dict[str, Any]]:
@@ -87,20 +101,32 @@ class DraService:
 class RegistrationService:
     """Tells the kubelet who this is; `told` is called with what the kubelet made of it."""
 
-    def __init__(self, driver: str, endpoint: Path, told: Callable[[bool, str], None]) -> None:
+    def __init__(
+        self,
+        driver: str,
+        endpoint: Path,
+        told: Callable[[bool, str], None],
+        asked: Callable[[], None] = lambda: None,
+    ) -> None:
         self._info = registration_v1_pb2.PluginInfo(
             type="DRAPlugin", name=driver, endpoint=str(endpoint), supported_versions=SERVICES
         )
-        self._told = told
+        self._told, self._asked = told, asked
 
     def GetInfo(self, _request: Any, _context: grpc.ServicerContext) -> registration_v1_pb2.PluginInfo:  # noqa: N802 - as on the wire
         """Who this is."""
+        self._asked()
         return self._info
 
     def NotifyRegistrationStatus(self, request: Any, _context: grpc.ServicerContext) -> Any:  # noqa: N802 - as on the wire
         """What became of it. A refusal is survived: the kubelet tries again by itself."""
         self._told(request.plugin_registered, request.error)
         return registration_v1_pb2.RegistrationStatusResponse()
+
+
+def _fail(ref: ClaimRef, failing: Mapping[str, str]) -> None:
+    if ref.uid in failing:
+        raise ClaimRefused(failing[ref.uid])
 
 
 def _claims(request: Any) -> list[ClaimRef]:

@@ -1,4 +1,4 @@
-"""Where the driver's two sockets are, and how their places are kept free of dead ones. The server asks.
+"""Where the driver's sockets are, and how their places are kept free of dead ones. The server asks.
 
 Linux allows 107 bytes in the path of a socket, which a long name of a driver and the UID of a pod exceed together. Then the name is
 shortened, as Kubernetes' own library for drivers does it.
@@ -24,7 +24,10 @@ _SHORT = "[-_A-Za-z0-9]{11}"  # what `_hashed` makes of 8 bytes
 
 
 class Sockets:
-    """Where the two sockets are. With a pod UID in their names, two pods of the driver can serve side by side during an update."""
+    """Where the sockets are: two for the kubelet, and one for `control`.
+
+    With a pod UID in their names, two pods of the driver can serve side by side during an update.
+    """
 
     def __init__(self, driver: str, pod_uid: str, registry: Path, data: Path) -> None:
         short, tiny = _hashed(pod_uid, 8), _hashed(f"{driver}\0{pod_uid}", 16)
@@ -40,18 +43,22 @@ class Sockets:
             ),
         )
         # This folder is ours alone. What starts with a dot was on its way to its name when its process was killed.
-        own = rf"(dra-)?({_POD_UID}|{_SHORT})\.sock|dra\.sock|\.[0-9a-f]{{8}}"
+        own = rf"(dra-|c-)?({_POD_UID}|{_SHORT})\.sock|(dra|control)\.sock|\.[0-9a-f]{{8}}"
         names = (f"dra-{pod_uid}.sock", f"dra-{short}.sock", f"{short}.sock") if pod_uid else ("dra.sock",)
         self.service, _ = _first_that_fits(data, [(name, own) for name in names])
+        # Where `fake_driver.control` in the same pod finds it.
+        self.control, _ = _first_that_fits(data, [(f"c-{short}.sock" if pod_uid else "control.sock", own)])
         self._siblings = ((registry, re.compile(alike)), (data, re.compile(own)))
 
     def make_room(self) -> None:
-        """Make the folders; remove our own sockets, and those of predecessors that were killed: the kubelet would try them for ever."""
+        """Make the folders; remove the sockets of predecessors that were killed: the kubelet would try them for ever.
+
+        A predecessor that still serves at our own names loses them when we serve: without a gap, in which he would take them back.
+        """
         for folder, pattern in self._siblings:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for path in folder.iterdir():
-                own = path in {self.registration, self.service}
-                if pattern.fullmatch(path.name) and path.is_socket() and (own or _is_dead(path)):
+                if pattern.fullmatch(path.name) and path.is_socket() and is_dead(path):
                     log.info("removing the stale socket %s", path)
                     path.unlink(missing_ok=True)
         # The kubelet may have made this folder for our mount; nobody else has business in it.
@@ -74,7 +81,8 @@ def _hashed(text: str, size: int) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode().rstrip("=")
 
 
-def _is_dead(path: Path) -> bool:
+def is_dead(path: Path) -> bool:
+    """Whether nobody listens at a socket any more."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:

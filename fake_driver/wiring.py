@@ -13,6 +13,8 @@ from fake_driver.api import Api, claim_path
 from fake_driver.cdi import CdiFolder, Environment
 from fake_driver.checkpoint import Checkpoint
 from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim
+from fake_driver.console import Console
+from fake_driver.control_socket import ControlSocket
 from fake_driver.driver import Collaborators, Driver, Silence
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import pools
@@ -20,13 +22,18 @@ from fake_driver.hardware.model import Device
 from fake_driver.health import Board, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
-from fake_driver.probes import Probes
+from fake_driver.live import Effects, LiveHardware
+from fake_driver.metadata import MetadataFolder
+from fake_driver.metrics import CONTENT_TYPE, Gauge, Metrics
+from fake_driver.planning import Planner, plan
+from fake_driver.probes import Pages, Probes
 from fake_driver.publisher import Publisher
 from fake_driver.reporter import Reporter
 from fake_driver.server import Server
 from fake_driver.services import DraService
 from fake_driver.settings import Settings
 from fake_driver.sockets import Sockets
+from fake_driver.traps import Traps
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +51,7 @@ class Parts:
     known: device_status.Content = device_status.content
     published: Callable[[Inventory], Sequence[Device]] = lambda inventory: inventory.devices
     shaped: Callable[[list[slices.Object]], list[slices.Object]] = lambda wanted: wanted
+    plan: Planner = plan
     publishes: bool = True
     registers: bool = True
     reports: bool = True
@@ -65,17 +73,28 @@ class Process:
     def __init__(self, settings: Settings, use: Parts) -> None:
         sockets = Sockets(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
         self._use = use
-        self._api = api(settings)
-        self.journal = Journal(settings.data / "journal.jsonl")
-        folder = CdiFolder(Path(settings.cdi), settings.driver)
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.metrics = Metrics(self._gauges(settings))
+        self._api = api(settings, self.metrics)
+        self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
+        folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
+        self._traps = Traps(self.journal)
         self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
+        self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = Board({(pool, one.name): at_first(one) for pool, one in use.inventory.with_pools()})
-        self._server = Server(self.driver, self.health, self.journal, sockets, use.service)
-        self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal)
+        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service)
+        self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
+        self._hardware = LiveHardware(
+            settings.driver,
+            settings.data / "hardware-changes.json",
+            Effects(use.inventory, self.health, self._publisher.refresh, self.journal),
+        )
+        console = Console(settings, self._hardware, self._traps, folder, self.journal)
+        self._control = ControlSocket(sockets.control, console.answer)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
-        self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
+        self._probes = Probes(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
 
     def start(self) -> None:
         """Serve, register and publish. The publisher comes last, because it is the only part that has to wait for others."""
@@ -87,9 +106,12 @@ class Process:
             self._reporter.start()
         if self._probes:
             self._probes.start()
+        self._control.start()
 
     def stop(self) -> None:
         """Leave quickly: the kubelet learns it first, calls under way end, then what still waits for the API server is cut off."""
+        self._control.stop()
+        self._traps.clear()
         self._server.stop()
         self._api.close()
         self._publisher.stop()
@@ -109,12 +131,32 @@ class Process:
         """What ended that must not end."""
         return ["the publisher ended"] if self._use.publishes and not self._publisher.alive else []
 
+    def _gauges(self, settings: Settings) -> dict[str, Gauge]:
+        who = (("driver", settings.driver), ("node", settings.node))
+        return {
+            "fake_driver_info": lambda: {who: 1},
+            "fake_driver_slices": lambda: {(): self._publisher.count},
+            "fake_driver_devices": lambda: {(("health", how),): n for how, n in self.health.counts().items()},
+            "fake_driver_claims_prepared": lambda: {(): self.driver.prepared},
+        }
+
     def _collaborators(self) -> Collaborators:
         use = self._use
         reports = self._reporter if use.reports else Silence()
         return Collaborators(
-            use.inventory, self._read_claim, use.environment, use.in_order, use.conflict, reports, use.reached
+            use.inventory,
+            self._read_claim,
+            use.environment,
+            use.in_order,
+            use.conflict,
+            reports,
+            self._metadata,
+            self._reached,
         )
+
+    def _reached(self, point: str) -> None:
+        self._traps.reached(point)
+        self._use.reached(point)
 
     def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
         return self._api.get(claim_path(ref.namespace, ref.name), patience=patience)
@@ -126,8 +168,14 @@ class Process:
         return self._use.shaped(slices.desired(self.driver.name, owner, self._use.published(self._use.inventory)))
 
 
-def api(settings: Settings) -> Api:
+def pages(metrics: Metrics) -> Pages:
+    """What programs may read beside the probes."""
+    return {"/metrics": (CONTENT_TYPE, metrics.text)}
+
+
+def api(settings: Settings, metrics: Metrics) -> Api:
     """The API server as the settings say; the token goes only over TLS."""
     is_secure = settings.api_server.startswith("https:")
     token = Path(settings.token_file) if settings.token_file and is_secure else None
-    return Api(settings.api_server, token_file=token, ca_file=Path(settings.ca_file) if settings.ca_file else None)
+    authority = Path(settings.ca_file) if settings.ca_file else None
+    return Api(settings.api_server, token_file=token, ca_file=authority, told=metrics.asked)

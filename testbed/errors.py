@@ -6,6 +6,7 @@
     ├── WaitTimeout              3  a state did not come within its budget
     ├── ApiError                 3  the API server refused, or was not there
     ├── DriverFailed             1  the driver under test broke its contract
+    ├── Blocked                  4  what it builds on was not there, so it could not begin
     └── Incomplete               4  something that had to run did not
 
 Blame is decided by type alone: only DriverFailed speaks about the driver. Each error says what failed, what was last seen and
@@ -71,6 +72,12 @@ class DriverFailed(TestbedError):
     """The driver under test broke its contract."""
 
     exit_code = 1
+
+
+class Blocked(TestbedError):
+    """What something builds on was not there, so it could not begin."""
+
+    exit_code = 4
 
 
 class Incomplete(TestbedError):

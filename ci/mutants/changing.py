@@ -11,9 +11,9 @@ import yaml
 
 from ci.mutants import known
 from testbed.bringup import Testbed
-from testbed.drivers import wait_ready
+from testbed.drivers import install, wait_ready
 from testbed.drivers.ready import driver_pods, expected_nodes
-from testbed.errors import DriverFailed, WaitTimeout
+from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
 from testbed.waiting import Budget, NotYet, eventually, set_patience
@@ -76,8 +76,9 @@ def change_driver(testbed: Testbed, fault: str) -> None:
     _patch(kube, driver_file, {"nodeSelector": _KEEP_AWAY})
     eventually(lambda: _no_pods(kube, driver_file), "the end of the driver", _QUIET, longest_pause=0.1)
     _forget(testbed)
-    container = {"name": driver_file.pods.container, "env": [{"name": "FAKE_DRIVER_FAULTS", "value": fault}]}
-    _patch(kube, driver_file, {"nodeSelector": None, "containers": [container]})
+    wrong = _with_fault(driver_file, fault)
+    install(kube, wrong, testbed.owner, image=_image(kube, driver_file), hardware=testbed.config.hardware)
+    _patch(kube, driver_file, {"nodeSelector": None})
     eventually(lambda: _running(kube, driver_file), "the driver's start", _STARTED, longest_pause=0.1)
     set_patience(_WITH_WRONG_ONES if fault else 1)
     try:
@@ -115,9 +116,26 @@ def _sings(kube: Kube, *, wanted: bool) -> None:
 
 
 def _patch(kube: Kube, driver_file: DriverFile, pod: Object) -> None:
+    kube.patch(_daemonset(kube, driver_file), {"spec": {"template": {"spec": pod}}})
+
+
+def _with_fault(driver_file: DriverFile, fault: str) -> DriverFile:
+    """Its manifests know what a fault changes: the environment of the driver, or its rights."""
+    if driver_file.install is None:
+        raise UsageError("a driver that somebody else has installed cannot be made wrong")
+    variables = {**driver_file.install.variables, "faults": [fault] if fault else []}
+    made = driver_file.install.model_copy(update={"variables": variables})
+    return driver_file.model_copy(update={"spec": driver_file.spec.model_copy(update={"install": made})})
+
+
+def _image(kube: Kube, driver_file: DriverFile) -> str:
+    containers = _daemonset(kube, driver_file)["spec"]["template"]["spec"]["containers"]
+    return next(str(each["image"]) for each in containers if each["name"] == driver_file.pods.container)
+
+
+def _daemonset(kube: Kube, driver_file: DriverFile) -> Object:
     (found,) = kube.list("apps/v1", "DaemonSet", driver_file.pods.namespace, labelSelector=driver_file.pods.selector)
-    strategy = {"type": "OnDelete", "rollingUpdate": None}
-    kube.patch(found, {"spec": {"updateStrategy": strategy, "template": {"spec": pod}}}, how="strategic")
+    return found
 
 
 def _no_pods(kube: Kube, driver_file: DriverFile) -> None:

@@ -14,18 +14,12 @@ _CRASHES = {f"crash-{point}" for point in POINTS}
 # Mutants whose requirements are to come, by the group in which they will be.
 WAITING = {
     "forget-the-checkpoint": "LIFE",
-    "ignores-class-config": "CONFIG",
-    "ignores-config-order": "CONFIG",
-    "ignores-config-scope": "CONFIG",
-    "leave-cdi-files": "UNPREP",
     "never-heal-slices": "SLICE",
     "one-bad-claim-fails-all": "PREP",
     "prepare-twice-differently": "PREP",
     "publish-a-generation-too-low": "HOTPLUG",
-    "take-configuration-of-other-drivers": "CONFIG",
     "take-devices-of-other-drivers": "PREP",
     "unprepare-by-name": "UNPREP",
-    "unprepare-refuses-unknown-claims": "UNPREP",
 }
 
 

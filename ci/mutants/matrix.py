@@ -46,18 +46,12 @@ def _rank(name: str) -> tuple[bool, bool, bool, str]:
 
 def results(mutant: str, log: Sequence[Event]) -> list[Seen]:
     """What the events of a run say of the requirements all of whose cases have ended; an interrupt may come before."""
-    tests = {
-        each["id"]: set(each["tests"])
-        for event in log
-        if event["event"] == "selected"
-        for each in event["requirements"]
-    }
-    cases: dict[str, list[Event]] = {}
-    for event in log:
-        if event["event"] == "test-finished":
-            cases.setdefault(event["id"], []).append(event)
-    whole = {name: found for name, found in cases.items() if tests[name] <= {case["test"] for case in found}}
-    return [_seen(mutant, requirement, found) for requirement, found in whole.items()]
+    rows = [row for event in log if event["event"] == "selected" for row in event["requirements"] if row["tests"]]
+    done = [event for event in log if event["event"] == "test-finished"]
+    cases = {row["id"]: [event for event in done if event["id"] == row["id"]] for row in rows}
+    whole = [row["id"] for row in rows if set(row["tests"]) <= {case["test"] for case in cases[row["id"]]}]
+    left_out = [Seen(mutant, row["id"], UNCLEAR, row["reason"]) for row in rows if row.get("verdict")]
+    return [*left_out, *(_seen(mutant, name, cases[name]) for name in whole)]
 
 
 def _seen(mutant: str, requirement: str, cases: Sequence[Event]) -> Seen:

@@ -20,6 +20,11 @@ cgroups() {
   done
 }
 
+failures_of() {
+  tail --pid="$1" --lines=+1 --follow=name --retry "$results/report/events.jsonl" 2>/dev/null |
+    grep --line-buffered -E '"verdict": "(fail|error|timeout|blocked|flaky)"'
+}
+
 job() {
   mapfile -d '' -t words </job/words
   echo "== the machine, up for $(cut -d ' ' -f 1 /proc/uptime) s"
@@ -31,7 +36,9 @@ job() {
   dra-testbed doctor
   echo "== dra-testbed run --provider local --patience 10 ${words[*]}"
   python3 /job/leftovers.py snapshot /root/before
-  dra-testbed run --provider local --patience 10 --report "$results/report" "${words[@]}"
+  dra-testbed run --provider local --patience 10 --report "$results/report" "${words[@]}" &
+  failures_of $! # the report comes when all is over; here, what goes wrong is said at once
+  wait $!
   echo "exit $?" >"$results/status"
   cp -a "$HOME/.local/state/dra-testbed/.failed" "$results/failed" 2>/dev/null # the logs of a bring-up that failed, if it did
   echo "== left behind"

@@ -89,7 +89,7 @@ def quantity(section: Section, key: str, raw: object) -> str | None:
 
 def taints(section: Section) -> tuple[Taint, ...]:
     """The list of taints."""
-    found = [_taint(each) for each in section.sections("taints")]
+    found = [taint(each) for each in section.sections("taints")]
     if len(found) > _MOST_TAINTS:
         section.problem("taints", f"are {len(found)}, but a device may have {_MOST_TAINTS}")
     return tuple(found)
@@ -176,7 +176,8 @@ def _scalar(section: Section, path: str, raw: object) -> Scalar | None:
     return None
 
 
-def _taint(section: Section) -> Taint:
+def taint(section: Section) -> Taint:
+    """One taint."""
     key = section.name("key", LABEL_KEY, "the name of a label")
     effect = section.take("effect", str) or ""
     if effect and effect not in _EFFECTS:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from fake_driver.api import PATIENCE
+from fake_driver.cdi import CdiDevice
 from fake_driver.checkpoint import Ledger
 from fake_driver.claims import ClaimRef, PreparedClaim
 from fake_driver.driver import Driver, Prepared
@@ -57,10 +58,10 @@ class OneCdiFileForAll(Driver):
 class OneClaimAtATime(Driver):
     """A node that has a claim prepared refuses every other one."""
 
-    def _commit(self, ledger: Ledger, claim: PreparedClaim, additions: tuple[Any, ...]) -> None:
+    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         if ledger.claims.keys() - {claim.ref.uid}:
             raise ClaimRefused(f"claim {claim.ref} has to wait: fault one-claim-at-a-time")
-        super()._commit(ledger, claim, additions)
+        return super()._commit(ledger, claim)
 
 
 class RefuseAlternatives(Driver):
@@ -92,18 +93,10 @@ class PrepareTwiceDifferently(Driver):
 class ForgetTheCheckpoint(Driver):
     """What is prepared is remembered nowhere, so a restart, and a second claim for the same device, find nothing."""
 
-    def _commit(self, ledger: Ledger, claim: PreparedClaim, additions: tuple[Any, ...]) -> None:
-        super()._commit(ledger, claim, additions)
+    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
+        additions = super()._commit(ledger, claim)
         ledger.forget(claim.ref.uid)
-
-
-class LeaveCdiFiles(Driver):
-    """An unprepared claim's CDI file stays behind."""
-
-    def _release(self, ledger: Ledger, uid: str) -> bool:
-        known = uid in ledger.claims
-        ledger.forget(uid)
-        return known
+        return additions
 
 
 class UnprepareByName(Driver):
@@ -120,16 +113,6 @@ class UnprepareByName(Driver):
         return super().unprepare(replace(ref, uid=named[-1]) if named else ref)
 
 
-class UnprepareRefusesUnknownClaims(Driver):
-    """To unprepare what is not prepared is an error, so a pod whose claim is gone already never ends."""
-
-    def unprepare(self, ref: ClaimRef) -> bool:
-        """Refuse what was not there."""
-        if not super().unprepare(ref):
-            raise ClaimRefused(f"claim {ref} is not prepared: fault unprepare-refuses-unknown-claims")
-        return True
-
-
 ALL = (
     AnswerForTheWrongClaim,
     WrongCdiNames,
@@ -138,7 +121,5 @@ ALL = (
     RefuseAlternatives,
     PrepareTwiceDifferently,
     ForgetTheCheckpoint,
-    LeaveCdiFiles,
     UnprepareByName,
-    UnprepareRefusesUnknownClaims,
 )

@@ -44,11 +44,6 @@ def status_says_not_ready(right: Parts) -> Parts:
     return replace(right, known=known)
 
 
-def take_configuration_of_other_drivers(right: Parts) -> Parts:
-    """Configuration for other drivers is read as if it were for this one."""
-    return replace(right, driver=_reading(right.driver, _as_ours_in_config))
-
-
 def take_devices_of_other_drivers(right: Parts) -> Parts:
     """Devices that a claim has from other drivers are prepared as well."""
     return replace(right, driver=_reading(right.driver, _as_ours_in_results))
@@ -90,12 +85,6 @@ def _reading(driver: type[Driver], believed: Any) -> type[Driver]:
     return Reading
 
 
-def _as_ours_in_config(claim: Object, name: str) -> Object:
-    entries = _devices(claim).get("config", ())
-    changed = [{**one, "opaque": {**one["opaque"], "driver": name}} if one.get("opaque") else one for one in entries]
-    return _with(claim, config=changed)
-
-
 def _as_ours_in_results(claim: Object, name: str) -> Object:
     return _with(claim, results=[{**one, "driver": name} for one in _devices(claim).get("results", ())])
 
@@ -117,7 +106,6 @@ ALL = (
     no_env_for_administrators,
     refuse_administrators,
     status_says_not_ready,
-    take_configuration_of_other_drivers,
     take_devices_of_other_drivers,
     one_bad_claim_fails_all,
     answer_without_request_names,

@@ -12,7 +12,11 @@ KEP = "KEP-5018, DRA AdminAccess for ResourceClaims and ResourceClaimTemplates"
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env", "no-env-for-administrators", "refuse-administrators"),
+    mutants=(
+        "no-env",
+        "no-env-for-administrators",
+        "refuse-administrators",
+    ),
 )
 def test_a_monitor_sees_a_device(admin_scenario):
     admin_scenario.apply("admin_access/monitor-of-one-device.yaml")
@@ -44,7 +48,13 @@ def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("admin-takes-device", "no-env", "no-env-for-administrators", "refuse-administrators"),
+    covers=("G9",),
+    mutants=(
+        "admin-takes-device",
+        "no-env",
+        "no-env-for-administrators",
+        "refuse-administrators",
+    ),
 )
 def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     scenario.apply("admin_access/user.yaml")
@@ -64,6 +74,7 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     tier=E2E,
     exclusive=True,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device",),
 )
 def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nodes, node):
@@ -83,6 +94,7 @@ def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nod
     tier=E2E,
     exclusive=True,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device",),
 )
 def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
@@ -102,6 +114,7 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
     level=MUST,
     tier=E2E,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device", "first-device-only"),
 )
 def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
@@ -117,7 +130,12 @@ def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("first-device-only", "no-env", "no-env-for-administrators"),
+    covers=("AA2",),
+    mutants=(
+        "first-device-only",
+        "no-env",
+        "no-env-for-administrators",
+    ),
 )
 def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver):
     admin_scenario.apply("admin_access/daemonset.yaml")
@@ -133,6 +151,7 @@ def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver
     level=MUST,
     tier=E2E,
     source=KEP,
+    covers=("G9",),
     mutants=("unprepare-forgets-the-device", "cdi-file-is-lost"),
 )
 def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
@@ -152,6 +171,7 @@ def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
     level=MUST,
     tier=E2E,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device", "unprepare-forgets-the-device"),
 )
 def test_the_end_of_a_user_disturbs_no_monitor(scenario, admin_scenario):

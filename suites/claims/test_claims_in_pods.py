@@ -12,7 +12,11 @@ POD = "API reference: Pod v1, spec.containers.resources.claims"
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env", "wrong-cdi-names"),
+    covers=("L9",),
+    mutants=(
+        "no-env",
+        "wrong-cdi-names",
+    ),
 )
 def test_a_pod_refers_to_a_claim_by_name(scenario):
     scenario.apply("claims/claim-by-name.yaml")
@@ -28,7 +32,11 @@ def test_a_pod_refers_to_a_claim_by_name(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
-    mutants=("no-env", "wrong-cdi-names"),
+    covers=("L12", "L14", "G15"),
+    mutants=(
+        "no-env",
+        "wrong-cdi-names",
+    ),
 )
 def test_init_containers_and_sidecars_see_the_devices(scenario):
     scenario.apply("claims/init-container.yaml")
@@ -44,7 +52,11 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
-    mutants=("no-env", "claims-leak-to-all-containers"),
+    covers=("G16",),
+    mutants=(
+        "no-env",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_a_container_without_a_claim_sees_nothing(scenario):
     scenario.apply("claims/with-and-without.yaml")
@@ -62,6 +74,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    covers=("P4", "G16"),
     mutants=(
         "forget-request-names",
         "first-device-only",
@@ -85,6 +98,7 @@ def test_a_container_refers_to_one_request_of_a_claim(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    covers=("P4",),
     mutants=("first-device-only", "no-env"),
 )
 def test_a_container_refers_to_a_whole_claim(scenario):
@@ -102,7 +116,11 @@ def test_a_container_refers_to_a_whole_claim(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
-    mutants=("share-one-device", "no-env", "one-cdi-file-for-all"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "one-cdi-file-for-all",
+    ),
 )
 def test_a_pod_has_several_claims(scenario):
     scenario.apply("claims/several-claims.yaml")
@@ -119,7 +137,11 @@ def test_a_pod_has_several_claims(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
-    mutants=("share-one-device", "no-env", "claims-leak-to-all-containers"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
     scenario.apply("claims/job-of-three-containers.yaml")
@@ -137,6 +159,7 @@ def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
     level=MUST,
     tier=E2E,
     source="KEP-4381, preparing resources",
+    covers=("P3",),
     mutants=("forget-registration-socket",),
 )
 def test_a_claim_that_no_container_refers_to(scenario):
@@ -154,7 +177,12 @@ def test_a_claim_that_no_container_refers_to(scenario):
     tier=E2E,
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
-    mutants=("no-env", "share-one-device", "one-cdi-file-for-all"),
+    covers=("P9", "#135919"),
+    mutants=(
+        "no-env",
+        "share-one-device",
+        "one-cdi-file-for-all",
+    ),
 )
 def test_a_pod_has_an_old_claim_and_a_new_one(scenario):
     scenario.apply("claims/first-pod.yaml")

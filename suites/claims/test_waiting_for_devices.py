@@ -12,7 +12,10 @@ CLASS = "kubernetes.io: Dynamic Resource Allocation, DeviceClass"
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env", "pods-lose-their-claims"),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_its_claim(scenario):
     scenario.apply("claims/pod-before-its-claim.yaml")
@@ -30,7 +33,10 @@ def test_a_pod_waits_for_its_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env", "pods-lose-their-claims"),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_its_template(scenario):
     scenario.apply("claims/pod-before-its-template.yaml")
@@ -50,7 +56,11 @@ def test_a_pod_waits_for_its_template(scenario):
     level=MUST,
     tier=E2E,
     source=CLASS,
-    mutants=("no-env", "pods-lose-their-claims"),
+    covers=("L4",),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_its_class(scenario):
     scenario.apply("claims/pod-of-own-class.yaml")
@@ -68,7 +78,11 @@ def test_a_pod_waits_for_its_class(scenario):
     level=MUST,
     tier=E2E,
     source=CLASS,
-    mutants=("no-env", "pods-lose-their-claims"),
+    covers=("L5",),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_a_class_with_devices(scenario):
     scenario.apply("claims/own-class-of-nothing.yaml")
@@ -88,6 +102,7 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    covers=("L2", "S2"),
     mutants=("never-give-back", "unprepare-fails"),
 )
 def test_one_pod_more_than_there_are_devices(scenario, nodes):
@@ -109,6 +124,7 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L13",),
     mutants=("unprepare-fails",),
 )
 def test_a_claim_is_deallocated_and_used_again(scenario, node):

@@ -12,6 +12,7 @@ REASON = "FailedPrepareDynamicResources"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("B1",),
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )
@@ -28,6 +29,7 @@ def test_the_claim_does_not_exist(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("B1",),
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )
@@ -45,6 +47,7 @@ def test_the_claim_is_not_allocated(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("B1",),
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )
@@ -63,6 +66,7 @@ def test_the_claim_comes_from_a_template(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("G10",),
     mutants=("no-env",),
 )
 def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
@@ -83,6 +87,7 @@ def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("G10",),
     mutants=("no-env",),
 )
 def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
@@ -102,6 +107,7 @@ def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("G10",),
     mutants=("unprepare-fails",),
 )
 def test_the_claim_is_released_with_it(scenario, node):
@@ -161,6 +167,7 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     tier=E2E,
     nodes=2,
     source="KEP-4381, NodePrepareResources; the kubelet does not look at the allocation's node selector",
+    covers=("G26",),
     mutants=("know-devices-by-name",),
 )
 def test_the_claim_is_allocated_on_another_node(scenario, nodes):
@@ -205,6 +212,7 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     devices=2,
     kubernetes="1.37",
     source="github.com/kubernetes/kubernetes pull request 140212; before 1.37 the kubelet unprepares the claim",
+    covers=("#140212",),
     about=CLUSTER,
     mutants=(
         "pods-lose-their-claims",

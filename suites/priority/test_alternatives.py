@@ -13,7 +13,13 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
     tier=E2E,
     devices=2,
     source=DOCS,
-    mutants=("answer-with-subrequest-names", "first-device-only", "no-env", "refuse-alternatives"),
+    covers=("PL1",),
+    mutants=(
+        "answer-with-subrequest-names",
+        "first-device-only",
+        "no-env",
+        "refuse-alternatives",
+    ),
 )
 def test_the_first_alternative_is_taken(scenario):
     scenario.apply("priority/any-of-two.yaml")
@@ -30,7 +36,12 @@ def test_the_first_alternative_is_taken(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("answer-with-subrequest-names", "no-env", "refuse-alternatives"),
+    covers=("PL1",),
+    mutants=(
+        "answer-with-subrequest-names",
+        "no-env",
+        "refuse-alternatives",
+    ),
 )
 def test_the_second_alternative_is_taken(scenario):
     scenario.apply("priority/second-choice.yaml")

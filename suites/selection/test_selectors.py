@@ -13,6 +13,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
     "A selector on an attribute that only one device has chooses that device.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
@@ -30,6 +31,7 @@ def test_an_attribute_chooses_a_device(scenario, driver):
     level=MUST,
     tier=E2E,
     devices=2,
+    exclusive=True,
     source=DOCS,
     mutants=("share-one-device", "forget-request-names"),
 )
@@ -47,6 +49,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
     "All selectors of a request have to be true of a device.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
@@ -62,6 +65,7 @@ def test_all_selectors_have_to_be_true(scenario, driver):
     "The selectors of a DeviceClass choose the devices that its users can get.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
@@ -131,6 +135,7 @@ def test_all_devices_with_an_attribute(scenario, driver):
     level=MUST,
     tier=E2E,
     source=API,
+    covers=("S1",),
     about=CLUSTER,
     mutants=("selectors-dropped",),
 )

@@ -12,6 +12,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L8",),
     mutants=("no-env",),
 )
 def test_containers_of_a_pod_share_one_claim(scenario):
@@ -28,7 +29,11 @@ def test_containers_of_a_pod_share_one_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env", "wrong-cdi-names"),
+    covers=("L3", "L11"),
+    mutants=(
+        "no-env",
+        "wrong-cdi-names",
+    ),
 )
 def test_many_pods_start_with_one_claim_at_once(scenario):
     scenario.apply("sharing/five-pods.yaml")
@@ -46,7 +51,11 @@ def test_many_pods_start_with_one_claim_at_once(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
-    mutants=("share-one-device", "no-env", "answer-for-the-wrong-claim"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "answer-for-the-wrong-claim",
+    ),
 )
 def test_pods_share_one_of_their_claims(scenario):
     scenario.apply("sharing/overlapping-claims.yaml")
@@ -123,6 +132,7 @@ def test_the_last_pod_releases_the_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L2",),
     mutants=("unprepare-fails",),
 )
 def test_pods_use_a_claim_one_after_another(scenario):
@@ -182,6 +192,7 @@ def test_a_shared_claim_is_where_its_device_is(scenario):
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",
+    covers=("G10",),
     about=CLUSTER,
     mutants=("consumers-dropped",),
 )

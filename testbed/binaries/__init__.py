@@ -4,6 +4,6 @@ Knows nothing of clusters.
 """
 
 from testbed.binaries.fetch import ensure, inventory
-from testbed.binaries.lock import Gate, Lock, Program, lock_for, minors
+from testbed.binaries.lock import Gate, Lock, Program, lock_for, minors, peers
 
-__all__ = ["Gate", "Lock", "Program", "ensure", "inventory", "lock_for", "minors"]
+__all__ = ["Gate", "Lock", "Program", "ensure", "inventory", "lock_for", "minors", "peers"]

@@ -48,6 +48,8 @@ class DownloadSource:
 
     def supply(self, order: Order) -> None:
         """One request per file; an archive that holds several programs is fetched once."""
+        if not order.programs[0].upstream.download.url:
+            raise Unavailable("upstream publishes no program", expected=True)
         if order.store.arch not in _ARCHES:
             raise Unavailable(f"nothing is published for {order.store.arch}")
         files: dict[tuple[str, str], list[Program]] = {}

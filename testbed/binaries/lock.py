@@ -27,10 +27,10 @@ class Strict(BaseModel):
 
 
 class Download(Strict):
-    """Where upstream publishes a program: its address, that of its checksums, and its name in an archive."""
+    """Where upstream publishes a program: its address, that of its checksums, and its name in an archive. No address: nowhere."""
 
-    url: str
-    checksum: str
+    url: str = ""
+    checksum: str = ""
     member: str = ""
 
 
@@ -57,7 +57,7 @@ class Upstream(Strict):
     version: str
     minor: str
     module: str
-    download: Download
+    download: Download = Download()
     build: Build
     package: Package | None
     sha256: Mapping[str, str]
@@ -143,6 +143,15 @@ def minors() -> tuple[str, ...]:
     return tuple(f"1.{number}" for number in sorted((int(match[1]) for match in found if match), reverse=True))
 
 
+def peers() -> Lock:
+    """The drivers of others that `bench driver` is measured beside. No testbed needs them, so no Kubernetes minor has them."""
+    said = _read("peers.yaml")
+    minor = said.pop("kubernetes")
+    return _locked(
+        minor, said, {name: {"version": recipe.pop("version"), "module": name} for name, recipe in said.items()}
+    )
+
+
 def lock_for(version: str) -> Lock:
     """The lock of a minor ("1.37") or of exactly the patch that is locked ("1.37.1")."""
     wanted = version.removeprefix("v")
@@ -159,7 +168,12 @@ def lock_for(version: str) -> Lock:
 
 
 def _lock(minor: str) -> Lock:
-    pins, upstreams = _read(f"{minor}.yaml"), _read("upstreams.yaml")
+    pins = _read(f"{minor}.yaml")
+    image = pins.pop("node_image")
+    return _locked(minor, _read("upstreams.yaml"), pins, image)
+
+
+def _locked(minor: str, upstreams: dict[str, Any], pins: dict[str, Any], node_image: str = "") -> Lock:
     programs: dict[str, Program] = {}
     try:
         for name, recipe in upstreams.items():
@@ -174,7 +188,8 @@ def _lock(minor: str) -> Lock:
         raise TestbedError(
             f"the lock of Kubernetes {minor} is damaged: {broken}", hint="install dra-testbed again"
         ) from broken
-    return Lock(minor=minor, kubernetes=programs["kubelet"].version, node_image=pins["node_image"], programs=programs)
+    kubernetes = programs["kubelet"].version if "kubelet" in programs else minor
+    return Lock(minor=minor, kubernetes=kubernetes, node_image=node_image, programs=programs)
 
 
 def _read(name: str) -> dict[str, Any]:

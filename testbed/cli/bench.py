@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from testbed.bench.statistics import Figure
 from testbed.cli import options
 from testbed.progress import Progress
 
@@ -26,11 +28,68 @@ def up(rounds: int, output: str, **flags: Any) -> None:
     """How long `up` and `down` take, phase by phase, and what an idle testbed weighs."""
     from testbed.bench.up import measure  # noqa: PLC0415 - so that --help stays quick
 
-    found = measure(options.configuration(flags), rounds, Progress())
+    _show(measure(options.configuration(flags), rounds, Progress()), rounds, output)
+
+
+@group.command()
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="How often.")
+@click.option("--profile", default="full", show_default=True, metavar="core|full", help="The requirements to run.")
+@options.testbed
+@options.driver
+@options.output_format
+def suites(rounds: int, profile: str, output: str, **flags: Any) -> None:
+    """How long the suites take, with one worker and with two, the slowest of them, and what a scenario and a claim cost."""
+    from testbed.bench.suites import measure  # noqa: PLC0415 - so that --help stays quick
+
+    _show(measure(options.configuration(flags), rounds, profile, Progress()), rounds, output)
+
+
+def _show(found: list[Figure], rounds: int, output: str) -> None:
     if output == "json":
         options.print_json([figure.as_data() for figure in found])
-    else:
-        table = Table("what", "median", "spread", "bound", title=f"medians of {rounds}")
-        for figure in found:
-            table.add_row(*figure.as_row())
-        Console().print(table)
+        return
+    table = Table("what", "median", "spread", "bound", title=f"medians of {rounds}")
+    for figure in found:
+        table.add_row(*figure.as_row())
+    Console().print(table)
+
+
+@group.command()
+@click.option(
+    "--claims", default=200, show_default=True, type=click.IntRange(1, 1000), help="Claims in each measurement."
+)
+@click.option(
+    "--runs", default=3, show_default=True, type=click.IntRange(1, 100), help="Rounds; the drivers take turns in each."
+)
+@click.option(
+    "--idle", default=20.0, show_default=True, type=click.FloatRange(0.1, 600), help="Seconds of looking at idleness."
+)
+@click.option("--kubernetes", metavar="VERSION", help="The API server's. [default: the newest]")
+@click.option(
+    "--build/--no-build", default=True, help="Build the Go peers where the cache has none, or leave them out."
+)
+@click.option(
+    "--write", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as a page of Markdown."
+)
+@options.output_format
+def driver(
+    claims: int, runs: int, idle: float, kubernetes: str | None, build: bool, page: Path | None, output: str
+) -> None:
+    """How fast and how small the fake driver is, beside two drivers in Go, called as the kubelet calls them."""
+    from testbed.bench.driver import Plan, measure  # noqa: PLC0415 - so that --help stays quick
+    from testbed.bench.page import written  # noqa: PLC0415 - as above
+    from testbed.binaries import minors  # noqa: PLC0415 - as above
+
+    found = measure(Plan(kubernetes or minors()[0], claims, runs, idle, build), Progress())
+    if page:
+        page.write_text(written(found, claims, runs))
+    if output == "json":
+        options.print_json(found.as_data())
+        return
+    table = Table(*found.header(), title=f"medians of {runs}, with their spread")
+    for row in found.rows():
+        table.add_row(*row)
+    console = Console(width=None if Console().is_terminal else 240)
+    console.print(table)
+    for reason in found.reasons():
+        console.print(f"no number: {reason}", markup=False)

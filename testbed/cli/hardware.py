@@ -1,8 +1,12 @@
-"""hardware: what devices there are and where they stand, in a testbed or in a hardware file. Parses, calls, draws."""
+"""hardware: what devices there are and where they stand, in a testbed or in a hardware file. Parses, calls, draws.
+
+The commands that change the hardware of a running testbed are in `live`.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import click
 from rich.console import Console
@@ -10,7 +14,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from testbed import folders
-from testbed.cli import options
+from testbed.cli import live, options
 from testbed.drivers.picture import picture
 from testbed.drivers.topology import Device, Place, alike, by_root, places
 from testbed.errors import UsageError
@@ -21,7 +25,11 @@ _MOST_LINES = 4  # of devices that look alike
 
 @click.group()
 def group() -> None:
-    """The fake hardware: what there is to choose from, and how it looks from outside."""
+    """The fake hardware: what there is to choose from, how it looks from outside, and how it is changed while pods run."""
+
+
+for command in live.COMMANDS:
+    group.add_command(command)
 
 
 @group.command("list")
@@ -51,8 +59,9 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
     if file and name is not None:
         raise UsageError(f"--name {name} is about a testbed, and {file} is about none", hint="leave one of them out")
     found = _of_file(file, node or "node-1") if file else _of_testbed(name or "default", node)
+    altered = {} if file else live.altered(name or "default", node)
     if output == "json":
-        options.print_json([place.as_data() for place in found])
+        options.print_json([{**place.as_data(), **_live(place, altered)} for place in found])
         return
     if output == "svg":
         click.echo(picture(found), nl=False)
@@ -62,6 +71,13 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
         console.width = 200  # a pipe has no width, and what is cut off would be lost
     for place in found:
         console.print(_drawn(place), soft_wrap=True)
+    for line in live.told(altered):
+        console.print(line, soft_wrap=True)
+
+
+def _live(place: Place, altered: dict[str, Any]) -> dict[str, Any]:
+    """What a running driver says of the node beside what it publishes."""
+    return {"live": altered[place.name]} if not place.where and place.name in altered else {}
 
 
 def _of_file(word: str, node: str) -> list[Place]:

@@ -24,6 +24,16 @@ _TIERS = click.Choice(["static", "wire", "e2e", "disruptive"])
 _KEEP = click.Choice(["never", "on-failure", "always"])
 
 
+class _Workers(click.IntRange):
+    """A number of pytest's workers, or the word for as many as cores and devices allow."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 64)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
 @dataclass
 class _Wanted:
     """Where to judge: a testbed that is up, or the flags for a new one; and whether it stays, which depends on the exit code."""
@@ -47,7 +57,7 @@ class _Wanted:
     "--profile", metavar="core|full", help="The requirements to judge by. [default: core; full with -k or --tier]"
 )
 @click.option("-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names match, as in pytest.")
-@click.option("-n", "workers", type=click.IntRange(0, 64), default=0, metavar="N", help="Tests at once. [default: 1]")
+@click.option("-n", "workers", type=_Workers(), default="auto", show_default=True, help="Tests at once; 0: no workers.")
 @click.option("--report", type=click.Path(path_type=Path), default="dra-testbed-report", help="The report folder.")
 @click.option("--keep", type=_KEEP, default="never", help="Whether the testbed stays. [default: never]")
 @click.option("--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Stretch every wait, for slow machines.")
@@ -78,7 +88,7 @@ def list_(output: str) -> None:
     """The requirements that there are."""
     from testbed.conformance import table  # noqa: PLC0415 - so that --help stays quick
 
-    entries = _catalogue().entries
+    entries = _catalogue().every
     if output == "json":
         options.print_json([_data(entry) for entry in entries])
         return
@@ -98,11 +108,12 @@ def explain(requirement: str, output: str) -> None:
     each = entry.requirement
     click.echo(f"{each.id}  {each.level}, {each.tier}, since Kubernetes {each.kubernetes}\n\n{each.sentence}\n")
     click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
-    proof = ", ".join(each.mutants) or f"unproven: {each.unproven}"
-    click.echo(f"fails on: {proof}\ntest:     {entry.path}::{entry.function}")
+    proof = ", ".join(each.mutants) or f"unproven: {each.unproven or 'no known mutant'}"
+    click.echo(f"fails on: {proof}\ntest:     {entry.test or 'none yet'}")
     for name, text in manifests.items():
         click.echo(f"\n--- {name}\n{text}", nl=False)
-    click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)
+    if entry.function:
+        click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)
 
 
 def _check(wanted: _Wanted, profile: str | None) -> None:
@@ -236,9 +247,9 @@ def _manifest(name: str) -> str:
 
 
 def _data(entry: Entry) -> dict[str, Any]:
-    return {**asdict(entry.requirement), "test": f"{entry.path}::{entry.function}"}
+    return {**asdict(entry.requirement), "test": entry.test}
 
 
 def _row(entry: Entry) -> list[str]:
     each = entry.requirement
-    return [each.id, each.level, each.tier, each.sentence]
+    return [each.id, each.level, each.tier, each.sentence if entry.function else f"{each.sentence} (no test yet)"]

@@ -25,6 +25,7 @@ class RunContext:
     profile: str = FULL
     patience: float = 1.0
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    run: str = ""  # a word that no other run has
 
     def to_json(self) -> str:
         """As text."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from testbed.conformance.selection import Facts
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import pools
+from testbed.drivers.slices import Pool, pools
 from testbed.kube.client import Kube
 from testbed.models.driver_file import DriverFile
 from testbed.providers.base import Capability
@@ -15,13 +16,23 @@ from testbed.providers.base import Capability
 def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capability]) -> Facts:
     """What is there now."""
     slices = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
+    found, nodes = pools(slices, driver_file.driver), expected_nodes(kube, driver_file)
     return Facts(
         kubernetes=str(kube.request("GET", "/version")["gitVersion"]),
-        nodes=len(expected_nodes(kube, driver_file)),
-        devices=sum(pool.devices for pool in pools(slices, driver_file.driver)),
+        nodes=len(nodes),
+        devices=sum(pool.devices for pool in found),
+        node_devices=_fewest(found, nodes),
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
     )
+
+
+def _fewest(found: Iterable[Pool], nodes: Iterable[str]) -> int:
+    """What the poorest node can use: its own devices, and those that belong to no node."""
+    each: Counter[str] = Counter()
+    for one in (part for pool in found for part in pool.slices):
+        each[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices") or ())
+    return min((each[node] for node in nodes), default=0) + each[""]
 
 
 def expected(kubernetes: str, nodes: int, features: frozenset[str] = frozenset()) -> Facts:

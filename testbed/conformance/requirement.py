@@ -29,6 +29,7 @@ class Requirement:
 
     `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
     `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
+    `covers` are the ids of others (suites/upstream.yaml) who ask the same.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Requirement:
     mutants: tuple[str, ...] = ()
     about: Subject = Subject.DRIVER
     exclusive: bool = False
+    covers: tuple[str, ...] = ()
     unproven: str = ""
 
     def __post_init__(self) -> None:
@@ -72,24 +74,13 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     mutants: tuple[str, ...] = (),
     about: Subject = Subject.DRIVER,
     exclusive: bool = False,
+    covers: tuple[str, ...] = (),
     unproven: str = "",
 ) -> Callable[[F], F]:
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
-        id,
-        sentence,
-        level,
-        tier,
-        source,
-        devices,
-        nodes,
-        features,
-        needs,
-        kubernetes,
-        mutants,
-        about,
-        exclusive,
-        unproven,
+        *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
+        *(about, exclusive, covers, unproven),
     )
 
     def attach(function: F) -> F:

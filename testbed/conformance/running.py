@@ -27,13 +27,13 @@ class SuiteRun:
     tiers: tuple[str, ...] = ()
     profile: str | None = None
     keyword: str = ""
-    workers: int = 0
+    workers: int | str = 0  # or "auto"
     patience: float = 1.0
     paths: tuple[Path, ...] = ()
 
     def argv(self) -> Sequence[str]:
         """The command line; it can be pasted into a shell."""
-        words = [sys.executable, "-m", "pytest", *map(str, self.paths or (folders.data("suites"),))]
+        words = [sys.executable, "-P", "-m", "pytest", *map(str, self.paths or (folders.data("suites"),))]
         words += ["--testbed", self.testbed, "--report", str(self.report), "--patience", f"{self.patience:g}"]
         words += ["-p", "no:cacheprovider", "--import-mode=importlib", "--no-header", *plugin_options()]
         words += ["--driver", str(self.driver)] if self.driver else []
@@ -49,13 +49,16 @@ def plugin_options() -> list[str]:
     return [] if installed else ["-p", "testbed.plugin"]
 
 
-def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
+def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceReport:
     """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened.
 
-    The caller has reserved the report folder (`events.reserved`).
+    `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`).
     """
     events.discard(wanted.report)
-    status = process.call(wanted.argv(), env=_environment())
+    if quiet:
+        status = process.run(wanted.argv(), check=False, timeout=None, env=environment()).code
+    else:
+        status = process.call(wanted.argv(), env=environment())
     if (wanted.report / events.FILE).exists():
         return report.write(wanted.report)
     if status == _PYTEST_USAGE_ERROR:
@@ -63,7 +66,7 @@ def run_suites(wanted: SuiteRun) -> DriverConformanceReport:
     raise TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, with the way to this very package, and the word that the report folder is reserved."""
     found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(found), events.RESERVED_BY: str(os.getpid())}

@@ -21,6 +21,7 @@ class Facts:
     devices: int
     capabilities: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
+    node_devices: int = 0  # how many each node has at least
 
 
 @dataclass(frozen=True)

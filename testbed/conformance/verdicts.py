@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from testbed.errors import DriverFailed
+from testbed.errors import Blocked, DriverFailed
 from testbed.models.words import Level, Result, Subject, Verdict
 
 
@@ -32,6 +32,8 @@ def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_
         if before_the_test:
             return Verdict.BLOCKED
         return Verdict.FAIL if about is Subject.DRIVER else Verdict.ERROR
+    if isinstance(raised, Blocked):
+        return Verdict.BLOCKED
     if "from pytest-timeout" in str(raised):
         return Verdict.TIMEOUT
     return Verdict.ERROR

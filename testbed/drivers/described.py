@@ -17,7 +17,7 @@ def slices_of(file: Path, node: str) -> list[Object]:
     """What the fake driver would publish on a node with that hardware, and for the network."""
     paths = [str(folders.packages()), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = run(
-        [sys.executable, "-m", "fake_driver.hardware", file, "--node", node],
+        [sys.executable, "-P", "-m", "fake_driver.hardware", file, "--node", node],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         check=False,
     )

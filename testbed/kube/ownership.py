@@ -17,6 +17,7 @@ MANAGED_BY, OURS = "dra-testbed.example/managed-by", "dra-testbed"
 TESTBED = "dra-testbed.example/testbed"
 IDENTITY = "dra-testbed.example/testbed-id"
 REQUIREMENT = "dra-testbed.example/requirement"
+PROCESS = "dra-testbed.example/process"  # which of a run's processes made it
 OWNER = "dra-testbed.example/owner"
 DRIVER = (
     "dra-testbed.example/driver"  # of a driver's own objects: its name, because what it publishes has no mark of ours

@@ -5,6 +5,7 @@ So this module imports nothing but pytest; all else is loaded when there is some
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -47,6 +48,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--driver says whom to judge, but not where: add --testbed NAME (dra-testbed up makes one)"
         )
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """`-n auto`: so many as cores and devices allow."""
+    if not config.option.dra_testbed or config.option.collectonly or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    from testbed.plugin import starting  # noqa: PLC0415 - inert until now
+
+    return starting.workers(config)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -21,7 +21,8 @@ from testbed.conformance.selection import plan
 from testbed.conformance.verdicts import worst
 from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport
-from testbed.models.words import Verdict
+from testbed.models.words import Tier, Verdict
+from testbed.plugin.fixtures import WAITED
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -36,6 +37,7 @@ class Controller:
         self._tests: dict[str, str] = {}
         self._phases: dict[str, list[pytest.TestReport]] = {}
         self._decided: dict[str, Verdict | None] = {}
+        self._disruptive: set[str] = set()
 
     def pytest_sessionstart(self) -> None:
         """The first event says who is judged, where, and by what."""
@@ -48,8 +50,9 @@ class Controller:
         node.workerinput[self.worker_key] = self.context.to_json()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Without xdist: the tests are known."""
-        self._select([item.nodeid for item in session.items])
+        """Without xdist: the tests are known. With it, the controller collects what the workers have passed over, which was known."""
+        if not self._tests:
+            self._select([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
@@ -72,6 +75,13 @@ class Controller:
         if report.when not in ("setup", "call"):
             self._finish(test, self._phases.pop(test))
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """With -v, each test that passed shows its seconds."""
+        if report.when == "call" and report.passed and _plain(report.nodeid) in self._tests:
+            return "passed", ".", f"PASSED ({report.duration:.1f} s)"
+        return None
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the report; a run that judged nothing, or has no clear result, is not green."""
@@ -88,6 +98,12 @@ class Controller:
             table.show(self.report, Console(highlight=False))
             terminalreporter.write_line(f"report: {self.context.report}")
 
+    def disruptive(self) -> list[str]:
+        """The tests of the serial lane that were not ruled out."""
+        return [
+            test for test, wanted in self._tests.items() if wanted in self._disruptive and not self._decided[wanted]
+        ]
+
     def _select(self, ids: Sequence[str]) -> None:
         known = catalogue.read(_places(self.config, ids))
         tests: dict[str, list[str]] = {}
@@ -103,6 +119,8 @@ class Controller:
             if each.id not in tests and not verdict:
                 verdict, reason = Verdict.EXCLUDED, "not selected on the command line"
             self._decided[each.id] = verdict
+            if each.tier is Tier.DISRUPTIVE:
+                self._disruptive.add(each.id)
             row = {
                 "id": each.id,
                 "sentence": each.sentence,
@@ -124,7 +142,7 @@ class Controller:
             test=test,
             id=requirement,
             verdict=worst(Verdict(fact["verdict"]) for fact in facts),
-            seconds=round(sum(phase.duration for phase in phases), 3),
+            seconds=round(sum(phase.duration for phase in phases) - _waited(phases[-1]), 3),
             message=first_bad["message"],
             evidence=next((fact["evidence"] for fact in facts if fact["evidence"]), ""),
             observed=first_bad.get("observed", False),
@@ -144,6 +162,11 @@ def _fact(phase: pytest.TestReport) -> dict[str, Any]:
         }
     known: dict[str, Any] | None = getattr(phase, "dra", None)
     return known or {"verdict": Verdict.ERROR, "message": phase.longreprtext, "evidence": ""}
+
+
+def _waited(phase: pytest.TestReport) -> float:
+    """How long the test stood in the queue for its devices; that is nobody's work."""
+    return sum(value for name, value in phase.user_properties if name == WAITED and isinstance(value, float))
 
 
 def _beginning(context: RunContext) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
 from testbed.models.words import Verdict
+from testbed.vocabulary.scenario import Scenario
 
 _NOT_THE_DRIVER = {
     Verdict.ERROR: "the harness or the cluster failed, not the driver",
@@ -27,6 +29,15 @@ def explanation(
     lines.append(f"  requirement: {requirement.id} ({requirement.level}) {requirement.sentence}")
     lines.append(f"  test: {_place(item, raised)}")
     return "\n".join(lines)
+
+
+def looking(scenario: Scenario, kubeconfig: Path) -> list[str]:
+    """How to look at a test's namespace while it stands, in lines that can be pasted."""
+    return [
+        f"namespace {scenario.namespace} stands until you leave the debugger (q); to look at it:",
+        f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}",
+        f"  kubectl -n {scenario.namespace} get pods,resourceclaims,events",
+    ]
 
 
 def _cause(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:

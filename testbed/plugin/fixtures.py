@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -9,15 +10,22 @@ import pytest
 from testbed import bringup, folders
 from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
+from testbed.conformance.leases import Leases
+from testbed.conformance.requirement import Requirement
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
-from testbed.models.driver_file import load_driver_file
+from testbed.models.driver_file import load_companions, load_driver_file
+from testbed.plugin import lane
 from testbed.plugin.marking import required
+from testbed.vocabulary.accounts import Account
 from testbed.vocabulary.driver import Driver
+from testbed.vocabulary.hardware import Hardware, changeable
+from testbed.vocabulary.kubelets import Kubelets
 from testbed.vocabulary.scenario import Scenario, opened
 from testbed.vocabulary.world import World
 
 CONTEXT = pytest.StashKey[RunContext]()
+WAITED = "waited"  # the property of a test that tells the controller how long it stood in the queue for its devices
 
 
 @pytest.fixture(scope="session")
@@ -32,27 +40,57 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
-    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image)
+    driver_file = load_driver_file(context.driver_file)
+    process = f"{context.run}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
+    companions = load_companions(driver_file)
+    return World(testbed.owner, testbed.kube, driver_file, manifests, image, process, companions, testbed.cluster)
+
+
+@pytest.fixture(autouse=True)
+def _undisturbed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A disruptive test leaves the cluster as it found it."""
+    if lane.is_disruptive(request.node):
+        yield from lane.undisturbed(request.config, request.getfixturevalue("world"), request.node.nodeid)
+    else:
+        yield
 
 
 @pytest.fixture
-def scenario(request: pytest.FixtureRequest, world: World) -> Iterator[Scenario]:
-    """An empty namespace for one test, and the words for what it puts there."""
+def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
+    """The devices that the test's requirement asks for are nobody else's until its clean-up is complete. Who runs alone needs none."""
     requirement = required(request.node)
     if requirement is None:
         raise UsageError(f"{request.node.nodeid} has no requirement", hint="tie it to one with @requirement(…)")
-    with opened(world, requirement.id) as made:
+    if not hasattr(request.config, "workerinput"):
+        yield requirement
+        return
+    context = request.config.stash[CONTEXT]
+    wanted = None if requirement.exclusive else requirement.devices
+    asked = time.monotonic()
+    with Leases(context.report, context.facts.node_devices).held(request.node.nodeid, wanted):
+        request.node.user_properties.append((WAITED, round(time.monotonic() - asked, 3)))
+        yield requirement
+
+
+@pytest.fixture
+def scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
+    """An empty namespace for one test, and the words for what it puts there."""
+    with opened(world, lease.id) as made:
         yield made
 
 
 @pytest.fixture
-def admin_scenario(request: pytest.FixtureRequest, world: World) -> Iterator[Scenario]:
+def admin_scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
     """A second namespace, which its administrator has labelled for admin access to devices."""
-    requirement = required(request.node)
-    if requirement is None:
-        raise UsageError(f"{request.node.nodeid} has no requirement", hint="tie it to one with @requirement(…)")
-    with opened(world, requirement.id) as made:
+    with opened(world, lease.id) as made:
         made.label_namespace("resource.kubernetes.io/admin-access", "true")
+        yield made
+
+
+@pytest.fixture
+def hardware(world: World) -> Iterator[Hardware]:
+    """The driver's hardware, which a test may change; it is as before afterwards."""
+    with changeable(world) as made:
         yield made
 
 
@@ -66,6 +104,18 @@ def node(nodes: frozenset[str]) -> str:
 def driver(world: World) -> Driver:
     """The driver under test."""
     return Driver(world)
+
+
+@pytest.fixture(scope="session")
+def kubelets(world: World) -> Kubelets:
+    """The kubelets, and what they know of claims and devices."""
+    return Kubelets(world)
+
+
+@pytest.fixture(scope="session")
+def account(world: World) -> Account:
+    """The account that the driver's pods have at the API server."""
+    return Account(world)
 
 
 @pytest.fixture(scope="session")

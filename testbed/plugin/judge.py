@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
@@ -15,7 +16,8 @@ from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
 from testbed.errors import TestbedError
 from testbed.models.names import safe_name
-from testbed.plugin.explaining import explanation
+from testbed.plugin import lane
+from testbed.plugin.explaining import explanation, looking
 from testbed.plugin.marking import required
 from testbed.vocabulary.scenario import Scenario
 
@@ -34,7 +36,7 @@ class Judge:
         kept = [item for item in items if self._asked_for(required(item))]
         if len(kept) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-            items[:] = kept
+        items[:] = lane.in_order(kept)
         for item in items:
             requirement = required(item)
             if requirement:
@@ -60,6 +62,13 @@ class Judge:
                 report.longrepr = text
         return report
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
+        """With --pdb: nothing is deleted before the debugger is left, so say how to look at it."""
+        if isinstance(node, pytest.Function) and node.config.getoption("usepdb"):
+            lines = [line for each in _scenarios(node).values() for line in looking(each, _kubeconfig(node))]
+            node.config.get_terminal_writer().write("".join(f"{line}\n" for line in lines))
+
     def _asked_for(self, requirement: Requirement | None) -> bool:
         if requirement is None:
             return True
@@ -80,10 +89,19 @@ class Judge:
         kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []))
         into = self.context.report / kept
         if not into.exists():
-            for name, each in getattr(item, "funcargs", {}).items():
-                if isinstance(each, Scenario):
-                    _capture(each, into if name == "scenario" else into / name)
+            for name, each in _scenarios(item).items():
+                _capture(each, into if name == "scenario" else into / name)
         return str(kept) if into.exists() else ""
+
+
+def _scenarios(item: pytest.Item) -> dict[str, Scenario]:
+    """The namespaces of a test, by the names of its fixtures."""
+    return {name: each for name, each in getattr(item, "funcargs", {}).items() if isinstance(each, Scenario)}
+
+
+def _kubeconfig(item: pytest.Function) -> Path:
+    """Of the testbed, which every scenario has in its train."""
+    return cast("Testbed", item.funcargs["testbed"]).cluster.kubeconfig
 
 
 def _capture(scenario: Scenario, into: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 import signal
 import threading
 from pathlib import Path
@@ -10,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from testbed import bringup, folders
-from testbed.conformance import events, facts, profiles
+from testbed.conformance import events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
 from testbed.models.words import Tier
-from testbed.plugin import fixtures
+from testbed.plugin import fixtures, lane
+from testbed.plugin.clearing import Clearing
 from testbed.plugin.controller import Controller
 from testbed.plugin.judge import Judge
 from testbed.waiting import set_patience
@@ -35,7 +38,24 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "dra-testbed-fixtures")
     config.pluginmanager.register(Judge(context), "dra-testbed-judge")
     if not shipped:
-        config.pluginmanager.register(Controller(context, config, WORKER_KEY), "dra-testbed-controller")
+        controller = Controller(context, config, WORKER_KEY)
+        config.pluginmanager.register(controller, "dra-testbed-controller")
+        leases.discard(context.report)
+    if shipped:
+        config.pluginmanager.register(lane.PassedOver(), "dra-testbed-lane")
+    elif getattr(config.option, "dist", "no") != "no":
+        config.pluginmanager.register(lane.Lane(controller.disruptive), "dra-testbed-lane")
+        clearing = Clearing(lambda: bringup.attach(context.testbed), context.run)
+        config.pluginmanager.register(clearing, "dra-testbed-clearing")
+
+
+def workers(config: pytest.Config) -> int:
+    """How many processes are worth it; 0 where one is enough. What is wrong with the options is said later, by `start`."""
+    try:
+        node_devices = _decide(config).facts.node_devices
+    except TestbedError:
+        return 0
+    return leases.workers(len(os.sched_getaffinity(0)), node_devices)
 
 
 def _decided(config: pytest.Config) -> RunContext:
@@ -80,6 +100,7 @@ def _decide(config: pytest.Config) -> RunContext:
         profile=_profile(config),
         patience=option.dra_patience,
         feature_gates=dict(testbed.config.feature_gates),
+        run=secrets.token_hex(4),
     )
 
 

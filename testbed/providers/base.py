@@ -9,13 +9,15 @@ import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from testbed.kube.client import Kube
-from testbed.kube.ownership import Owner
-from testbed.kube.rights import Right
 from testbed.process import Completed, ProcessId
-from testbed.progress import Progress
+
+if TYPE_CHECKING:  # suites import this module for Capability, and collecting them shall be quick
+    from testbed.kube.client import Kube
+    from testbed.kube.ownership import Owner
+    from testbed.kube.rights import Right
+    from testbed.progress import Progress
 
 
 class Capability(enum.StrEnum):
@@ -30,6 +32,8 @@ class Capability(enum.StrEnum):
     RESTART_API_SERVER = "restart-api-server"
     PROCESS_ON_NODE = "process-on-node"
     DRIVER_SOCKET = "driver-socket"
+    KUBELET_METRICS = "kubelet-metrics"
+    ACT_AS_DRIVER = "act-as-driver"  # what the driver's account may do is asked, and tried in its name
 
 
 @dataclass(frozen=True)

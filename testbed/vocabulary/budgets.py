@@ -22,9 +22,11 @@ POD_GONE = Budget("pod gone", 60, "grace period, then unprepare: a driver that h
 RELEASED = Budget("claim released", 30, "the controller manager acts within a second on a pod that has ended")
 STAYS = Budget("stays so", 2, "whoever could change it acts within a second; a second one makes sure")
 COUNTED = Budget("quota counted", 30, "the controller counts within a second, and again only at its next round")
+ANSWERED = Budget("API server answers", 30, "it gives up a request of its own after 10 s of waiting for its store")
 POOL = Budget("pool complete", 15, "a driver that writes a pool anew makes slice after slice")
+AS_BEFORE = Budget("cluster as before", 120, "a node that comes back is Ready within a minute, and its driver after it")
 
 ALL = (
     *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS),
-    *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, POOL),
+    *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, ANSWERED, POOL, AS_BEFORE),
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Device, Pool, identities, pools
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, UsageError
 from testbed.kube.client import Object
 from testbed.models.driver_file import Examples
 from testbed.vocabulary import budgets
@@ -33,6 +33,20 @@ class Driver:
     def device_class(self) -> str:
         """The DeviceClass by which users ask for its devices."""
         return self.world.driver_file.device_class
+
+    @property
+    def companion(self) -> Driver:
+        """The first of the drivers beside it."""
+        if not self.world.companions:
+            raise UsageError(
+                f"driver file {self.world.driver_file.name} names no companions",
+                hint="a requirement says features=companion",
+            )
+        return Driver(replace(self.world, driver_file=self.world.companions[0], companions=()))
+
+    def own(self, devices: Iterable[Device]) -> frozenset[Device]:
+        """Those of them that are this driver's."""
+        return frozenset(device for device in devices if device.driver == self.name)
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -65,8 +79,9 @@ class Driver:
 
     @property
     def devices(self) -> frozenset[Device]:
-        """Every device that it publishes."""
-        return frozenset(self._published())
+        """Every device that it publishes where ordinary pods run: for the nodes where it is expected, and for the network."""
+        within_reach = {*self.nodes, ""}
+        return frozenset(Device(self.name, *each[:2]) for each in self._described() if each[2] in within_reach)
 
     def devices_on(self, node: str) -> frozenset[Device]:
         """The devices that it publishes for one node."""
@@ -98,6 +113,12 @@ class Driver:
     def examples(self) -> Examples:
         """What may be asked of its devices, as the driver file says it."""
         return self.world.driver_file.examples
+
+    @property
+    def mistaken_field(self) -> str:
+        """Where the mistake is in the configuration that the driver file calls invalid."""
+        known = self.world.driver_file.configuration
+        return known.invalid.field if known else ""
 
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
         for pool in self.pools:

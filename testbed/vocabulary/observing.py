@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,12 +9,15 @@ from typing import TypeVar
 
 from testbed.errors import ApiError, DriverFailed, WaitTimeout
 from testbed.kube.client import Kube, Object
-from testbed.waiting import Budget, NotYet
+from testbed.vocabulary import budgets
+from testbed.waiting import Budget, NotYet, eventually
 
 T = TypeVar("T")
 _LONGEST_WATCH = 20.0
 _BETWEEN_LOOKS = 2.0
 _GONE = 410
+_OVERLOADED = frozenset({429, 500, 503, 504})
+_TOO_SLOW = "it has too much to do for this machine; this is not the driver's fault"
 
 
 class NotObserved(DriverFailed):
@@ -123,25 +125,37 @@ def _states(
     deadline = time.monotonic() + seconds
     longest = _BETWEEN_LOOKS if meanwhile else _LONGEST_WATCH
     while (left := deadline - time.monotonic()) > 0:
-        with _expired_is_fine():
-            for event in kube.watch(
-                target.api_version,
-                target.kind,
-                target.namespace,
-                seconds=min(left, longest),
-                fieldSelector=target.fields,
-            ):
-                if event["type"] in ("ADDED", "MODIFIED"):
-                    yield event["object"]
+        try:
+            yield from _watched(kube, target, min(left, longest))
+        except ApiError as refused:
+            # It may have forgotten where the watch began; the next one begins anew.
+            if refused.status != _GONE:
+                deadline += _waited_for_an_answer(kube, target, refused)
         if meanwhile:
             meanwhile()
 
 
-@contextlib.contextmanager
-def _expired_is_fine() -> Iterator[None]:
-    """A watch may outlive what the server remembers (410 Gone); the next one begins anew."""
-    try:
-        yield
-    except ApiError as refused:
-        if refused.status != _GONE:
-            raise
+def _watched(kube: Kube, target: Target, seconds: float) -> Iterator[Object]:
+    for event in kube.watch(
+        target.api_version, target.kind, target.namespace, seconds=seconds, fieldSelector=target.fields
+    ):
+        if event["type"] in ("ADDED", "MODIFIED"):
+            yield event["object"]
+
+
+def _waited_for_an_answer(kube: Kube, target: Target, refused: ApiError) -> float:
+    """A server that has too much to do is waited for; how long that took is nobody's delay. Any other refusal is raised."""
+    began = time.monotonic()
+
+    def ask() -> None:
+        try:
+            kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
+        except ApiError as again:
+            if again.status not in _OVERLOADED:
+                raise
+            raise NotYet(str(again)) from again
+
+    if refused.status not in _OVERLOADED:
+        raise refused
+    eventually(ask, "the API server to answer", budgets.ANSWERED, hint=_TOO_SLOW)
+    return time.monotonic() - began

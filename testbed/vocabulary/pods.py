@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.drivers.slices import Device, identities
@@ -20,6 +21,7 @@ _TOO_QUICK = "no relationship found between node"
 _HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
 # In the background, so that the answer still comes when the container's end takes the program with it.
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
+_LOOK_AROUND = "env; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ class Pod:
         """Some of its containers, in this order."""
         return tuple(self.container(name) for name in names)
 
-    def delete(self) -> Pod:
-        """Ask for its end, as a user does."""
-        self.world.kube.delete(self.object)
+    def delete(self, *, by_force: bool = False) -> Pod:
+        """Ask for its end, as a user does; by force it is gone from the API at once, and its kubelet tidies up later."""
+        self.world.kube.delete(self.object, grace=0 if by_force else None)
         return self
 
     def look_again(self) -> Pod:
@@ -210,13 +212,24 @@ class Container:
     @property
     def seen_devices(self) -> frozenset[Device]:
         """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
-        command = list(self.pod.world.driver_file.probe.command)
-        return self._found_in(self.pod.world.kube.exec(self.pod.namespace, self.pod.name, command, container=self.name))
+        return self._found_in(self._said(self.pod.world.driver_file.probe.command))
 
     @property
     def printed_devices(self) -> frozenset[Device]:
         """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
+        known = self.pod.world.driver_file.configuration
+        return known.shown(self._said(known.command)) if known else frozenset()
+
+    @property
+    def surroundings(self) -> frozenset[str]:
+        """All that it has around it: variables, mounted places and device nodes. Its own name is left out."""
+        found = self._said(("sh", "-c", _LOOK_AROUND))
+        return frozenset(line for line in found.splitlines() if not line.startswith("HOSTNAME="))
 
     @property
     def restarts(self) -> int:
@@ -231,6 +244,9 @@ class Container:
         check = states.started_again(self.name, before)
         self.pod._should(f"run again in container {self.name}", check, budgets.RESTARTED)
         return self
+
+    def _said(self, command: Sequence[str]) -> str:
+        return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
     def _found_in(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -13,7 +14,8 @@ import yaml
 
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Object
-from testbed.kube.ownership import REQUIREMENT
+from testbed.kube.ownership import PROCESS, REQUIREMENT
+from testbed.models.driver_file import Configuration
 from testbed.rendering import render_file
 from testbed.vocabulary import evidence
 from testbed.vocabulary.claims import Claim
@@ -109,6 +111,7 @@ class Scenario:
             "driver": self.world.driver_file.driver,
             "image": self.world.workload_image,
             "probe": list(self.world.driver_file.probe.command),
+            "settings": _settings(self.world.driver_file.configuration),
             "unique": self.namespace,
         }
         path = _found(self.world.manifests, manifest)
@@ -129,7 +132,7 @@ class Scenario:
 def opened(world: World, requirement: str) -> Iterator[Scenario]:
     """A new scenario in a namespace that nobody else has; all of it is deleted again, however the test ends."""
     name = f"dra-{requirement.lower()}-{secrets.token_hex(3)}"
-    marks = {REQUIREMENT: requirement}
+    marks = {REQUIREMENT: requirement, PROCESS: world.process}
     scenario = Scenario(world, name, Ledger(world.kube, name, lambda each: world.owner.mark(each, **marks)))
     try:
         for manifest in _home(name):
@@ -137,6 +140,14 @@ def opened(world: World, requirement: str) -> Iterator[Scenario]:
         yield scenario
     finally:
         scenario.ledger.clean_up()
+
+
+def _settings(known: Configuration | None) -> dict[str, str]:
+    """The opaque parameters that the driver file gives, by their names there, each as JSON on one line."""
+    if known is None:
+        return {}
+    given = {"one": known.one.parameters, "other": known.other.parameters, "invalid": known.invalid.parameters}
+    return {name: json.dumps(each) for name, each in given.items()}
 
 
 def _home(name: str) -> tuple[Object, Object]:

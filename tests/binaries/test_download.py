@@ -7,11 +7,12 @@ import socket
 import tarfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from testbed.binaries import download
+from testbed.binaries import download, peers
 from testbed.binaries.download import DownloadSource, Limits
 from testbed.binaries.sources import Unavailable
 
@@ -234,3 +235,13 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
 
     assert str(through.proxy) == "http://proxy.example:3128"
     assert directly.proxy is None
+
+
+def test_what_upstream_does_not_publish_is_not_asked_for(site: Any, asked: Callable[..., Any]) -> None:
+    order = replace(asked("kubelet").order, programs=list(peers().programs.values())[:1])
+
+    with pytest.raises(Unavailable, match="publishes no program") as refusal:
+        DownloadSource().supply(order)
+
+    assert refusal.value.expected
+    assert site.paths == []

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from testbed import folders
-from testbed.binaries import lock_for, minors
+from testbed.binaries import Lock, lock_for, minors, peers
 from testbed.binaries.toolchain import _locked, needed, parsed
 from testbed.errors import UsageError
 
@@ -18,6 +18,8 @@ MODULES = {
     "crictl": "sigs.k8s.io/cri-tools",
     "coredns": "github.com/coredns/coredns",
     "kubernetes": "k8s.io/kubernetes",
+    "dra-example-driver": "sigs.k8s.io/dra-example-driver",
+    "dra-test-driver": "k8s.io/kubernetes",
 }
 
 
@@ -46,15 +48,20 @@ def test_a_misspelt_program_is_answered_with_the_near_ones() -> None:
         lock_for("1.37").program("kubelett")
 
 
-@pytest.mark.parametrize("minor", minors())
-def test_each_program_is_built_from_the_version_that_is_locked(minor: str) -> None:
-    for program in lock_for(minor).programs.values():
+@pytest.mark.parametrize("lock", [*map(lock_for, minors()), peers()], ids=lambda lock: lock.kubernetes)
+def test_each_program_is_built_from_the_version_that_is_locked(lock: Lock) -> None:
+    for program in lock.programs.values():
         module = MODULES[program.upstream.name]
         go_mod = (program.upstream.module_folder / "go.mod").read_text()
 
         assert f"require {module} v{program.version}\n" in go_mod
         assert program.package.startswith(module)
         assert f"{module} v{program.version} h1:" in (program.upstream.module_folder / "go.sum").read_text()
+
+
+def test_the_peers_of_the_bench_are_no_part_of_any_testbed() -> None:
+    assert set(peers().programs) == {"dra-example-kubeletplugin", "dra-test-driver"}
+    assert not any(set(peers().programs) & set(lock_for(minor).programs) for minor in minors())
 
 
 @pytest.mark.parametrize("arch", ["amd64", "arm64"])

@@ -86,6 +86,12 @@ def test_a_requirement_whose_cases_have_not_all_ended_has_no_result_yet() -> Non
     assert results("no-env", log(event("fail"), cases=("a", "b"))) == []
 
 
+def test_a_requirement_that_does_not_apply_to_this_testbed_is_not_proven() -> None:
+    row = {"id": "A-001", "tests": ["a"], "verdict": "not-applicable", "reason": "no such feature"}
+    selected = [{"event": "selected", "requirements": [row, {**row, "id": "A-002", "tests": []}]}]
+    assert results("no-env", selected) == [Seen("no-env", "A-001", UNCLEAR, "no such feature")]
+
+
 def test_one_case_of_several_is_enough_and_its_words_are_kept() -> None:
     said = "expected pod a to run\n  likely cause: none\n  last seen: Pending"
     (found,) = results("no-env", log(event("pass"), event("fail", message=said, case="b")))

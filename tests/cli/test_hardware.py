@@ -61,6 +61,7 @@ class Cluster:
     """A testbed in which something is published."""
 
     kube: Cluster
+    driver_file = None
 
     def __init__(self, items: list[dict[str, Any]]) -> None:
         self.items, self.kube = items, self

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from testbed import process
 from testbed.conformance import CLUSTER, DRIVER, E2E, MUST, requirement
 from testbed.conformance.requirement import requirement_of
 from testbed.errors import UsageError
@@ -59,3 +62,8 @@ def test_a_requirement_is_about_the_driver_unless_it_says_otherwise() -> None:
     assert other
     assert (found.about, found.exclusive) == (DRIVER, False)
     assert (other.about, other.exclusive) == (CLUSTER, True)
+
+
+def test_what_the_suites_import_is_light_so_that_collecting_is_quick() -> None:
+    code = "import sys, testbed.conformance; print(sorted({'kubernetes', 'grpc', 'rich', 'cryptography', 'jinja2'} & set(sys.modules)))"
+    assert process.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).stdout.strip() == "[]"

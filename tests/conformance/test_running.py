@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+import testbed
 from testbed import process
 from testbed.conformance import events, running
 from testbed.conformance.running import SuiteRun, run_suites
@@ -61,3 +63,18 @@ def test_the_plugin_is_named_only_where_it_is_not_installed(monkeypatch: pytest.
     assert running.plugin_options() == ["-p", "testbed.plugin"]
     monkeypatch.setattr(metadata, "entry_points", lambda **_: ["dra_testbed"])
     assert running.plugin_options() == []
+
+
+def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "testbed").mkdir()
+    (tmp_path / "testbed/__init__.py").write_text("raise SystemExit('that is another testbed')")
+    suite = tmp_path / "suites/test_where.py"
+    suite.parent.mkdir()
+    suite.write_text("import testbed\n\ndef test_where(): raise SystemExit(testbed.__file__)")
+    monkeypatch.chdir(tmp_path)
+    argv = [sys.executable, "-P", "-m", "pytest"]
+    assert SuiteRun("t", tmp_path).argv()[:4] == argv
+    ran = process.run([*argv, suite, "-q", "-p", "no:cacheprovider"], env=running.environment(), check=False)
+    assert f"SystemExit: {testbed.__file__}" in ran.stdout

@@ -157,6 +157,11 @@ def test_of_a_status_something_is_lost(kube: Kube) -> None:
         assert "devices" not in kept(kube, status(devices=[device]))["status"]
     with changed_cluster(kube, "allocations-lose-their-node"):
         assert "nodeSelector" not in kept(kube, status())["status"]["allocation"]
+    configured = status()
+    opaque = {"driver": "d.example", "parameters": {"a": "b"}}
+    configured["status"]["allocation"]["devices"]["config"] = [{"source": "FromClaim", "opaque": opaque}]
+    with changed_cluster(kube, "configuration-dropped"):
+        assert "config" not in kept(kube, configured)["status"]["allocation"]["devices"]
     with pytest.raises(ApiError, match="Too many"):
         kept(kube, status(reservedFor=consumers))
     with changed_cluster(kube, "consumers-dropped"):

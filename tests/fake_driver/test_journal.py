@@ -27,12 +27,57 @@ def test_it_stays_small(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "journal.old.jsonl").read_text().splitlines()[0])["number"] > 0
 
 
-def test_the_log_says_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_and_whoever_listens_hear_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    Journal(tmp_path / "journal.jsonl").note("prepare", uid="a")
-    assert 'prepare uid="a"' in caplog.text
+    heard: list[object] = []
+    Journal(tmp_path / "journal.jsonl", heard=lambda *said: heard.append(said)).note("prepare", uid="a")
+    (record,) = caplog.records
+    assert (record.message, record.__dict__["facts"]) == ("prepare", {"uid": "a"})
+    assert heard == [("prepare", {"uid": "a"})]
 
 
 def test_a_folder_that_is_gone_fails_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Journal(tmp_path / "gone" / "journal.jsonl").note("prepare")
     assert "cannot be written" in caplog.text
+
+
+def entries(journal: Journal) -> list[int]:
+    return [each["seq"] for each in journal.since(0, 1000)]
+
+
+def test_entries_have_numbers_that_go_on_after_a_restart(tmp_path: Path) -> None:
+    for _ in range(3):
+        Journal(tmp_path / "journal.jsonl").note("event")
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.note("event")
+    assert entries(journal) == [1, 2, 3, 4]
+    assert journal.last == 4
+    assert [each["seq"] for each in journal.since(1, 2)] == [2, 3]
+
+
+def test_two_processes_count_together_also_when_one_of_them_rotates(tmp_path: Path) -> None:
+    one, other = (Journal(tmp_path / "journal.jsonl", largest=2000) for _ in range(2))
+    for number in range(60):
+        (one, other)[number % 2].note("event", number=number)
+    found = entries(one)
+    assert found == list(range(found[0], 61))
+    assert (tmp_path / "journal.old.jsonl").exists()
+    assert len(found) > 10
+
+
+def test_a_line_that_is_too_long_becomes_a_short_one_and_counting_goes_on(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.note("event", text="x" * 2**17)
+    journal.note("event")
+    first, second = journal.since(0, 10)
+    assert first["too_long"] > 2**17
+    assert (first["seq"], second["seq"]) == (1, 2)
+
+
+def test_what_a_killed_process_left_half_written_is_passed_over(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.note("event")
+    with journal.path.open("a") as file:
+        file.write('{"seq": 2, "ti\n[]\n{"event": "of an older version"}\n')
+    journal.note("event")
+    assert entries(journal) == [1, 2]

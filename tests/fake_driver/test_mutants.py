@@ -11,7 +11,6 @@ import pytest
 
 from fake_driver import faults
 from fake_driver.mutants import MUTANTS
-from fake_driver.opaque import API_VERSION
 from fake_driver.settings import Settings
 from fake_driver.wiring import Parts, Process, parts
 
@@ -123,25 +122,12 @@ def test_a_device_that_is_prepared_is_prepared_for_another(
     assert bool(driver.prepare(fake_api.claim("two")).error) is not wrong
 
 
-@both("leave-cdi-files")
-def test_a_file_stays_behind(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
-    driver, claim = node(word), fake_api.claim()
-    driver.prepare(claim)
-    assert driver.unprepare(claim) == ""
-    assert driver.files() == wrong
-
-
 @both("unprepare-by-name")
 def test_a_successor_of_the_same_name_loses_its_devices(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver, old = node(word), fake_api.claim()
     driver.prepare(fake_api.claim(uid=TWO))
     assert driver.unprepare(old) == ""
     assert driver.files() == (0 if wrong else 1)
-
-
-@both("unprepare-refuses-unknown-claims")
-def test_an_unknown_claim_cannot_be_unprepared(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
-    assert bool(node(word).unprepare(fake_api.claim())) is wrong
 
 
 @both("one-bad-claim-fails-all")
@@ -156,15 +142,6 @@ def test_devices_of_another_driver_are_prepared(node: Made, fake_api: FakeApi, w
     claim = fake_api.claim(devices=("gpu-0", "gpu-1"))
     fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"][1]["driver"] = "other.example"
     assert len(node(word).prepare(claim).devices) == (2 if wrong else 1)
-
-
-@both("take-configuration-of-other-drivers")
-def test_configuration_of_another_driver_is_taken(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
-    parameters = {"apiVersion": API_VERSION, "kind": "GpuConfig", "env": {"a": "b"}}
-    config = {"source": "FromClaim", "opaque": {"driver": "other.example", "parameters": parameters}}
-    driver = node(word)
-    assert not driver.prepare(fake_api.claim(config=(config,))).error
-    assert ("user_a=b" in driver.env()) is wrong
 
 
 @both("no-env-for-administrators")

@@ -25,6 +25,7 @@ DRIVER = "gpu.dra-testbed.example"
 def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Reporter]]:
     """Make reporters that hurry."""
     monkeypatch.setattr(reporter, "_FIRST", 0.01)
+    monkeypatch.setattr(reporter, "_QUIET", 0.01)
     running: list[tuple[Reporter, Api]] = []
 
     def made(
@@ -54,6 +55,16 @@ def test_each_device_has_its_entry(make: Callable[..., Reporter], fake_api: Fake
         ("gpu-1", {"of": "gpu-1"}),
     ]
     assert all(entry["conditions"][0]["type"] == "Ready" for entry in fake_api.status())
+
+
+def test_a_status_waits_while_claims_come_but_not_for_ever(make: Callable[..., Reporter], fake_api: FakeApi) -> None:
+    one = make()
+    one.prepared(claim(fake_api), None)
+    quiet = one._quiet
+
+    assert one._begin(quiet - 1) == quiet
+    assert one._begin(quiet - 60) == quiet - 60 + reporter._LONGEST_BUSY
+    assert one._begin(quiet + 5) == quiet + 5
 
 
 def test_what_is_there_already_is_not_written_again(make: Callable[..., Reporter], fake_api: FakeApi) -> None:

@@ -108,6 +108,10 @@ class FakeKube:
         self.asked.append((pod, container, tuple(_command)))
         return self.said[f"{pod}/{container}"]
 
+    def version(self, _api_version: str, kind: str) -> str:
+        self._alive(f"GET {kind}")
+        return "1"
+
     def watch(
         self, _api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
     ) -> Iterator[Object]:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, UsageError
+from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.sayings import Saying
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
+from tests.fakes.kube import FakeKube
 
 Make = Callable[..., World]
 
@@ -33,6 +36,16 @@ def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> No
     assert driver.repeated_devices[0] == Device(cluster.DRIVER, "node-1", "gpu-0")
     assert len(driver.repeated_devices) == len(driver.devices) == 8
     assert driver.incomplete_pools == ()
+
+
+def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: Make) -> None:
+    made = world()
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}, status={})
+    kube.put("ResourceSlice", "slice-control-plane", spec=cluster.slice_spec("control-plane", 4))
+    driver = Driver(made)
+    assert len(driver.devices) == 8
+    assert len(driver.devices_on("control-plane")) == 4
 
 
 def test_a_driver_that_publishes_nothing_has_nothing(world: Make) -> None:
@@ -69,3 +82,21 @@ def test_devices_are_found_in_what_was_said(world: Make) -> None:
         Device(cluster.DRIVER, "node-2", "gpu-0"),
     }
     assert driver.devices_named_in(None) == frozenset()
+
+
+def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:
+    assert Driver(world()).mistaken_field == "sharing.interval"
+
+
+def test_the_companion_is_another_driver_and_devices_are_told_apart(world: Make) -> None:
+    alone = world()
+    driver = Driver(replace(alone, companions=load_companions(alone.driver_file)))
+    assert (driver.companion.name, driver.companion.device_class) == ("nic.dra-testbed.example",) * 2
+    mine, other = Device(driver.name, "node-1", "gpu-0"), Device(driver.companion.name, "node-1", "nic-0")
+    assert driver.own([mine, other]) == {mine}
+    assert driver.companion.own([mine, other]) == {other}
+
+
+def test_without_companions_the_question_is_the_suites_mistake(world: Make) -> None:
+    with pytest.raises(UsageError, match="driver file fake-gpu names no companions"):
+        _ = Driver(world()).companion

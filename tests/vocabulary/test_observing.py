@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ApiError
+from testbed.errors import ApiError, WaitTimeout
 from testbed.kube.client import Object
+from testbed.vocabulary import budgets
 from testbed.vocabulary.observing import Diagnosis, NeverComes, NotObserved, Target, hold, observe
 from testbed.waiting import Budget, NotYet
 
@@ -19,6 +20,11 @@ class Watching:
 
     def __init__(self, *watches: list[str] | ApiError) -> None:
         self.watches = list(watches)
+
+    def list(self, *_: Any, **__: Any) -> list[Object]:
+        if self.watches and isinstance(self.watches[0], ApiError):
+            raise self.watches.pop(0)  # type: ignore[misc]  # it was looked at one line above
+        return []
 
     def watch(self, *_: Any, seconds: float, fieldSelector: str) -> Iterator[Object]:  # noqa: N803 - the API's name
         assert seconds > 0
@@ -53,6 +59,18 @@ def test_a_watch_that_ends_is_taken_up_again() -> None:
 
 def test_a_watch_that_the_server_forgot_is_begun_anew() -> None:
     assert _look(["bad"], ApiError("WATCH", 410, "Expired", "too old"), ["good"]) == "came"
+
+
+def test_an_api_server_that_has_too_much_to_do_is_waited_for() -> None:
+    busy = ApiError("WATCH", 500, "InternalError", "context deadline exceeded")
+    assert _look(["bad"], busy, busy, busy, ["good"]) == "came"
+
+
+def test_an_api_server_that_never_answers_again_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = ApiError("WATCH", 503, "ServiceUnavailable", "busy")
+    monkeypatch.setattr(budgets, "ANSWERED", Budget("API server answers", 0.01, "test"))
+    with pytest.raises(WaitTimeout, match="not the driver's fault"):
+        _look(*[busy] * 1000)
 
 
 def test_an_api_server_that_goes_away_is_not_waited_for() -> None:

@@ -1,0 +1,142 @@
+"""Devices come, go and change while pods run: what is published follows at once and never half, and nobody loses what he has."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+SLICES = "API reference: ResourceSlice v1 resource.k8s.io, ResourceSliceSpec"
+POOLS = "API reference: ResourceSlice v1 resource.k8s.io, ResourcePool"
+TAINTS = "kubernetes.io: Dynamic Resource Allocation, Device taints and tolerations"
+NEEDED = ("live-control",)
+KEY = "suites.dra-testbed.example/broken"
+
+
+@requirement(
+    "HOTPLUG-001",
+    "A device that was taken out is given to no pod; a pod that waits for it runs with it as soon as it is back.",
+    level=MUST,
+    tier=E2E,
+    features=NEEDED,
+    exclusive=True,
+    source=SLICES,
+    mutants=("publish-once", "unplugged-devices-stay-published"),
+)
+def test_a_device_is_taken_out_and_put_back(scenario, driver, hardware):
+    device = max(driver.devices)
+    wanted = driver.identity(device)
+
+    hardware.unplug(device)
+    scenario.apply("hotplug/chosen-device.yaml", wanted=wanted)
+    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    hardware.plug(device)
+    pod.should_run()
+
+    assert pod.seen_devices == {device}
+
+
+@requirement(
+    "HOTPLUG-002",
+    "A pod whose device is no longer published keeps running with it, also in a container that is started again.",
+    level=MUST,
+    tier=E2E,
+    features=NEEDED,
+    exclusive=True,
+    source="KEP-4381, ResourceSlice: what is published decides about allocation, not about what is allocated",
+    mutants=("cdi-file-is-lost",),
+)
+def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
+    device = max(driver.devices)
+    scenario.apply("hotplug/chosen-device.yaml", wanted=driver.identity(device))
+    pod = scenario.pod("pod").should_run()
+
+    hardware.unplug(device)
+    container = pod.should_stay_running().container("workload").restart()
+    hardware.plug(device)
+
+    assert container.seen_devices == {device}
+
+
+@requirement(
+    "HOTPLUG-003",
+    "While a pool changes, whoever takes it for whole sees it as it was before or as it is afterwards; its generation never falls.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    features=NEEDED,
+    exclusive=True,
+    source=POOLS,
+    mutants=("publish-with-wrong-generation", "publish-once"),
+)
+def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
+    device, other = min(driver.devices_on(node)), max(driver.devices_on(node))
+    scenario.apply("hotplug/chosen-device.yaml", wanted=driver.identity(other))
+    pod = scenario.pod("pod").should_run()
+
+    change = hardware.unplug(device)
+
+    assert change.half_done == ()
+    assert change.generations == sorted(change.generations)
+    assert pod.seen_devices == {other}
+
+
+@requirement(
+    "HOTPLUG-004",
+    "When an attribute of a device changes, its new value decides about new pods.",
+    level=MUST,
+    tier=E2E,
+    features=(*NEEDED, "example-attribute"),
+    exclusive=True,
+    source=SLICES,
+    mutants=("publish-once",),
+)
+def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
+    device = max(driver.devices)
+
+    hardware.set(device, driver.examples.attribute, "changed")
+    scenario.apply("hotplug/chosen-device.yaml", wanted=driver.says(device, driver.examples.attribute))
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.seen_devices == {device}
+
+
+@requirement(
+    "HOTPLUG-005",
+    "A device that gets a NoSchedule taint is given to no new pod that does not tolerate it, until the taint is gone.",
+    level=MUST,
+    tier=E2E,
+    features=NEEDED,
+    kubernetes="1.36",
+    exclusive=True,
+    source=TAINTS,
+    mutants=("publish-once", "taints-are-not-published"),
+)
+def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
+    device = max(driver.devices)
+
+    hardware.taint(device, KEY, "NoSchedule")
+    scenario.apply("hotplug/chosen-device.yaml", wanted=driver.identity(device))
+    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    hardware.untaint(device, KEY)
+    pod.should_run()
+
+    assert pod.seen_devices == {device}
+
+
+@requirement(
+    "HOTPLUG-006",
+    "A pod whose device gets a NoExecute taint is ended, and its claim is deallocated.",
+    level=MUST,
+    tier=E2E,
+    features=NEEDED,
+    kubernetes="1.36",
+    exclusive=True,
+    source=TAINTS,
+    mutants=("publish-once", "taints-are-not-published", "unprepare-fails"),
+)
+def test_a_taint_ends_the_pod_that_has_the_device(scenario, driver, hardware):
+    device = max(driver.devices)
+    scenario.apply("hotplug/chosen-device.yaml", wanted=driver.identity(device))
+    pod, claim = scenario.pod("pod").should_run(), scenario.claim("chosen")
+
+    hardware.taint(device, KEY, "NoExecute")
+    pod.should_be_gone()
+
+    assert claim.should_be_deallocated().devices == set()

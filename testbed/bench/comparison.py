@@ -1,0 +1,160 @@
+"""What `bench driver` found, as a table: medians with their spread, the ratio to each peer, and the bound beside it. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+MANY = 1000
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One line: what was measured, and what ours must keep: so many times a peer's median, and an absolute bound."""
+
+    key: str
+    title: str
+    unit: str
+    times: float | None = None
+    most: float | None = None
+    digits: int = 2
+
+    def bound(self) -> str:
+        """The bounds in words."""
+        relative = f"<= {self.times:g} x" if self.times is not None else ""
+        absolute = f"<= {self.most:g} {self.unit}".rstrip() if self.most is not None else ""
+        return ", ".join(filter(None, (relative, absolute)))
+
+
+def _calls() -> list[Quantity]:
+    return [
+        Quantity(f"{verb} p{rank}, {at_once}", f"{verb} p{rank}, {at_once} at a time", "ms", times=1.0)
+        for verb in ("prepare", "unprepare")
+        for at_once in (1, 8)
+        for rank in (50, 99)
+    ]
+
+
+QUANTITIES = (
+    *_calls(),
+    Quantity("start", "start to all slices published", "s", times=1.0),
+    Quantity("writes", "slice writes until then", "", most=1, digits=0),
+    Quantity("memory idle", "resident memory, idle", "MiB", times=1.5, most=80, digits=1),
+    Quantity("memory after", "resident memory, after the calls", "MiB", times=1.5, most=80, digits=1),
+    Quantity("idle", "CPU, idle", "%", most=0.5),
+    Quantity("start, many", f"{MANY} devices: start to all published", "s"),
+    Quantity("writes, many", f"{MANY} devices: slice writes until then", "", most=math.ceil(MANY / 128), digits=0),
+    Quantity("writes, one changed", f"{MANY} devices: slice writes, one changed", "", most=1, digits=0),
+    Quantity("prepare p50, 1, many", f"{MANY} devices: prepare p50, 1 at a time", "ms"),
+    Quantity("memory, many", f"{MANY} devices: resident memory", "MiB", most=80, digits=1),
+)
+
+
+@dataclass
+class Comparison:
+    """All values of all drivers. The first driver is ours, the others are its peers."""
+
+    ours: str
+    versions: dict[str, str]
+    kubernetes: str
+    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    refusals: dict[str, dict[str, str]] = field(default_factory=dict)
+    unable: set[str] = field(default_factory=set)
+
+    def note(self, driver: str, key: str, value: float) -> None:
+        """One value of one round."""
+        self.values.setdefault(driver, {}).setdefault(key, []).append(value)
+
+    def refuse(self, driver: str, what: str, why: str, *, for_good: bool = False) -> None:
+        """Why there is no value."""
+        self.refusals.setdefault(driver, {})[what] = why
+        if for_good:
+            self.unable.add(driver)
+
+    @property
+    def peers(self) -> list[str]:
+        """The drivers that ours is compared with."""
+        return [title for title in self.versions if title != self.ours]
+
+    def median(self, driver: str, key: str) -> float | None:
+        """The middle value; None where there is none."""
+        values = self.values.get(driver, {}).get(key)
+        return statistics.median(values) if values else None
+
+    def ratio(self, peer: str, key: str) -> float | None:
+        """Our median in units of a peer's."""
+        own, other = self.median(self.ours, key), self.median(peer, key)
+        return None if own is None or not other else own / other
+
+    def kept(self, quantity: Quantity) -> bool | None:
+        """Whether ours keeps all bounds; None where there is none, or no value. Without our own value no bound is kept."""
+        own = self.median(self.ours, quantity.key)
+        if quantity.times is None and quantity.most is None:
+            return None
+        ratios = [self.ratio(peer, quantity.key) for peer in self.peers]
+        is_near = quantity.times is None or all(ratio is None or ratio <= quantity.times for ratio in ratios)
+        return own is not None and is_near and (quantity.most is None or own <= quantity.most)
+
+    def header(self) -> list[str]:
+        """The titles of the columns."""
+        return ["what", *self.versions, *(f"ratio to {peer}" for peer in self.peers), "bound"]
+
+    def rows(self) -> list[list[str]]:
+        """A line for each quantity."""
+        return [self._row(quantity) for quantity in QUANTITIES]
+
+    def reasons(self) -> list[str]:
+        """Why some numbers are missing."""
+        return [f"{driver}, {what}: {why}" for driver, said in self.refusals.items() for what, why in said.items()]
+
+    def as_data(self) -> dict[str, object]:
+        """For `-o json`."""
+        lines = [
+            {
+                "key": q.key,
+                "title": q.title,
+                "unit": q.unit,
+                "bound": q.bound(),
+                "kept": self.kept(q),
+                "drivers": self._data(q),
+            }
+            for q in QUANTITIES
+        ]
+        return {"kubernetes": self.kubernetes, "versions": self.versions, "quantities": lines, "refused": self.refusals}
+
+    def _data(self, quantity: Quantity) -> dict[str, object]:
+        return {
+            title: {
+                "median": self.median(title, quantity.key),
+                "values": self.values.get(title, {}).get(quantity.key, []),
+            }
+            for title in self.versions
+        }
+
+    def _row(self, quantity: Quantity) -> list[str]:
+        cells = [self._cell(title, quantity) for title in self.versions]
+        ratios = [self.ratio(peer, quantity.key) for peer in self.peers]
+        mark = {True: " ✓", False: " ✗", None: ""}[self.kept(quantity)]
+        return [
+            quantity.title,
+            *cells,
+            *("-" if each is None else f"{each:.2f}" for each in ratios),
+            quantity.bound() + mark,
+        ]
+
+    def _cell(self, driver: str, quantity: Quantity) -> str:
+        values = self.values.get(driver, {}).get(quantity.key)
+        if not values:
+            return "-"
+        low, middle, high = (
+            f"{each:.{quantity.digits}f}" for each in (min(values), statistics.median(values), max(values))
+        )
+        return f"{middle} {quantity.unit} ({low} to {high})".replace("  ", " ")
+
+
+def percentile(values: Sequence[float], rank: int) -> float:
+    """The smallest value that so many percent of all values do not exceed."""
+    ordered = sorted(values)
+    return ordered[math.ceil(len(ordered) * rank / 100) - 1]

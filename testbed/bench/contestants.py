@@ -1,0 +1,105 @@
+"""The drivers that `bench driver` measures: how each is started, and what it calls its devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import __version__, folders
+
+# What one ResourceSlice holds: the upstream test driver puts all of its devices into one.
+ORDINARY = 128
+_GPU = {
+    "kind": "gpu",
+    "attributes": {"model": "LATEST-GPU-MODEL", "driverVersion": {"version": "1.0.0"}},
+    "capacity": {"memory": "80Gi", "compute": "100"},
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a driver works: folders of its own, and how it reaches the API server."""
+
+    plugins: Path
+    registry: Path
+    cdi: Path
+    server: str
+    token: Path
+    authority: Path
+    kubeconfig: Path
+    node: str
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One driver. `command` starts it with so many devices, the last of which are changed."""
+
+    title: str
+    version: str
+    name: str
+    device: Callable[[int], str]
+    command: Callable[[Place, int, int], tuple[list[str], Mapping[str, str]]]
+    can_change: bool = False
+
+
+def ours() -> Contestant:
+    """The fake driver of this installation, run by this Python."""
+
+    def command(place: Place, devices: int, changed: int) -> tuple[list[str], Mapping[str, str]]:
+        hardware = place.plugins / "hardware.yaml"
+        hardware.write_text(json.dumps(_hardware(devices, changed)))
+        words = {
+            "node": place.node, "hardware": hardware, "driver": "gpu.dra-testbed.example", "registry": place.registry,
+            "plugins": place.plugins, "cdi": place.cdi, "api-server": place.server, "token-file": place.token,
+            "ca-file": place.authority,
+        }  # fmt: skip
+        path = os.pathsep.join([str(folders.packages()), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        flags = [f"--{name}={value}" for name, value in words.items()]
+        # As in its image: compiled ahead of time, logs unbuffered.
+        return [sys.executable, "-m", "fake_driver", *flags], {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+    return Contestant("fake driver", __version__, "gpu.dra-testbed.example", "gpu-{}".format, command, can_change=True)
+
+
+def example_driver(program: Path, version: str) -> Contestant:
+    """SIG Node's reference in Go. Its client may ask as often as it likes: five requests a second are its default."""
+
+    def command(place: Place, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
+        flags = {
+            "node-name": place.node, "cdi-root": place.cdi, "num-devices": devices, "kubeconfig": place.kubeconfig,
+            "kubelet-registrar-directory-path": place.registry, "kubelet-plugins-directory-path": place.plugins,
+            "kube-api-qps": 1000, "kube-api-burst": 1000,
+        }  # fmt: skip
+        return [str(program), *(f"--{name}={value}" for name, value in flags.items())], {"NODE_NAME": place.node}
+
+    return Contestant("dra-example-driver", version, "gpu.example.com", "gpu-{}".format, command)
+
+
+def upstream_driver(program: Path, version: str) -> Contestant:
+    """The driver of Kubernetes' own end-to-end tests. It keeps what it prepared in memory only."""
+
+    def command(place: Place, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
+        flags = {
+            "node-name": place.node, "cdi-dir": place.cdi, "num-devices": devices, "datadir": place.plugins,
+            "plugin-registration-path": place.registry, "kubeconfig": place.kubeconfig,
+            "kube-api-qps": 1000, "kube-api-burst": 1000,
+        }  # fmt: skip
+        return [str(program), "kubelet-plugin", *(f"--{name}={value}" for name, value in flags.items())], {}
+
+    return Contestant("upstream test driver", version, "test-driver.cdi.k8s.io", "device-{:02d}".format, command)
+
+
+def _hardware(devices: int, changed: int) -> dict[str, object]:
+    """A hardware file; the devices at the end may be of another model."""
+    other = {**_GPU, "attributes": {**_GPU["attributes"], "model": "OTHER-GPU-MODEL"}}  # type: ignore[dict-item]  # it is the dict above
+    groups = [{**_GPU, "count": devices - changed}, *([{**other, "count": changed}] if changed else [])]
+    return {
+        "apiVersion": "dra-testbed/v1alpha1",
+        "kind": "Hardware",
+        "metadata": {"name": "bench"},
+        "spec": {"devices": groups},
+    }

@@ -1,0 +1,102 @@
+"""The kubelet's side of a driver's sockets, for measuring: it asks who is there, says that it is registered, and calls, each call timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from testbed.errors import DriverFailed
+from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
+
+_PATIENCE = 45.0  # seconds, as the kubelet has
+_NEWEST = "v1.DRAPlugin"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """How the kubelet names a claim."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def message(self) -> dra_v1_pb2.Claim:
+        """On the wire."""
+        return dra_v1_pb2.Claim(namespace=self.namespace, name=self.name, uid=self.uid)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What many calls brought: the CDI ids of each claim, and how many milliseconds each call took."""
+
+    ids: dict[str, tuple[str, ...]]
+    milliseconds: tuple[float, ...]
+
+
+class Kubelet:
+    """One connection to a driver, found through its registration socket; usable in `with`."""
+
+    def __init__(self, registration: Path) -> None:
+        with grpc.insecure_channel(f"unix:{registration}") as channel:
+            stub = registration_v1_pb2_grpc.RegistrationStub(channel)
+            info = stub.GetInfo(registration_v1_pb2.InfoRequest(), timeout=_PATIENCE, wait_for_ready=True)
+            if _NEWEST not in info.supported_versions:
+                raise DriverFailed(f"{info.name} speaks {', '.join(info.supported_versions)}, but not {_NEWEST}")
+            stub.NotifyRegistrationStatus(
+                registration_v1_pb2.RegistrationStatus(plugin_registered=True), timeout=_PATIENCE
+            )
+        self._channel = grpc.insecure_channel(f"unix:{info.endpoint}")
+        self._stub = dra_v1_pb2_grpc.DRAPluginStub(self._channel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._channel.close()
+
+    def prepare(self, claims: Sequence[Claim], at_once: int) -> Answers:
+        """NodePrepareResources for each claim, in a call of its own."""
+        return _timed(self._prepare, claims, at_once)
+
+    def unprepare(self, claims: Sequence[Claim], at_once: int) -> Answers:
+        """NodeUnprepareResources for each claim, in a call of its own."""
+        return _timed(self._unprepare, claims, at_once)
+
+    def _prepare(self, claim: Claim) -> Any:
+        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[claim.message()])
+        return self._stub.NodePrepareResources(request, timeout=_PATIENCE)
+
+    def _unprepare(self, claim: Claim) -> Any:
+        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[claim.message()])
+        return self._stub.NodeUnprepareResources(request, timeout=_PATIENCE)
+
+
+def _timed(call: Callable[[Claim], Any], claims: Sequence[Claim], at_once: int) -> Answers:
+    def one(claim: Claim) -> tuple[Any, float]:
+        began = time.perf_counter()
+        answer = call(claim)
+        return answer, (time.perf_counter() - began) * 1000
+
+    with ThreadPoolExecutor(at_once) as pool:
+        done = list(pool.map(one, claims))
+    ids = {claim.uid: _ids(answer, claim) for claim, (answer, _) in zip(claims, done, strict=True)}
+    return Answers(ids, tuple(took for _, took in done))
+
+
+def _ids(answer: Any, claim: Claim) -> tuple[str, ...]:
+    """The CDI ids in the claim's entry; an entry that is missing or says an error is the driver's failure."""
+    if claim.uid not in answer.claims:
+        raise DriverFailed(f"the answer has no entry for claim {claim.name}")
+    entry = answer.claims[claim.uid]
+    if entry.error:
+        raise DriverFailed(f"claim {claim.name}: {entry.error}")
+    return tuple(name for device in getattr(entry, "devices", ()) for name in device.cdi_device_ids)

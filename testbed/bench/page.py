@@ -1,0 +1,41 @@
+"""docs/performance.md, written by `bench driver --write`: the machine, the versions and the table. What explains it is in page.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+from testbed.bench.comparison import Comparison
+from testbed.rendering import render_file
+
+
+def written(found: Comparison, claims: int, rounds: int) -> str:
+    """The whole page."""
+    facts: dict[str, object] = {
+        "machine": machine(),
+        "versions": ", ".join(f"{title} {version}" for title, version in found.versions.items()),
+        "kubernetes": found.kubernetes,
+        "python": platform.python_version(),
+        "claims": claims,
+        "rounds": rounds,
+        "table": table(found.header(), found.rows()),
+        "reasons": [" ".join(reason.split()) for reason in found.reasons()],
+    }
+    return render_file(Path(__file__).with_name("page.md"), facts)
+
+
+def machine() -> str:
+    """This machine in words that do not name it."""
+    model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    total = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    memory = f"{int(total[1]) / 2**20:.0f} GiB" if total else "an unknown amount"
+    processor = model[1] if model else platform.machine()
+    return f"{len(os.sched_getaffinity(0))} cores of {processor}, {memory} of memory, Linux {platform.release()}"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """Markdown; numbers stand on the right."""
+    ruler = ["---", *("---:" for _ in header[1:-1]), "---"]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, ruler, *rows))

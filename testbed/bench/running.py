@@ -1,0 +1,128 @@
+"""A driver that runs as a plain process while it is measured: from its start until its slices are there, what it weighs, what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed import process
+from testbed.bench.arena import Arena, devices_in
+from testbed.bench.contestants import Contestant, Place
+from testbed.errors import DriverFailed
+from testbed.kube.client import Object
+from testbed.process import ProcessId
+from testbed.waiting import Budget, NotYet, consistently, eventually
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # JSON is YAML too, and the C one is quick
+_PUBLISHED = Budget("published", 10, "a driver that starts needs a second")
+_SETTLED = Budget("settled", 2, "what a start leaves for later is no idleness")
+_LEAVE = 5.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A driver at work, and what its start took."""
+
+    contestant: Contestant
+    process: ProcessId
+    place: Place
+    log: Path
+    seconds: float = 0.0
+    writes: int = 0
+
+    @property
+    def registration(self) -> Path:
+        """The socket that the kubelet would find."""
+        found = [path for path in self.place.registry.iterdir() if path.is_socket()]
+        if len(found) != 1:
+            raise DriverFailed(f"{self.contestant.title} has {len(found)} registration sockets")
+        return found[0]
+
+    @property
+    def resident(self) -> float:
+        """MiB of memory that is resident (VmRSS), shared pages included."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+
+    def idle_share(self, seconds: float) -> float:
+        """Percent of a core that it takes while nobody asks for anything."""
+        consistently(self.demand_alive, "the driver to live", _SETTLED)
+        began, before = time.monotonic(), self._cpu()
+        consistently(
+            self.demand_alive, "the driver to live", Budget("idle", seconds, "long enough for what is periodic")
+        )
+        return 100 * (self._cpu() - before) / (time.monotonic() - began)
+
+    def demand_alive(self) -> None:
+        """A driver that ended has failed; its last words say why."""
+        if not process.alive(self.process):
+            raise DriverFailed(f"{self.contestant.title} ended: {_last_words(self.log)}")
+
+    def cdi_names(self) -> set[str]:
+        """All qualified names that its CDI files define."""
+        files = [path for path in self.place.cdi.iterdir() if path.suffix in {".json", ".yaml"}]
+        specs = [yaml.load(path.read_text(), _Loader) for path in files]  # noqa: S506 - both loaders are the safe ones
+        return {f"{spec['kind']}={device['name']}" for spec in specs for device in spec["devices"]}
+
+    def demand_prepared(self, ids: dict[str, tuple[str, ...]]) -> None:
+        """Each answer names CDI devices, and each of them is in a file."""
+        defined = self.cdi_names()
+        for uid, names in ids.items():
+            if not names or not defined.issuperset(names):
+                raise DriverFailed(
+                    f"{self.contestant.title} answered {names} for claim {uid}, and no CDI file says what that is"
+                )
+
+    def demand_released(self, uids: Iterable[str]) -> None:
+        """Nothing of these claims is left."""
+        left = [name for name in self.cdi_names() if any(uid in name for uid in uids)]
+        if left:
+            raise DriverFailed(f"{self.contestant.title} left CDI devices behind: {left[:3]}")
+
+    def _cpu(self) -> float:
+        """Seconds on a CPU, of all threads, those that have ended included."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def running(of: Contestant, arena: Arena, place: Place, devices: int, changed: int = 0) -> Iterator[Running]:
+    """Start a driver, wait until all its devices are published, and end it. Its slices stay."""
+    argv, env = of.command(place, devices, changed)
+    log = place.plugins / "log"
+    (place.plugins / of.name).mkdir(exist_ok=True)  # a DaemonSet mounts it; the upstream test driver does not make it
+    before, was_there = arena.writes(), {_version(each) for each in arena.slices(of)}
+    began = time.perf_counter()
+    started = Running(of, process.start(process.tied(argv), log=log, env=env), place, log)
+
+    def published() -> float:
+        slices = arena.slices(of)
+        started.demand_alive()
+        is_new = not changed or any(_version(each) not in was_there for each in slices)
+        if not slices or devices_in(slices) != devices or not is_new:
+            raise NotYet(
+                f"{len(slices)} slices with {devices_in(slices) if slices else 0} devices; its log ends: {_last_words(log)}"
+            )
+        return time.perf_counter() - began
+
+    try:
+        seconds = eventually(published, f"{devices} devices of {of.title}", _PUBLISHED, longest_pause=0.01)
+        yield Running(of, started.process, place, log, seconds, arena.writes() - before)
+    finally:
+        process.kill(started.process, grace=_LEAVE)
+
+
+def _version(slice_: Object) -> str:
+    return str(slice_["metadata"]["resourceVersion"])
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()
+    return lines[-1][:400] if lines else "(it said nothing)"

@@ -1,0 +1,144 @@
+"""`dra-testbed bench suites`: how long the suites take, with one worker and with two, and what a scenario and a claim cost.
+
+Each figure has its peer in the same round: two workers against one, a pod with a claim against a pod without.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from testbed import folders
+from testbed.bench.statistics import Figure, figures
+from testbed.bringup import Testbed, bring_up, tear_down
+from testbed.conformance import events
+from testbed.conformance.running import SuiteRun, run_suites
+from testbed.errors import TestbedError, UsageError
+from testbed.images.basics import WORKLOAD
+from testbed.kube.client import Object
+from testbed.models.config import TestbedConfig
+from testbed.models.report import DriverConformanceReport
+from testbed.models.words import Result
+from testbed.progress import Progress, Silent
+from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.world import RESOURCE, World
+
+T = TypeVar("T")
+
+_PODS = 5  # a kubelet looks at its pods once in a second, so a single start says little
+_WAITS = ["sh", "-c", "trap exit TERM; sleep infinity & wait"]
+_SLOWEST = 10
+_WHOLE, _RATIO = "whole, one worker", "two workers / one"
+_OVERHEAD, _CLAIM = "scenario beyond its pods", "pod with claim minus pod without"
+_BOUNDS = {_WHOLE: 360, _RATIO: 0.65, _OVERHEAD: 0.15, _CLAIM: 0.15}
+
+
+def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress) -> list[Figure]:
+    """Rounds on a testbed of their own each; the slowest tests come last."""
+    samples, tests = [], []
+    for number in range(1, rounds + 1):
+        with progress.step(f"round {number} of {rounds}"):
+            sample, seconds = _round(config, profile, two_first=number % 2 == 0)
+            samples.append(sample)
+            tests.append(seconds)
+    slowest = sorted(tests[0], key=lambda name: -statistics.median(each.get(name, 0) for each in tests))[:_SLOWEST]
+    found = [replace(each, unit="") if each.name == _RATIO else each for each in figures(samples, "s", _BOUNDS)]
+    return found + [Figure(f"  {name}", "s", tuple(each[name] for each in tests if name in each)) for name in slowest]
+
+
+def _round(config: TestbedConfig, profile: str, *, two_first: bool) -> tuple[dict[str, float], dict[str, float]]:
+    made, up = _timed(lambda: bring_up(config, Silent(), ephemeral=True))
+    try:
+        small = _of_one_pod(made)
+        runs = {}
+        for workers in (2, 0) if two_first else (0, 2):
+            runs[workers] = _timed(lambda workers=workers: _judge(made, profile, workers))  # type: ignore[misc]  # bound now
+    finally:
+        _, down = _timed(lambda: tear_down(config.name, Silent()))
+    (report, one), (_, two) = runs[0], runs[2]
+    sample = {
+        _WHOLE: up + one + down,
+        "suites, one worker": one,
+        "suites, two workers": two,
+        _RATIO: two / one,
+        **small,
+    }
+    return sample, {row.id: row.seconds for row in report.requirements if row.attempts}
+
+
+def _judge(made: Testbed, profile: str, workers: int) -> DriverConformanceReport:
+    with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
+        wanted = SuiteRun(made.name, Path(folder), profile=profile, workers=workers)
+        with events.reserved(wanted.report):
+            report = run_suites(wanted, quiet=True)
+    if report.result is not Result.CONFORMANT:
+        why = "; ".join(report.reasons)
+        raise TestbedError(f"the suites are {report.result}, so their time says nothing: {why}", hint="dra-testbed run")
+    return report
+
+
+def _of_one_pod(made: Testbed) -> dict[str, float]:
+    """Medians over a few scenarios: without a pod, with one, and with one that has a claim."""
+    if made.driver_file is None:
+        raise UsageError("there is nothing to judge without a driver", hint="leave out --driver none")
+    image = made.config.images.workload or WORKLOAD.reference
+    world = World(made.owner, made.kube, made.driver_file, folders.data("manifests") / "suites", image, "bench")
+    empty, without, with_claim = [], [], []
+    for _ in range(_PODS):
+        empty.append(_timed(lambda: _claim_alone(world))[1])
+        without.append(_start(world, with_claim=False))
+        with_claim.append(_start(world, with_claim=True))
+    return {
+        _OVERHEAD: statistics.median(empty),
+        _CLAIM: statistics.median(with_claim) - statistics.median(without),
+    }
+
+
+def _claim_alone(world: World) -> None:
+    with opened(world, "BENCH") as scenario:
+        scenario.ledger.apply(_claim(world, scenario.namespace))
+
+
+def _start(world: World, *, with_claim: bool) -> float:
+    """Seconds from the first request until a pod runs."""
+    with opened(world, "BENCH") as scenario:
+        began = time.monotonic()
+        if with_claim:
+            scenario.ledger.apply(_claim(world, scenario.namespace))
+        scenario.ledger.apply(_pod(world, scenario.namespace, with_claim=with_claim))
+        scenario.pod("pod").should_run()
+        return time.monotonic() - began
+
+
+def _claim(world: World, namespace: str) -> Object:
+    request = {"name": "device", "exactly": {"deviceClassName": world.driver_file.device_class}}
+    metadata = {"name": "device", "namespace": namespace}
+    return {
+        "apiVersion": RESOURCE,
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+def _pod(world: World, namespace: str, *, with_claim: bool) -> Object:
+    container: dict[str, Any] = {
+        "name": "it",
+        "image": world.workload_image,
+        "command": _WAITS,
+    }
+    spec: Object = {"terminationGracePeriodSeconds": 5, "containers": [container]}
+    if with_claim:
+        container["resources"] = {"claims": [{"name": "device"}]}
+        spec["resourceClaims"] = [{"name": "device", "resourceClaimName": "device"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod", "namespace": namespace}, "spec": spec}
+
+
+def _timed(what: Callable[[], T]) -> tuple[T, float]:
+    began = time.monotonic()
+    return what(), time.monotonic() - began

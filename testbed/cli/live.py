@@ -1,0 +1,207 @@
+"""hardware, of a running testbed: unplug and plug, taint, health, faults, the journal. Parses, asks the driver, prints.
+
+What is right and what is wrong the driver says itself: most words go to it as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from testbed.cli import options
+
+if TYPE_CHECKING:
+    from testbed.bringup import Testbed
+    from testbed.models.driver_file import DriverFile
+
+_NODE = "Only this node, or `all`. [default: all, or the one node that has the device]"
+_node = click.option("--node", metavar="NAME", help=_NODE)
+_device = click.argument("device")
+_CONTEXT = {"ignore_unknown_options": True}  # a value such as -1 is no option
+
+
+@click.command()
+@_device
+@options.name
+@_node
+def unplug(device: str, name: str, node: str | None) -> None:
+    """A device is gone: out of its slice, while pods that have it keep running."""
+    _tell(name, node, device, ["unplug", device])
+
+
+@click.command()
+@_device
+@options.name
+@_node
+def plug(device: str, name: str, node: str | None) -> None:
+    """An unplugged device is back."""
+    _tell(name, node, device, ["plug", device])
+
+
+@click.command("set", context_settings=_CONTEXT)
+@_device
+@click.argument("attributes", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--capacity", "capacities", multiple=True, metavar="NAME=AMOUNT", help="A capacity; repeatable.")
+@click.option("--new", is_flag=True, help="Names may be such as the device has not yet.")
+@options.name
+@_node
+def set_(
+    device: str, attributes: tuple[str, ...], capacities: tuple[str, ...], new: bool, name: str, node: str | None
+) -> None:
+    """Change attributes and capacities of a device; values as in YAML: `healthy=false`, `driverVersion={version: 1.2.3}`."""
+    amounts = [word for each in capacities for word in ("--capacity", each)]
+    words = ["set", device, *attributes, *amounts, *["--new"] * new]
+    _tell(name, node, device, words)
+
+
+@click.command()
+@_device
+@click.argument("taint", metavar="KEY[=VALUE]:EFFECT")
+@options.name
+@_node
+def taint(device: str, taint: str, name: str, node: str | None) -> None:
+    """Taint a device; the effect is NoSchedule, NoExecute or None."""
+    _tell(name, node, device, ["taint", device, taint])
+
+
+@click.command()
+@_device
+@click.argument("key")
+@options.name
+@_node
+def untaint(device: str, key: str, name: str, node: str | None) -> None:
+    """Take all taints with that key from a device."""
+    _tell(name, node, device, ["untaint", device, key])
+
+
+@click.command()
+@_device
+@click.argument("status", type=click.Choice(["healthy", "unhealthy", "unknown"]))
+@click.option("--message", help="Why, for people.")
+@options.name
+@_node
+def health(device: str, status: str, message: str | None, name: str, node: str | None) -> None:
+    """Say how a device is; the kubelet shows it in the status of pods that have it."""
+    _tell(name, node, device, ["health", device, status, *(["--message", message] if message else [])])
+
+
+@click.command()
+@click.argument("device", required=False)
+@options.name
+@_node
+def restore(device: str | None, name: str, node: str | None) -> None:
+    """A device, or all of them, are as the hardware file says again."""
+    _tell(name, node, device, ["restore", *([device] if device else [])])
+
+
+@click.command()
+@click.argument("call", type=click.Choice(["prepare", "unprepare", "clear"]))
+@click.option("--times", type=click.IntRange(0), help="So many calls; 0 means until it is cleared. [default: 1]")
+@click.option("--code", help="The whole call fails with this code of gRPC, such as UNAVAILABLE.")
+@click.option("--message", help="What the error says.")
+@click.option("--delay", metavar="2s", help="Wait before anything else is done.")
+@click.option("--hang", is_flag=True, help="Wait until the kubelet gives up.")
+@click.option("--claim", metavar="UID|NAMESPACE/NAME", help="Only calls with this claim.")
+@click.option("--device", help="Only calls with a claim that has this device.")
+@options.name
+@_node
+def fault(call: str, name: str, node: str | None, **how: Any) -> None:
+    """Arm a fault: calls of the kubelet that fail, wait or never end. `fault clear` takes all faults away."""
+    given = {key: value for key, value in how.items() if value is not None and value is not False}
+    if call == "clear" and given:
+        raise click.UsageError(f"fault clear takes all faults away; --{min(given)} means nothing to it")
+    words = [word for key, value in given.items() for word in ([f"--{key}"] + ([] if value is True else [str(value)]))]
+    _tell(name, node, how["device"], [call] if call == "clear" else ["fault", call, *words])
+
+
+@click.command()
+@click.argument("point")
+@options.name
+@_node
+def crash(point: str, name: str, node: str | None) -> None:
+    """Let the driver die, as by kill -9, the next time that it is at that point, such as after-checkpoint."""
+    _tell(name, node, None, ["crash", point])
+
+
+@click.command("lose-cdi")
+@options.name
+@_node
+def lose_cdi(name: str, node: str | None) -> None:
+    """Remove the driver's CDI files, as a reboot does on most nodes."""
+    _tell(name, node, None, ["lose-cdi"])
+
+
+@click.command()
+@click.option("--since", type=int, default=0, metavar="SEQ", help="Only what came after the entry of that number.")
+@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many entries of each node, the oldest first.")
+@options.name
+@_node
+@options.output_format
+def journal(since: int, limit: int | None, name: str, node: str | None, output: str) -> None:
+    """What happened: every call, write, change and fault."""
+    words = ["journal", "--since", str(since), *(["--limit", str(limit)] if limit else [])]
+    found = _asked(name, node, None, words)
+    if output == "json":
+        options.print_json([{"node": each, **answer} for each, answer in found.items()])
+        return
+    for each, answer in found.items():
+        for entry in answer["entries"]:
+            facts = {key: value for key, value in entry.items() if key not in ("seq", "time", "event")}
+            shown = " ".join(f"{key}={json.dumps(value)}" for key, value in facts.items())
+            click.echo(f"{each} {entry['seq']} {entry['time']} {entry['event']} {shown}")
+
+
+COMMANDS = (unplug, plug, set_, taint, untaint, health, restore, fault, crash, lose_cdi, journal)
+
+
+def altered(name: str, node: str | None) -> dict[str, Any]:
+    """By node, what a running driver says of changes and faults; nothing of drivers that cannot be asked."""
+    from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
+    from testbed.drivers import live  # noqa: PLC0415 - as above
+
+    testbed = attach(name)
+    its = testbed.driver_file
+    if its is None or its.control is None:
+        return {}
+    there = live.nodes_for(testbed.kube, its)
+    return {each: live.ask(testbed.kube, its, each, ["state"]) for each in there if node in (None, each)}
+
+
+def told(states: Mapping[str, Any]) -> Iterator[str]:
+    """What is changed and armed, for people; nothing where all is as the hardware file says."""
+    for node, state in states.items():
+        for device, change in state["changes"].items():
+            yield f"{node}: {device} is changed: {json.dumps(change)}"
+        for armed in state["faults"]:
+            yield f"{node}: armed: {json.dumps(armed)}"
+        for point in state["crash"]:
+            yield f"{node}: dies at {point}"
+
+
+def _tell(name: str, node: str | None, device: str | None, words: list[str]) -> None:
+    """Have it done, and say where something has changed."""
+    for each, answer in _asked(name, node, device, words).items():
+        counts = [f"{key} {value}" for key, value in answer.items() if key != "changed"]
+        said = ", ".join(["done" if answer["changed"] else "nothing to do: it is so already", *counts])
+        click.echo(f"{each}: {' '.join(words)}: {said}")
+
+
+def _asked(name: str, node: str | None, device: str | None, words: list[str]) -> dict[str, Any]:
+    from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
+    from testbed.drivers import live  # noqa: PLC0415 - as above
+
+    testbed = attach(name)
+    its = _driver_file(testbed)
+    there = live.nodes_for(testbed.kube, its, node, device)
+    return {each: live.ask(testbed.kube, its, each, words) for each in there}
+
+
+def _driver_file(testbed: Testbed) -> DriverFile:
+    from testbed.errors import UsageError  # noqa: PLC0415 - as above
+
+    if testbed.driver_file is None:
+        raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="dra-testbed up --driver NAME|FILE")
+    return testbed.driver_file

@@ -1,0 +1,46 @@
+"""Clears up after workers of xdist that were killed, or were interrupted before they could do it themselves. Lives in the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.bringup import Testbed
+from testbed.errors import TestbedError
+from testbed.vocabulary.leftovers import delete_leftovers
+
+
+class Clearing:
+    """The hooks of xdist's controller. `run` is how the words of this run's processes begin."""
+
+    def __init__(self, testbed: Callable[[], Testbed], run: str) -> None:
+        self._testbed, self._run = testbed, run
+        self._said: list[str] = []
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """A worker has died: the others may want its devices."""
+        if error:
+            self._clear(f"{self._run}-{node.gateway.id}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """No worker is left."""
+        self._clear(f"{self._run}-")
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say it at the end, where it is read."""
+        for line in self._said:
+            terminalreporter.write_line(line)
+
+    def _clear(self, process: str) -> None:
+        try:
+            testbed = self._testbed()
+            deleted = delete_leftovers(testbed.kube, testbed.owner, process)
+        except TestbedError as refused:
+            self._said.append(f"what killed workers have left could not be deleted: {refused}")
+            return
+        if deleted:
+            self._said.append(f"deleted what killed workers have left: {', '.join(deleted)}")

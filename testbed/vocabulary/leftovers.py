@@ -1,0 +1,23 @@
+"""What processes of a run made and could not delete, because they were killed. The plugin's controller deletes it."""
+
+from __future__ import annotations
+
+from testbed.kube.client import Kube
+from testbed.kube.ownership import PROCESS, Owner
+from testbed.vocabulary.world import RESOURCE
+
+_KINDS = (("v1", "Namespace"), (RESOURCE, "DeviceClass"))  # all else is in one of the namespaces
+
+
+def delete_leftovers(kube: Kube, owner: Owner, process: str) -> list[str]:
+    """Delete what processes made whose words begin with `process`; the names. Namespaces that are ending already count as deleted."""
+    left = [
+        each
+        for api_version, kind in _KINDS
+        for each in kube.list(api_version, kind, labelSelector=owner.selector)
+        if each["metadata"]["labels"].get(PROCESS, "").startswith(process)
+        and not each["metadata"].get("deletionTimestamp")
+    ]
+    for each in left:
+        kube.delete(each)
+    return [each["metadata"]["name"] for each in left]

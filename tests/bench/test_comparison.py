@@ -1,0 +1,76 @@
+"""The table of `bench driver`: medians, ratios, bounds, and what was refused."""
+
+import pytest
+
+from testbed.bench.comparison import QUANTITIES, Comparison, percentile
+
+BY_KEY = {quantity.key: quantity for quantity in QUANTITIES}
+
+
+def found(ours: list[float], peer: list[float], key: str = "start") -> Comparison:
+    comparison = Comparison("ours", {"ours": "1", "peer": "2"}, "1.37")
+    for title, values in (("ours", ours), ("peer", peer)):
+        for value in values:
+            comparison.note(title, key, value)
+    return comparison
+
+
+def row(comparison: Comparison, key: str) -> list[str]:
+    return comparison.rows()[list(BY_KEY).index(key)]
+
+
+@pytest.mark.parametrize(("rank", "value"), [(50, 100), (99, 198), (100, 200), (1, 2)])
+def test_a_percentile_is_a_value_that_was_measured(rank: int, value: float) -> None:
+    assert percentile([float(each) for each in range(200, 0, -1)], rank) == value
+
+
+def test_a_row_has_medians_with_spread_the_ratio_and_the_bound() -> None:
+    assert row(found([1, 9, 2], [4, 4, 5]), "start") == [
+        "start to all slices published", "2.00 s (1.00 to 9.00)", "4.00 s (4.00 to 5.00)", "0.50", "<= 1 x ✓",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ours", "kept"), [([60.0], True), ([61.0], False)])
+def test_a_ratio_has_a_bound(ours: list[float], kept: bool) -> None:
+    assert found(ours, [40], "memory idle").kept(BY_KEY["memory idle"]) is kept
+
+
+def test_an_absolute_bound_holds_however_large_a_peer_is() -> None:
+    assert found([81], [800], "memory idle").kept(BY_KEY["memory idle"]) is False
+
+
+def test_every_peer_counts() -> None:
+    comparison = found([2], [3])
+    comparison.versions["slim"] = "1"
+    comparison.note("slim", "start", 1)
+
+    assert comparison.kept(BY_KEY["start"]) is False
+
+
+def test_what_was_not_measured_keeps_no_bound_and_has_its_reason() -> None:
+    comparison = found([], [1])
+    comparison.refuse("ours", "start", "it ended")
+
+    assert comparison.kept(BY_KEY["start"]) is False
+    assert row(comparison, "start")[1:4] == ["-", "1.00 s (1.00 to 1.00)", "-"]
+    assert comparison.reasons() == ["ours, start: it ended"]
+
+
+def test_a_peer_that_cannot_is_left_out_of_the_bound_and_remembered() -> None:
+    comparison = found([1], [])
+    comparison.refuse("peer", "start", "too many", for_good=True)
+
+    assert comparison.kept(BY_KEY["start"]) is True
+    assert comparison.unable == {"peer"}
+
+
+def test_a_quantity_without_a_bound_shows_none() -> None:
+    assert row(found([1], [1], "start, many"), "start, many")[-1] == ""
+
+
+def test_the_data_has_every_value_of_every_driver() -> None:
+    data = found([1, 2], [4]).as_data()["quantities"]
+    assert isinstance(data, list)
+    drivers = next(each for each in data if each["key"] == "start")["drivers"]
+
+    assert drivers == {"ours": {"median": 1.5, "values": [1, 2]}, "peer": {"median": 4, "values": [4]}}

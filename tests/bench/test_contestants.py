@@ -1,0 +1,30 @@
+"""How the drivers are started."""
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from testbed.bench.contestants import Place, example_driver, ours, upstream_driver
+
+
+def place(folder: Path) -> Place:
+    return Place(folder, folder, folder, "https://a", folder / "token", folder / "ca", folder / "kubeconfig", "bench")
+
+
+def test_ours_gets_hardware_with_as_many_devices_and_the_changed_ones_at_the_end(tmp_path: Path) -> None:
+    argv, _ = ours().command(place(tmp_path), 1000, 1)
+    groups = yaml.safe_load((tmp_path / "hardware.yaml").read_text())["spec"]["devices"]
+
+    assert argv[:3] == [sys.executable, "-m", "fake_driver"]
+    assert [(each["count"], each["attributes"]["model"]) for each in groups] == [
+        (999, "LATEST-GPU-MODEL"),
+        (1, "OTHER-GPU-MODEL"),
+    ]
+
+
+def test_peers_are_told_the_same_place_and_number(tmp_path: Path) -> None:
+    for made in (example_driver(Path("/x"), "1"), upstream_driver(Path("/x"), "1")):
+        argv, _ = made.command(place(tmp_path), 128, 0)
+
+        assert {"--node-name=bench", "--num-devices=128", f"--kubeconfig={tmp_path}/kubeconfig"} <= set(argv)

@@ -1,0 +1,79 @@
+"""`bench suites` on a testbed in memory: real pytest runs, real scenarios, no cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.bench import suites
+from testbed.conformance import report as reports
+from testbed.conformance.running import SuiteRun
+from testbed.errors import TestbedError
+from testbed.models.config import TestbedConfig
+from testbed.models.report import DriverConformanceReport
+from testbed.progress import Progress
+from tests.fakes import cluster
+
+
+def _report(verdict: str) -> DriverConformanceReport:
+    row = {"id": "T-001", "sentence": "It works.", "level": "MUST", "tier": "e2e", "source": "here", "tests": ["a"]}
+    began = {
+        "event": "run-started",
+        "time": 1.0,
+        "generated": {"at": "2026-01-01T00:00:00+00:00", "suite": "1", "catalogue": "c", "python": "3", "pytest": "9"},
+        "subject": {"driver": "d", "driver_file": "f", "digest": "x"},
+        "patience": 1.0,
+        "profile": "full",
+        "environment": {
+            "testbed": "t",
+            "provider": "local",
+            "kubernetes": "1.37",
+            "nodes": 2,
+            "runtime": "r",
+            "feature_gates": {},
+            "hardware": "synthetic",
+        },
+    }
+    ended = {"test": "a", "id": "T-001", "verdict": verdict, "seconds": 2.5, "message": "", "evidence": ""}
+    return reports.build(
+        [
+            began,
+            {"event": "selected", "time": 1.0, "requirements": [row]},
+            {"event": "test-finished", "time": 2.0, **ended},
+            {"event": "run-finished", "time": 3.0},
+        ]
+    )
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int | str]:
+    """The workers of each run that was asked for; the testbed is one in memory."""
+    runs: list[int | str] = []
+
+    def run(wanted: SuiteRun, *, quiet: bool) -> DriverConformanceReport:
+        assert quiet
+        runs.append(wanted.workers)
+        return _report("pass")
+
+    monkeypatch.setattr(suites, "bring_up", lambda *_, **__: cluster.make())
+    monkeypatch.setattr(suites, "tear_down", lambda *_: None)
+    monkeypatch.setattr(suites, "run_suites", run)
+    return runs
+
+
+def test_one_and_two_workers_take_turns_in_being_first(asked: list[int | str]) -> None:
+    found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 2, "full", Progress())}
+    assert asked == [0, 2, 2, 0]
+    assert found["two workers / one"].bound == 0.65
+    assert found["whole, one worker"].bound == 360
+    assert found["  T-001"].values == (2.5, 2.5)
+    assert found["scenario beyond its pods"].median < 1
+    assert len(found["pod with claim minus pod without"].values) == 2
+
+
+def test_the_time_of_suites_that_fail_is_no_figure(asked: list[int | str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "run_suites", lambda *_, **__: _report("fail"))
+    with pytest.raises(TestbedError, match="T-001: fail"):
+        suites.measure(TestbedConfig(driver=Path("d")), 1, "full", Progress())
+    assert asked == []

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from testbed.conformance import leases
+from testbed.conformance.leases import FILE, Leases, workers
+
+
+class _Test(threading.Thread):
+    """A test in another worker, that says when it has its lease and ends when it is told to."""
+
+    def __init__(self, queue: Leases, name: str, devices: int | None, order: list[str]) -> None:
+        super().__init__(daemon=True)
+        self.queue, self.who, self.devices, self.order = queue, name, devices, order
+        self.waits, self.has, self.ends = threading.Event(), threading.Event(), threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        with self.queue.held(self.who, self.devices, lambda _: self.waits.set()):
+            self.order.append(self.who)
+            self.has.set()
+            self.ends.wait(10)
+
+    def finish(self) -> None:
+        self.ends.set()
+        self.join(10)
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Leases:
+    return Leases(tmp_path, 4)
+
+
+def test_tests_for_which_there_is_room_run_at_once(queue: Leases) -> None:
+    order: list[str] = []
+    first, second = _Test(queue, "first", 3, order), _Test(queue, "second", 1, order)
+    assert first.has.wait(5)
+    assert second.has.wait(5)
+    assert not second.waits.is_set()
+    first.finish()
+    second.finish()
+    assert json.loads((queue.folder / FILE).read_text()) == []
+
+
+def test_a_test_waits_for_the_devices_of_another_and_says_for_whom(queue: Leases) -> None:
+    said: list[str] = []
+    first = _Test(queue, "first", 3, [])
+    assert first.has.wait(5)
+
+    def told(who: str) -> None:
+        said.append(who)
+        first.ends.set()
+
+    with queue.held("second", 2, told):
+        assert said == ["first"]
+
+
+def test_nobody_overtakes_a_test_that_wants_everything(queue: Leases) -> None:
+    order: list[str] = []
+    first = _Test(queue, "first", 1, order)
+    assert first.has.wait(5)
+    everything = _Test(queue, "everything", None, order)
+    assert everything.waits.wait(5)
+    late = _Test(queue, "late", 1, order)
+    assert late.waits.wait(5)
+    assert not late.has.is_set()
+    first.finish()
+    assert everything.has.wait(5)
+    everything.finish()
+    assert late.has.wait(5)
+    late.finish()
+    assert order == ["first", "everything", "late"]
+
+
+def test_more_than_there_is_means_all(tmp_path: Path) -> None:
+    with Leases(tmp_path, 2).held("greedy", 3):
+        assert json.loads((tmp_path / FILE).read_text())[0]["devices"] == 2
+    with Leases(tmp_path, 0).held("where nothing is published", 1):
+        assert json.loads((tmp_path / FILE).read_text())[0]["devices"] == 1
+
+
+def test_a_worker_that_was_killed_holds_nothing(queue: Leases) -> None:
+    dead = {"who": "dead", "pid": 2**22 + 1, "started": 1, "devices": 4}
+    (queue.folder / FILE).write_text(json.dumps([dead]))
+    waited: list[str] = []
+    with queue.held("next", None, waited.append):
+        assert not waited
+
+
+def test_a_test_that_fails_gives_its_devices_back(queue: Leases) -> None:
+    with pytest.raises(ZeroDivisionError), queue.held("bad", None):
+        raise ZeroDivisionError
+    waited: list[str] = []
+    with queue.held("next", None, waited.append):
+        assert not waited
+
+
+def test_a_new_run_forgets_the_queue_of_an_old_one(queue: Leases) -> None:
+    (queue.folder / FILE).write_text("not JSON")
+    leases.discard(queue.folder)
+    with queue.held("first", 1):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("cores", "devices", "worth"), [(2, 8, 2), (8, 8, 2), (8, 32, 8), (1, 8, 0), (4, 5, 0), (2, 0, 0)]
+)
+def test_there_are_so_many_workers_as_cores_and_devices_allow(cores: int, devices: int, worth: int) -> None:
+    assert workers(cores, devices) == worth

@@ -1,0 +1,24 @@
+"""The bench of drivers in its shortest form: ours, and the Go peers that are built already, on a real API server."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from testbed.bench.driver import Plan, measure
+from testbed.binaries import minors
+from testbed.progress import Silent
+
+
+def test_every_quantity_of_our_driver_is_measured_and_publishing_takes_no_write_too_many() -> None:
+    if os.geteuid() != 0:
+        pytest.fail("this test needs root")
+    found = measure(Plan(minors()[0], claims=5, rounds=1, idle=0.2, build=False), Silent())
+
+    assert found.refusals.get(found.ours, {}) == {}
+    for quantity in found.as_data()["quantities"]:  # type: ignore[attr-defined]  # it is a list
+        assert len(quantity["drivers"][found.ours]["values"]) == 1, quantity
+    assert [found.median(found.ours, key) for key in ("writes", "writes, many", "writes, one changed")] == [1, 8, 1]
+    for peer in found.peers:
+        assert found.median(peer, "prepare p50, 1"), found.refusals

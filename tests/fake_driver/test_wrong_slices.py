@@ -1,0 +1,58 @@
+"""Each of these drivers does not follow its hardware, in its own way; the right one does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fake_driver import faults
+from fake_driver.hardware.model import Taint
+from fake_driver.settings import Settings
+from fake_driver.strict import Section
+from fake_driver.wiring import Process, parts
+
+if TYPE_CHECKING:
+    from tests.fake_driver.fake_api import FakeApi
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("", {"gpu-1"}),
+        ("publish-once", {"gpu-0", "gpu-1", "gpu-2", "gpu-3"}),
+        ("unplugged-devices-stay-published", {"gpu-0", "gpu-1", "gpu-2", "gpu-3"}),
+        ("taints-are-not-published", {"gpu-1"}),
+    ],
+)
+def test_what_is_published_after_a_change(settings: Settings, word: str, names: set[str]) -> None:
+    use = faults.apply([word] if word else [], parts(settings))
+    use.published(use.inventory)
+    (kept,) = (each for each in use.inventory.devices if each.name == "gpu-1")
+    use.inventory.become((replace(kept, taints=(Taint("k", "NoSchedule"),)),))
+    found = use.published(use.inventory)
+    assert {device.name for device in found} == names
+    assert any(device.taints for device in found) is (word in ("", "unplugged-devices-stay-published"))
+
+
+@pytest.mark.parametrize(("word", "generations"), [("", {1, 2}), ("publish-with-wrong-generation", {1})])
+def test_publish_with_wrong_generation(
+    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, word: str, generations: set[int]
+) -> None:
+    seen: set[int] = set()
+
+    def published() -> list[str]:
+        seen.update(each["spec"]["pool"]["generation"] for each in fake_api.slices.values())
+        return sorted(device["name"] for each in fake_api.slices.values() for device in each["spec"]["devices"])
+
+    def sliced(right: Any) -> Any:
+        one_each = faults.apply(["publish-with-wrong-generation"], right)
+        return one_each if word else replace(one_each, plan=right.plan)
+
+    process = start(settings, sliced)
+    fake_api.until(lambda: len(published()) == 4)
+    process._hardware.change("unplug", Section("", {"device": "gpu-0"}, []))
+    fake_api.until(lambda: published() == ["gpu-1", "gpu-2", "gpu-3"])
+    assert seen == generations

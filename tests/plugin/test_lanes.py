@@ -1,0 +1,109 @@
+"""Several workers, the serial lane, the debugger: pytest as people know it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.conformance.events import read
+
+Judge = Callable[..., Any]
+_ORDINARY = "@required({0})\ndef test_ordinary_{0}(scenario):\n    scenario.apply('claims/two-cats.yaml')\n\n"
+_DISRUPTIVE = """
+from testbed.conformance import DISRUPTIVE
+
+@required(8, tier=DISRUPTIVE)
+def test_first(scenario):
+    {first}
+
+@required(9, tier=DISRUPTIVE)
+def test_second(scenario):
+    pass
+
+"""
+_BREAKS = "scenario.world.kube.objects.pop(('ResourceSlice', 'default', 'slice-node-1'))"
+
+
+def _finished(run: Any) -> list[str]:
+    return [each["id"] for each in read(run.folder) if each["event"] == "test-finished"]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_disruptive_tests_come_last_and_exclusive_ones_before_them(judge: Judge, workers: tuple[str, ...]) -> None:
+    exclusive = "@required(7, exclusive=True)\ndef test_exclusive(scenario):\n    pass\n\n"
+    ruled_out = "@required(6, tier=DISRUPTIVE, needs=(Capability.REBOOT_NODE,))\ndef test_reboot():\n    assert 0\n\n"
+    tests = _DISRUPTIVE.format(first="pass") + ruled_out + exclusive + _ORDINARY.format(1) + _ORDINARY.format(2)
+    run = judge(tests, *workers, apart=bool(workers))
+    assert run.verdicts.pop("T-006") == "cluster-unsupported"
+    assert {run.verdicts[name] for name in _finished(run)} == {"pass"}
+    assert _finished(run)[-2:] == ["T-008", "T-009"]
+    assert set(_finished(run)[:2]) <= {"T-001", "T-002", "T-007"}
+    assert run.report.finished
+    assert run.result.ret == 0
+    assert len(_finished(run)) == 5
+
+
+def test_a_cluster_that_is_not_as_before_is_the_tests_error_and_blocks_the_next(judge: Judge) -> None:
+    run = judge(_ORDINARY.format(1) + _DISRUPTIVE.format(first=_BREAKS))
+    assert run.verdicts == {"T-001": "pass", "T-008": "error", "T-009": "blocked"}
+    assert "device not published any more: node-1/gpu-0" in run.row("T-008").message
+    assert "test_first" in run.row("T-009").message
+    assert run.report.result == "incomplete"
+    assert run.result.ret != 0
+
+
+def test_the_lane_is_not_entered_after_a_failure_with_x(judge: Judge) -> None:
+    bad = "@required(1)\ndef test_bad(scenario):\n    assert 0\n\n"
+    run = judge(bad + _DISRUPTIVE.format(first="pass"), "-n", "2", "-x", apart=True)
+    assert run.verdicts == {"T-001": "fail", "T-008": None, "T-009": None}
+
+
+def test_workers_hold_no_more_devices_at_once_than_a_node_has(judge: Judge) -> None:
+    """Each test writes down when it has its lease; two that want three of four devices never have it together."""
+    tests = "".join(
+        f"@required({n}, devices=3)\ndef test_{n}(scenario, world, request):\n"
+        "    import json, pathlib, threading, time\n"
+        "    began = time.time()\n    threading.Event().wait(0.1)\n"
+        "    log = pathlib.Path(str(request.config.rootpath), f'times-{request.node.name}')\n"
+        "    log.write_text(json.dumps([began, time.time()]))\n\n"
+        for n in range(1, 7)
+    )
+    run = judge(tests, "-n", "2", apart=True)
+    assert set(run.verdicts.values()) == {"pass"}
+    times = sorted(json.loads(each.read_text()) for each in run.folder.parent.glob("times-*"))
+    assert len(times) == 6
+    assert max(row.seconds for row in run.report.requirements) < times[-1][1] - times[0][0]  # the queue does not count
+    assert all(ended <= began for (_, ended), (began, _) in itertools.pairwise(times))
+
+
+def test_the_debugger_says_how_to_look(judge: Judge, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        looker="class Looker:\n    def __init__(self, **_): pass\n    def reset(self): pass\n"
+        "    def interaction(self, *_): print('looking')\n"
+    )
+    # Apart, because pytest-timeout limits nothing any more in a process that has seen a debugger.
+    run = judge("@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker", apart=True)
+    assert "kubectl -n dra-t-001-" in run.output
+    assert run.output.index("export KUBECONFIG=kubeconfig") < run.output.index("looking")
+
+
+def test_auto_starts_no_workers_where_devices_are_too_few_for_two(judge: Judge) -> None:
+    run = judge(_ORDINARY.format(1) + _ORDINARY.format(2), "-n", "auto", "-v")  # four devices on a node
+    assert run.verdicts == {"T-001": "pass", "T-002": "pass"}
+    assert "created: " not in run.output  # as xdist says of its workers
+    run.result.stdout.fnmatch_lines(["*::test_ordinary_1 PASSED (*.* s)*"])
+
+
+def test_names_of_tests_can_be_pasted_and_only_last_failures_run(judge: Judge) -> None:
+    bad = "@required(2)\n@pytest.mark.parametrize('n', [1, 2], ids=['one', 'two'])\ndef test_bad(scenario, n):\n    assert n == 1\n\n"
+    first = judge(_ORDINARY.format(1) + bad)
+    assert first.verdicts == {"T-001": "pass", "T-002": "fail"}
+    again = judge(_ORDINARY.format(1) + bad, "--lf")
+    assert _finished(again) == ["T-002"]
+    pasted = judge(_ORDINARY.format(1) + bad, "test_suite.py::test_bad[one]")
+    assert pasted.row("T-002").tests == ("test_suite.py::test_bad[one]",)
+    assert pasted.verdicts["T-002"] == "pass"
