@@ -1,7 +1,8 @@
-"""Attaches devices that have binding conditions: the scheduler chose one for a pod, and waits with the pod until somebody says it is there.
+"""Attaches devices: the scheduler chose one with binding conditions for a pod, and waits with the pod until somebody says it is there.
 
 The process for what belongs to no node does it, for all pools of the driver. It watches claims, takes as long as the hardware file says,
-and writes one of the device's conditions into the claim's status: attached, or failed, whereupon the scheduler allocates anew.
+and writes one of the device's conditions into the claim's status: attached, or failed, whereupon the scheduler allocates anew. Devices
+of which the hardware file does not say `attaching` are left to others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from datetime import UTC, datetime
 from fake_driver.api import Api, claim_path, path
 from fake_driver.attachments import Attachment, outcome, waiting
 from fake_driver.errors import ApiError, ClaimRefused
-from fake_driver.hardware.model import Binding, Device
+from fake_driver.hardware.model import Attaching, Device
 from fake_driver.journal import Journal
 from fake_driver.pace import Pace
 
@@ -116,7 +117,7 @@ class Attacher:
         while not self._stopped.is_set():
             try:
                 for uid, wanted in self._changes():
-                    self._queue.see(uid, wanted, self._seconds)
+                    self._queue.see(uid, filter(self._attaching, wanted), self._seconds)
             except ApiError as trouble:
                 if not self._stopped.wait(self._errors.stumble()):
                     log.warning("the claims could not be followed: %s", trouble)
@@ -155,7 +156,8 @@ class Attacher:
                 self._queue.again(one, self._refusals.stumble())
 
     def _tell(self, one: Attachment) -> None:
-        failed = bool(one.failure_conditions) and self._failed[one.device] < self._binding(one).failures
+        told = self._attaching(one)
+        failed = bool(told and one.failure_conditions and self._failed[one.device] < told.failures)
         body = outcome(one, failed=failed, now=datetime.now(UTC))
         self._api.apply(f"{claim_path(one.namespace, one.name)}/status", body, manager=f"{self._driver}-attacher")
         self._failed[one.device] += failed
@@ -165,10 +167,12 @@ class Attacher:
         )
 
     def _seconds(self, one: Attachment) -> float:
-        return self._binding(one).seconds
+        told = self._attaching(one)
+        return told.seconds if told else 0
 
-    def _binding(self, one: Attachment) -> Binding:
-        """What the hardware file says of the device; one that is not in it any more is attached as others are."""
+    def _attaching(self, one: Attachment) -> Attaching | None:
+        """What the hardware file says of it; None for a device that others attach, or that is not in the file any more."""
         with contextlib.suppress(ClaimRefused):
-            return self._find(*one.device).binding or Binding()
-        return Binding()
+            binding = self._find(*one.device).binding
+            return binding.attaching if binding else None
+        return None

@@ -109,7 +109,9 @@ def _add_faults(verbs: Any) -> None:
     fault.add_argument("--times", type=int, help="so many calls; 0 means until it is cleared [default: 1]")
     fault.add_argument("--code", help="the whole call fails with this code of gRPC, such as UNAVAILABLE")
     fault.add_argument("--message", help="what the error says")
-    fault.add_argument("--delay", type=_seconds, metavar="2s", help="wait before anything else is done")
+    fault.add_argument(
+        "--delay", type=_seconds, metavar="2s", help="wait before anything else is done; without a unit seconds"
+    )
     fault.add_argument("--hang", action="store_true", default=None, help="wait until the caller gives up")
     fault.add_argument("--claim", metavar="UID|NAMESPACE/NAME", help="only calls with this claim")
     fault.add_argument("--device", help="only calls with a claim that has this device")

@@ -38,6 +38,7 @@ from fake_driver.wrong_drivers import (
     UnprepareNeedsTheClaim,
     UnprepareOfUnknownFails,
 )
+from fake_driver.wrong_features import WRONG_FEATURES
 from fake_driver.wrong_slices import (
     publish_once,
     publish_with_wrong_generation,
@@ -211,6 +212,7 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             unplugged_devices_stay_published,
             taints_are_not_published,
             publish_with_wrong_generation,
+            *WRONG_FEATURES,
         )
     }
     | {

@@ -38,7 +38,7 @@ class NetworkProcess:
             self._api, settings.driver, "", lambda owner: slices.of_network(settings.driver, found, owner), journal
         )
         self._attacher = Attacher(self._api, settings.driver, _finder(hardware, settings), journal)
-        self._attaches = any(group.binding for group in hardware.all_groups)
+        self._attaches = any(group.binding and group.binding.attaching for group in hardware.all_groups)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = Probes(settings.probe_address, checks, wiring.pages(metrics)) if settings.probe_address else None
 

@@ -19,7 +19,7 @@ from fake_driver.driver import Collaborators, Driver, Silence
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import pools
 from fake_driver.hardware.model import Device
-from fake_driver.health import Board, at_first
+from fake_driver.health import Board, Health, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
 from fake_driver.live import Effects, LiveHardware
@@ -58,6 +58,7 @@ class Parts:
     reached: Callable[[str], None] = lambda _point: None
     publisher: type[Publisher] = Publisher
     service: type[DraService] = DraService
+    health: Callable[[Device], Health] = at_first
 
 
 def parts(settings: Settings) -> Parts:
@@ -83,7 +84,7 @@ class Process:
         self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
         self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
-        self.health = Board({(pool, one.name): at_first(one) for pool, one in use.inventory.with_pools()})
+        self.health = Board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
         self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service)
         self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 from pathlib import Path
 from typing import Literal
 
@@ -46,7 +48,20 @@ def _made(path: str | Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as refused:
+        whose = f" (it would be in a folder of {owner_of(folder)})" if isinstance(refused, PermissionError) else ""
         raise TestbedError(
-            f"cannot make {folder}: {refused.strerror}", hint="set DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+            f"cannot make {folder}: {refused.strerror}{whose}", hint="set DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
         ) from refused
     return folder
+
+
+def owner_of(path: Path) -> str:
+    """The name of the user whose it is; of what we may not even look at, the nearest folder above it counts."""
+    for each in (path, *path.parents):
+        with contextlib.suppress(OSError):
+            uid = each.stat().st_uid
+            break
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

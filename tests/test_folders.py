@@ -56,3 +56,8 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_the_way_out(
     with pytest.raises(TestbedError, match="cannot make") as failed:
         folders.state()
     assert "DRA_TESTBED_STATE" in failed.value.hint
+
+
+def test_a_path_is_its_owners_and_of_what_is_not_there_the_folder_above_counts(tmp_path: Path) -> None:
+    assert folders.owner_of(Path("/proc/1/comm")) == folders.owner_of(Path("/nowhere/at/all")) == "root"
+    assert str(tmp_path.stat().st_uid) in folders.owner_of(tmp_path) or tmp_path.owner() == folders.owner_of(tmp_path)

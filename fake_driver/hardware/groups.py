@@ -9,7 +9,7 @@ from typing import Any
 
 from fake_driver.hardware import values
 from fake_driver.hardware.addresses import Range, blocks
-from fake_driver.hardware.model import Binding, Group, NetworkPlan, Partitioning, Profile
+from fake_driver.hardware.model import Attaching, Binding, Group, NetworkPlan, Partitioning, Profile
 from fake_driver.hardware.quantities import amount
 from fake_driver.names import LABEL_KEY, fits
 from fake_driver.strict import Section
@@ -103,12 +103,12 @@ def _binding(section: Section) -> Binding | None:
         section.problem("bindingConditions", f"and bindingFailureConditions may be {_MOST_CONDITIONS} each")
     if bool(conditions) != bool(failures):
         section.problem("bindingConditions", "and bindingFailureConditions need each other")
-    seconds, failing = _attaching(section, bool(named)) if "attaching" in section.content else (1, 0)
+    attaching = _attaching(section, bool(named)) if "attaching" in section.content else None
     section.asked.add("attaching")
-    return Binding(conditions, failures, binds, seconds, failing) if named or binds else None
+    return Binding(conditions, failures, binds, attaching) if named or binds else None
 
 
-def _attaching(parent: Section, is_needed: bool) -> tuple[int, int]:
+def _attaching(parent: Section, is_needed: bool) -> Attaching:
     """How long it takes until the conditions are true, and how often it fails before."""
     if not is_needed:
         parent.problem("attaching", "needs bindingConditions: nothing else waits for it")
@@ -119,7 +119,7 @@ def _attaching(parent: Section, is_needed: bool) -> tuple[int, int]:
     if not 0 <= failures <= _MOST_FAILURES:
         section.problem("failures", f"must be 0 to {_MOST_FAILURES}")
     section.done()
-    return seconds, failures
+    return Attaching(seconds, failures)
 
 
 def _network(parent: Section) -> NetworkPlan:

@@ -45,17 +45,24 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Attaching:
+    """Making binding conditions true takes so many seconds, and fails so many times before it succeeds."""
+
+    seconds: int = 1
+    failures: int = 0
+
+
+@dataclass(frozen=True)
 class Binding:
     """What has to be true of a device before a pod that got it may start; the API's binding conditions.
 
-    Attaching takes so many seconds, and fails so many times before it succeeds.
+    Without `attaching` somebody else makes them true.
     """
 
     conditions: tuple[str, ...] = ()
     failure_conditions: tuple[str, ...] = ()
     binds_to_node: bool = False
-    seconds: int = 1
-    failures: int = 0
+    attaching: Attaching | None = None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Prioritized lists: a request with alternatives, of which the first that can be had is taken."""
 
+import pytest
+
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
 DOCS = "kubernetes.io: Dynamic Resource Allocation, Prioritized list"
@@ -79,3 +81,77 @@ def test_no_alternative_can_be_had(scenario):
 )
 def test_at_most_eight_alternatives(scenario):
     assert "Too many: 9: must have at most 8 items" in scenario.should_be_refused("priority/nine-choices.yaml")
+
+
+@requirement(
+    "PRIO-005",
+    "The allocation has the configuration of the chosen alternative and of the request, and not that of others.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
+    about=CLUSTER,
+    covers=("PL2",),
+    mutants=("configuration-dropped",),
+)
+def test_only_the_configuration_of_the_chosen_one(scenario):
+    scenario.apply("priority/configured.yaml")
+    scenario.pod("pod").should_run()
+
+    assert scenario.claim("best").configured_for == {"common", "any"}
+
+
+@requirement(
+    "PRIO-006",
+    "A container that refers to a request with alternatives sees the device of that request and no other.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    mutants=("answer-with-subrequest-names", "forget-request-names", "no-env"),
+)
+def test_two_requests_with_alternatives(scenario):
+    scenario.apply("priority/two-requests.yaml")
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+
+    assert left.seen_devices == left.devices
+    assert right.seen_devices == right.devices
+    assert left.devices.isdisjoint(right.devices)
+
+
+@requirement(
+    "PRIO-007",
+    "A constraint on a request with alternatives holds for the devices of the chosen one.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
+    features=("example-match-attribute",),
+    mutants=("answer-with-subrequest-names", "no-env"),
+    covers=("PL3",),
+)
+def test_a_constraint_on_the_chosen_one(scenario, driver):
+    attribute = driver.examples.match_attribute
+    scenario.apply("priority/matching.yaml", attribute=attribute)
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    (one,), (other,) = left.devices, right.devices
+
+    assert left.seen_devices == {one}
+    assert right.seen_devices == {other}
+    assert driver.says(one, attribute) == driver.says(other, attribute)
+
+
+@requirement(
+    "PRIO-008",
+    "Configuration for the chosen alternative, or for its request, reaches the container; that for others does not.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("configuration",),
+    mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests"),
+    covers=("PL2", "PL4"),
+)
+@pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
+def test_the_configuration_of_the_chosen_one(scenario, request_name):
+    scenario.apply("priority/configured-devices.yaml", request=request_name)
+
+    assert scenario.pod("pod").should_run().container("workload").settings == {"other"}

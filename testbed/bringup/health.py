@@ -44,7 +44,7 @@ def status_of(name: str) -> TestbedStatus:
                 companions = tuple(_driver(testbed.kube, each.driver) for each in beside)
         except TestbedError as lost:
             problems.append(lost.what)
-    elif record.abandoned:
+    if record.abandoned:
         problems.append("whoever made it was killed; dra-testbed sweep removes it")
     return TestbedStatus(
         name=name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,11 @@ from pathlib import Path
 from testbed.bringup import state
 from testbed.errors import UsageError, did_you_mean
 from testbed.providers import provider
+
+_MOST_NEAR = 6
+_ERROR = re.compile(
+    r"(?:^|\s)([EF]\d{4} \d\d:.*)", re.MULTILINE
+)  # as Kubernetes writes it, perhaps behind what a journal puts before
 
 
 @contextlib.contextmanager
@@ -35,8 +41,27 @@ def listed(folder: Path) -> list[str]:
 
 
 def read(folder: Path, component: str) -> str:
-    """One log by its name, with or without `.log`."""
-    for candidate in listed(folder):
-        if component in (candidate, candidate.removesuffix(".log")):
+    """One log by its name, with or without `.log`; or by the component's name, as `status` prints it."""
+    names, meant = listed(folder), component.removeprefix("control-plane/")
+    for candidate in names:
+        if meant in (candidate, candidate.removesuffix(".log"), _component(candidate)):
             return (folder / candidate).read_text(errors="replace")
-    raise UsageError(f"there is no log {component}", hint=did_you_mean(component, listed(folder)))
+    near = [name for name in names if component and component in name][:_MOST_NEAR]
+    hint = f"did you mean {' or '.join(near)}?" if near else did_you_mean(component, names)
+    raise UsageError(f"there is no log {component}", hint=hint)
+
+
+def _component(log: str) -> str:
+    """A part of a node has its log beside the other logs: node-1/kubelet in node-1-kubelet.log."""
+    node, _, part = log.removesuffix(".log").rpartition("-")
+    return f"{node}/{part}"
+
+
+def last_errors(folder: Path) -> list[str]:
+    """What each kubelet complained of last, which is often why its node did not come."""
+    found = {}
+    for name in listed(folder):
+        if name.endswith("kubelet.log"):
+            errors = _ERROR.findall((folder / name).read_text(errors="replace"))
+            found.update({name: errors[-1][:400]} if errors else {})
+    return [f"{name}: {error}" for name, error in found.items()]

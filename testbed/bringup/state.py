@@ -113,6 +113,11 @@ def read_at(folder: Path) -> Record | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError) as damaged:
+        if isinstance(damaged, PermissionError):
+            whose = (
+                f"the state folder belongs to {folders.owner_of(folder.parent)}: use sudo, or another DRA_TESTBED_STATE"
+            )
+            raise TestbedError(f"cannot read {file}: {damaged.strerror}", hint=whose) from damaged
         hint = (
             "another version of dra-testbed may have written it; otherwise remove its processes and the folder by hand"
         )
@@ -178,11 +183,11 @@ def me() -> ProcessId:
 @contextlib.contextmanager
 def changing(name: str) -> Iterator[None]:
     """Be the only one who changes that testbed. The lock ends with its holder, however that one ends."""
-    locks = folders.state() / ".locks"
-    locks.mkdir(mode=0o700, exist_ok=True)
+    locks = _locks()
     lock = filelock.FileLock(locks / check_name(name), timeout=0)
     try:
-        lock.acquire()
+        with _gate(locks):
+            lock.acquire()
     except filelock.Timeout as held:
         raise Busy(
             f"another dra-testbed is changing testbed {name} right now",
@@ -191,7 +196,18 @@ def changing(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        with _gate(locks):
+            if not folder_of(name).exists():  # runs have names of their own, so their locks would pile up
+                Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+
+def discard_locks() -> None:
+    """Remove the locks that nobody holds and that belong to no testbed: a kill can leave one."""
+    for path in _locks().iterdir():
+        if is_name(path.name):
+            with contextlib.suppress(Busy), changing(path.name):
+                pass  # whoever is done removes a lock that is of no more use
 
 
 def keep_logs(name: str, collect: Callable[[Path], None]) -> Path:
@@ -204,6 +220,17 @@ def keep_logs(name: str, collect: Callable[[Path], None]) -> Path:
         shutil.rmtree(each, ignore_errors=True)
     collect(target)
     return target
+
+
+def _locks() -> Path:
+    locks = folders.state() / ".locks"
+    locks.mkdir(mode=0o700, exist_ok=True)
+    return locks
+
+
+def _gate(locks: Path) -> filelock.BaseFileLock:
+    """Held for the moment in which a lock is taken or removed, so that nobody takes a file that is being removed."""
+    return filelock.FileLock(locks / ".gate")
 
 
 def _make(folder: Path, record: Record) -> None:

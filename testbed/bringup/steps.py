@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed import binaries, images
+from testbed import binaries, folders, images
 from testbed.binaries import Lock
 from testbed.bringup import looking
 from testbed.drivers import install_together, load_together
+from testbed.drivers.described import slices_of
 from testbed.errors import ApiError, TestbedError
 from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Kube, Object
@@ -95,7 +96,16 @@ def request(config: TestbedConfig, folder: Path, progress: Progress, owner: Owne
     check_runtime_config(config.runtime_config, lock.resource_versions)
     context = Context(config, folder, progress, provider(config.provider), lock, owner or Owner(config.name, ""))
     context.drivers = load_together(config.driver) if config.driver else ()
+    _refuse_wrong_hardware(context)
     return context
+
+
+def _refuse_wrong_hardware(context: Context) -> None:
+    """The fake driver reads the file itself; asked here, it says all mistakes before there is a cluster in which it would only crash."""
+    file = context.config.hardware
+    ours = any(each.install and each.install.built_in_image for each in context.drivers)
+    if ours and file and file.parent != folders.data("manifests") / "hardware":
+        slices_of(file, "node-1")
 
 
 def fetch_programs(context: Context) -> None:

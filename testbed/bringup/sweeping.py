@@ -31,6 +31,7 @@ def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
         except TestbedError as refused:
             progress.say(f"left as it is: testbed {name}: {refused}")
     state.discard_remains()
+    state.discard_locks()
     for name in PROVIDERS:
         try:
             removed += provider(name).sweep(in_use)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed import process
-from testbed.bringup import clearing, state, steps
+from testbed.bringup import clearing, logs, state, steps
 from testbed.bringup.making import making
 from testbed.bringup.state import Phase, Record
-from testbed.errors import ApiError, TestbedError, UsageError
+from testbed.errors import ApiError, DriverFailed, TestbedError, UsageError
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner, new_identity
 from testbed.models.config import TestbedConfig, config_from_record, config_to_record
@@ -20,6 +20,7 @@ from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
 from testbed.providers import provider
 from testbed.providers.base import Capability, Cluster, FindsClusters
+from testbed.providers.marks import suites_on
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,8 @@ def _remove_all_abandoned(progress: Progress) -> None:
 def _remove(record: Record, progress: Progress, *, forget: bool = False) -> None:
     with contextlib.suppress(OSError):  # a full disk must not keep anybody from making room
         state.write(replace(record, phase=Phase.DELETING))
+    # Before any object goes: whoever still judges here would blame the driver for it.
+    process.kill_all(suites_on(state.folder_of(record.name)))
     its_provider, folder = provider(record.provider), state.cluster_folder(record.name)
     if isinstance(its_provider, FindsClusters) and not forget:
         cluster = its_provider.attach(record.name, folder)
@@ -183,6 +186,9 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
             _undo(record, progress)
         if isinstance(failure, TestbedError):
             failure.hint = failure.hint.replace(str(state.cluster_folder(record.name) / "logs"), str(kept))
+            if isinstance(kept, Path) and not isinstance(failure, DriverFailed):
+                for error in logs.last_errors(kept):
+                    failure.add_note(f"  last error in {error}")
             failure.add_note(f"  logs: {kept}")
         else:
             progress.say(f"everything was removed; logs: {kept}")

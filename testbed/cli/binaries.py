@@ -39,7 +39,7 @@ def list_programs(kubernetes: str, output: str) -> None:
     table = Table("program", "version", "cached", "path", box=None, pad_edge=False)
     for row in rows:
         table.add_row(str(row["program"]), str(row["version"]), _cached(row), str(row["path"] or "-"))
-    Console(soft_wrap=True, highlight=False, width=None if Console().is_terminal else 400).print(table)
+    Console(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
 
 
 @group.command()

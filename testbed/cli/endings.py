@@ -87,8 +87,12 @@ def _explain(failure: BaseException, *, debug: bool) -> int:
     if isinstance(failure, click.ClickException):
         return _misused(failure)
     if isinstance(failure, OSError) and failure.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if _output_full():
+            return _say("error: standard output: no space left", "write to another disk, or make room there")
         where = failure.filename or _fullest()
         return _say(f"error: disk full: {where}", "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE")
+    if isinstance(failure, PermissionError) and failure.filename and _in_state_folder(failure.filename):
+        return _say(*_not_ours(failure))
     what = f"error: unexpected {type(failure).__name__}: {failure}"
     return _say(what, "" if debug else f"report it with its traceback: {_kept_traceback()}")
 
@@ -118,6 +122,29 @@ def _reader_left() -> bool:
     if gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return gone
+
+
+def _in_state_folder(file: str | bytes | int) -> bool:
+    return isinstance(file, str) and Path(file).absolute().is_relative_to(folders.state())
+
+
+def _not_ours(refused: PermissionError) -> tuple[str, str]:
+    """What to say of a state folder that we may not use: whose it is."""
+    folder = folders.state()
+    cure = "use sudo, or another DRA_TESTBED_STATE"
+    return (
+        f"error: the state folder {folder} belongs to {folders.owner_of(folder)}: {refused.filename}: {refused.strerror}",
+        cure,
+    )
+
+
+def _output_full() -> bool:
+    """Whether it is our output that has no room. Only a write tells; what could not be written before is given up."""
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+    except (OSError, ValueError) as full:
+        return isinstance(full, OSError) and full.errno in {errno.ENOSPC, errno.EDQUOT}
+    return False
 
 
 def _fullest() -> Path:

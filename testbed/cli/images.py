@@ -42,7 +42,7 @@ def list_images(output: str) -> None:
         table.add_row(
             str(row["image"]), cached, _megabytes(row["size"]), str(row["reference"] or "-"), str(row["digest"] or "-")
         )
-    Console(soft_wrap=True, highlight=False, width=None if Console().is_terminal else 400).print(table)
+    Console(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
 
 
 @group.command()

@@ -102,7 +102,9 @@ def restore(device: str | None, name: str, node: str | None) -> None:
 @click.option("--times", type=click.IntRange(0), help="So many calls; 0 means until it is cleared. [default: 1]")
 @click.option("--code", help="The whole call fails with this code of gRPC, such as UNAVAILABLE.")
 @click.option("--message", help="What the error says.")
-@click.option("--delay", metavar="2s", help="Wait before anything else is done.")
+@click.option(
+    "--delay", metavar="2s", help="Wait before anything else is done: 500ms, 2s, 1m; a number alone is seconds."
+)
 @click.option("--hang", is_flag=True, help="Wait until the kubelet gives up.")
 @click.option("--claim", metavar="UID|NAMESPACE/NAME", help="Only calls with this claim.")
 @click.option("--device", help="Only calls with a claim that has this device.")

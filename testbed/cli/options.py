@@ -40,7 +40,7 @@ driver = click.option(
     "--driver", metavar="NAME|FILE|none", help="The driver to install. [default: the fake GPU driver]"
 )
 _config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed; flags win over it.")
-_name = click.option("--name", help="The testbed's name. [default: default]")
+_name = click.option("--name", help="The testbed's name. [default: default; run makes one of its own: run-…]")
 _provider = click.option(
     "--provider", metavar="local|kind|existing", help="Who makes or finds the cluster. [default: local]"
 )

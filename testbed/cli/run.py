@@ -68,8 +68,9 @@ def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -
     ours = {name: flags.pop(name) for name in ("tiers", "profile", "keyword", "workers", "report", "patience")}
     wanted = _Wanted(testbed, keep, flags)
     _check(wanted, ours["profile"])
+    chosen = _chosen(ours["keyword"])
     if plan:
-        _print_plan(wanted, ours, output)
+        _print_plan(wanted, ours, output, chosen)
         return
     if output == "json":
         raise UsageError("-o json is for --plan", hint="the report of a run is report.yaml in its report folder")
@@ -108,6 +109,8 @@ def explain(requirement: str, output: str) -> None:
     each = entry.requirement
     click.echo(f"{each.id}  {each.level}, {each.tier}, since Kubernetes {each.kubernetes}\n\n{each.sentence}\n")
     click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
+    if each.features or each.gates:
+        click.echo(f"features: {', '.join(each.features) or 'none'}; feature gates: {', '.join(each.gates) or 'none'}")
     proof = ", ".join(each.mutants) or f"unproven: {each.unproven or 'no known mutant'}"
     click.echo(f"fails on: {proof}\ntest:     {entry.test or 'none yet'}")
     for name, text in manifests.items():
@@ -128,6 +131,15 @@ def _check(wanted: _Wanted, profile: str | None) -> None:
         raise UsageError(
             f"{flag} is for a new testbed, but --testbed {wanted.testbed} is up", hint="leave one of them out"
         )
+
+
+def _chosen(keyword: str) -> frozenset[str] | None:
+    """The tests that -k chooses, None without it. An expression that is wrong or chooses nothing is known before anything is made."""
+    if not keyword.strip():
+        return None
+    from testbed.conformance import running  # noqa: PLC0415 - so that --help stays quick
+
+    return running.chosen(keyword)
 
 
 def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
@@ -176,7 +188,7 @@ def _new(flags: dict[str, Any]) -> Any:
     return replace(config, name=f"run-{secrets.token_hex(3)}") if config.name == "default" else config
 
 
-def _print_plan(wanted: _Wanted, ours: dict[str, Any], output: str) -> None:
+def _print_plan(wanted: _Wanted, ours: dict[str, Any], output: str, chosen: frozenset[str] | None) -> None:
     from testbed.conformance import profiles, selection, table  # noqa: PLC0415 - so that --help stays quick
 
     found, plan = _facts(wanted)
@@ -184,7 +196,8 @@ def _print_plan(wanted: _Wanted, ours: dict[str, Any], output: str) -> None:
     name = ours["profile"] or profiles.default([*ours["tiers"], ours["keyword"]])
     every = [entry.requirement for entry in catalogue.entries]
     choices = selection.plan(every, found, frozenset(ours["tiers"]), name)
-    decisions = [_decision(choice, catalogue.get(choice.requirement.id)) for choice in choices]
+    decided = [(choice, catalogue.get(choice.requirement.id)) for choice in choices]
+    decisions = [_decision(selection.narrowed(choice, _is_among(entry, chosen)), entry) for choice, entry in decided]
     if output == "json":
         options.print_json(decisions)
         return
@@ -205,7 +218,7 @@ def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:
         with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
             if look is None:
                 features = load_driver_file(config.driver).features if config.driver else frozenset()
-                return facts.expected(config.kubernetes, config.nodes, features), plan
+                return facts.expected(config.kubernetes, config.nodes, features, config.feature_gates), plan
             return facts.gather(look.kube, load_driver_file(config.driver), look.cluster.capabilities), plan
     from testbed.bringup import attach  # noqa: PLC0415 - as above
     from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
@@ -225,6 +238,10 @@ def _decision(choice: Choice, entry: Entry) -> dict[str, str]:
         "reason": choice.reason,
         "makes": _made(entry) if plan == "run" else "",
     }
+
+
+def _is_among(entry: Entry, chosen: frozenset[str] | None) -> bool:
+    return chosen is None or any(entry.test.endswith(f"/{test}") for test in chosen)
 
 
 def _made(entry: Entry) -> str:

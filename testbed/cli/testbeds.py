@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from testbed.cli import options
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.progress import Progress
 
 if TYPE_CHECKING:
     from testbed.models.config import TestbedConfig
+    from testbed.models.status import TestbedStatus
+
+T = TypeVar("T")
 
 
 @click.command()
@@ -51,9 +56,33 @@ def down(name: str, everything: bool, forget: bool) -> None:
     """Remove a testbed and all that belongs to it. Twice is fine."""
     from testbed.bringup import state, tear_down  # noqa: PLC0415
 
-    for each in state.names() if everything else [name]:
+    source = click.get_current_context().get_parameter_source("name")
+    if everything and source is ParameterSource.COMMANDLINE:
+        raise UsageError("--all removes every testbed, --name one", hint="leave one of them out")
+
+    def remove(each: str) -> None:
         if not tear_down(each, Progress(), forget=forget):
             click.echo(f"there is no testbed {each}")
+
+    _say_lost(_of_each(state.names() if everything else [name], remove)[1])
+
+
+def _of_each(names: Iterable[str], work: Callable[[str], T]) -> tuple[list[T], list[TestbedError]]:
+    """What came of each testbed, and what failed: one that is damaged keeps nobody from the others."""
+    done, lost = [], []
+    for name in names:
+        try:
+            done.append(work(name))
+        except TestbedError as failure:
+            lost.append(failure)
+    return done, lost
+
+
+def _say_lost(lost: list[TestbedError]) -> None:
+    if len(lost) == 1:
+        raise lost[0]
+    if lost:
+        raise TestbedError("\n".join(map(str, lost)))
 
 
 def _print_plan(config: TestbedConfig, output: str) -> None:
@@ -74,15 +103,25 @@ def status(name: str | None, output: str) -> None:
     """What runs, where, and what is wrong with it."""
     from testbed.bringup import health, state  # noqa: PLC0415
 
-    found = [health.status_of(each) for each in ([name] if name is not None else state.names())]
-    if output == "json":
-        data = [each.model_dump(mode="json", by_alias=True) for each in found]
-        options.print_json(data if name is None else data[0])
+    if name is not None:
+        _show_status(health.status_of(name), output)
         return
-    if not found:
+    found, lost = _of_each(state.names(), health.status_of)
+    if output == "json":
+        options.print_json([each.model_dump(mode="json", by_alias=True) for each in found])
+    elif not found and not lost:
         click.echo("no testbeds; dra-testbed up makes one")
-    for each in found:
-        click.echo(each.as_text())
+    else:
+        for each in found:
+            _show_status(each, output)
+    _say_lost(lost)
+
+
+def _show_status(found: TestbedStatus, output: str) -> None:
+    if output == "json":
+        options.print_json(found.model_dump(mode="json", by_alias=True))
+    else:
+        click.echo(found.as_text())
 
 
 @click.command()

@@ -18,6 +18,8 @@ from testbed.errors import TestbedError, UsageError, did_you_mean
 
 # A suite's list of requirements that have no test yet: PLANNED, a tuple of them.
 _PLANNED = "requirements.py"
+# Lies in the top folder of our suites and nowhere else, in a checkout as in a wheel.
+_TOP = "upstream.yaml"
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,12 @@ def read(places: Iterable[Path]) -> Catalogue:
                 hint="an id belongs to one test for ever: take the next free number",
             )
     return made
+
+
+def top(place: Path) -> Path | None:
+    """The whole suites that a file or folder is a part of, wherever they lie; None for what somebody else has written."""
+    place = place.resolve()
+    return next((folder for folder in (place, *place.parents) if (folder / _TOP).is_file()), None)
 
 
 def _by_id(entry: Entry) -> str:

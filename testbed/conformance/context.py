@@ -47,6 +47,7 @@ class RunContext:
                         **facts,
                         "capabilities": frozenset(facts["capabilities"]),
                         "features": frozenset(facts["features"]),
+                        "gates": frozenset(facts["gates"]),
                     }
                 ),
             }

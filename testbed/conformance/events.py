@@ -14,7 +14,7 @@ from typing import Any
 
 import filelock
 
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 
 FILE = "events.jsonl"
 RESERVED_BY = "DRA_TESTBED_REPORT_RESERVED_BY"  # tells pytest which process has reserved the report folder for it
@@ -41,6 +41,13 @@ class EventLog:
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}, ensure_ascii=False)
         with (self.folder / FILE).open("a", encoding="utf-8") as file:
             file.write(line + "\n")
+
+
+def not_written(folder: Path, why: OSError) -> TestbedError:
+    """What to say when the report of a run could not be kept."""
+    return TestbedError(
+        f"cannot write the report to {folder}: {why.strerror}", hint="make room, or choose another folder: --report DIR"
+    )
 
 
 @contextlib.contextmanager

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.selection import Facts
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import Pool, pools
+from testbed.drivers.slices import Pool, ordinary, pools
+from testbed.kube import features
 from testbed.kube.client import Kube
 from testbed.models.driver_file import DriverFile
+from testbed.models.gates import is_on
 from testbed.providers.base import Capability
 
 
 def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capability]) -> Facts:
     """What is there now."""
-    slices = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
+    everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
+    slices = ordinary(everything, driver_file.other_devices, driver_file.driver)
     found, nodes = pools(slices, driver_file.driver), expected_nodes(kube, driver_file)
+    version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
     return Facts(
-        kubernetes=str(kube.request("GET", "/version")["gitVersion"]),
+        kubernetes=version,
         nodes=len(nodes),
         devices=sum(pool.devices for pool in found),
         node_devices=_fewest(found, nodes),
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
+        gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
     )
 
 
@@ -35,7 +41,16 @@ def _fewest(found: Iterable[Pool], nodes: Iterable[str]) -> int:
     return min((each[node] for node in nodes), default=0) + each[""]
 
 
-def expected(kubernetes: str, nodes: int, features: frozenset[str] = frozenset()) -> Facts:
+def expected(
+    kubernetes: str, nodes: int, features: frozenset[str] = frozenset(), gates: Mapping[str, bool] | None = None
+) -> Facts:
     """What a testbed that is not there yet will have; a cluster that cannot do something will only say so when it is up."""
     able = frozenset(each.value for each in Capability)
-    return Facts(kubernetes, nodes, devices=0, capabilities=able, features=features)
+    return Facts(kubernetes, nodes, 0, able, features, usual_gates(kubernetes, gates or {}))
+
+
+def usual_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:
+    """The gates that are on in that Kubernetes by itself, and after what somebody changed. Of versions that are not locked here: none."""
+    minor = ".".join(kubernetes.removeprefix("v").split(".")[:2])
+    known = lock_for(minor).gates if minor in minors() else {}
+    return frozenset(name for name in known if is_on(name, changed or {}, known))

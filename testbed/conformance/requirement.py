@@ -29,6 +29,7 @@ class Requirement:
 
     `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
     `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
+    `gates` are Kubernetes' feature gates without which there is nothing to judge.
     `covers` are the ids of others (suites/upstream.yaml) who ask the same.
     """
 
@@ -45,6 +46,7 @@ class Requirement:
     mutants: tuple[str, ...] = ()
     about: Subject = Subject.DRIVER
     exclusive: bool = False
+    gates: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     unproven: str = ""
 
@@ -74,13 +76,14 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     mutants: tuple[str, ...] = (),
     about: Subject = Subject.DRIVER,
     exclusive: bool = False,
+    gates: tuple[str, ...] = (),
     covers: tuple[str, ...] = (),
     unproven: str = "",
 ) -> Callable[[F], F]:
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
         *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
-        *(about, exclusive, covers, unproven),
+        *(about, exclusive, gates, covers, unproven),
     )
 
     def attach(function: F) -> F:

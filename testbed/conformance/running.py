@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -9,12 +10,13 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 from testbed import folders, process
-from testbed.conformance import events, report
+from testbed.conformance import catalogue, events, report
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
-
-_PYTEST_USAGE_ERROR = 4
+from testbed.providers.marks import SUITES_ON, mark_of
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,49 @@ class SuiteRun:
 
     def argv(self) -> Sequence[str]:
         """The command line; it can be pasted into a shell."""
-        words = [sys.executable, "-P", "-m", "pytest", *map(str, self.paths or (folders.data("suites"),))]
+        suites = folders.data("suites")
+        words = [*_pytest(suites), *map(str, self.paths or (suites,)), "--rootdir", str((*self.paths, suites)[0])]
         words += ["--testbed", self.testbed, "--report", str(self.report), "--patience", f"{self.patience:g}"]
-        words += ["-p", "no:cacheprovider", "--import-mode=importlib", "--no-header", *plugin_options()]
+        words += ["--import-mode=importlib", "--no-header"]
         words += ["--driver", str(self.driver)] if self.driver else []
         words += [word for tier in self.tiers for word in ("--tier", tier)]
         words += ["--profile", self.profile] if self.profile else []
         words += ["-k", self.keyword] if self.keyword else []
         return [*words, "-n", str(self.workers)] if self.workers else words
+
+
+def _pytest(suites: Path) -> list[str]:
+    """How it is started. The suites' settings are named, so that no project around them or the report has a say."""
+    words = [sys.executable, "-P", "-m", "pytest", "-c", str(suites / "pytest.ini"), "-p", "no:cacheprovider"]
+    return [*words, *plugin_options()]
+
+
+def chosen(keyword: str) -> frozenset[str]:
+    """The test functions that an expression of -k chooses, as `folder/file.py::function`. UsageError for one that chooses none."""
+    suites = folders.data("suites")
+    words = [*_pytest(suites), str(suites), "--rootdir", str(suites), "--collect-only", "-q", "-k", keyword]
+    collected = process.run(words, check=False, timeout=None, env=environment())
+    if collected.code == pytest.ExitCode.USAGE_ERROR:
+        raise UsageError(collected.stderr.strip().removeprefix("ERROR: "), hint='as in pytest: -k "two_cats or shared"')
+    tests = frozenset(line.partition("[")[0] for line in collected.stdout.splitlines() if "::" in line)
+    if collected.code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise UsageError(f"-k {keyword!r} chooses no test", hint=_near(keyword))
+    if collected.code:
+        raise TestbedError(f"the suites cannot be collected: {collected.stdout.strip()[-500:]}")
+    return tests
+
+
+def _near(keyword: str) -> str:
+    entries = catalogue.read([folders.data("suites")]).entries
+    names = {name.lower(): name for entry in entries for name in (entry.function, entry.requirement.id)}
+    near = difflib.get_close_matches(keyword.lower(), names, n=3, cutoff=0.4)
+    if keyword.upper() in names.values():
+        return f"dra-testbed explain {keyword.upper()} names its test; -k looks for names of tests and of their files"
+    return (
+        f"did you mean {' or '.join(names[each] for each in near)}?"
+        if near
+        else "dra-testbed list -o json has all tests"
+    )
 
 
 def plugin_options() -> list[str]:
@@ -52,16 +89,19 @@ def plugin_options() -> list[str]:
 def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceReport:
     """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened.
 
-    `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`).
+    `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`). Pytest dies with us, even of
+    SIGKILL: on a testbed that somebody sweeps it would take for the driver's fault what is none. The log so far is an incomplete report.
     """
     events.discard(wanted.report)
-    if quiet:
-        status = process.run(wanted.argv(), check=False, timeout=None, env=environment()).code
-    else:
-        status = process.call(wanted.argv(), env=environment())
-    if (wanted.report / events.FILE).exists():
-        return report.write(wanted.report)
-    if status == _PYTEST_USAGE_ERROR:
+    argv = process.tied(wanted.argv())
+    env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
+    status = process.run(argv, check=False, timeout=None, env=env).code if quiet else process.call(argv, env=env)
+    if (wanted.report / events.FILE).exists() and events.read(wanted.report):
+        try:
+            return report.write(wanted.report)
+        except OSError as refused:
+            raise events.not_written(wanted.report, refused) from refused
+    if status == pytest.ExitCode.USAGE_ERROR:
         raise UsageError("pytest did not take these options; its reason is above")
     raise TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
 

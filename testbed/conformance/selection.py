@@ -14,13 +14,14 @@ from testbed.providers.base import Capability
 
 @dataclass(frozen=True)
 class Facts:
-    """What was found in the cluster and in the driver file, once, before anything ran."""
+    """What was found in the cluster and in the driver file, once, before anything ran. `gates` are the feature gates that are on."""
 
     kubernetes: str
     nodes: int
     devices: int
     capabilities: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
+    gates: frozenset[str] = frozenset()
     node_devices: int = 0  # how many each node has at least
 
 
@@ -42,6 +43,13 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
     return Choice(requirement)
+
+
+def narrowed(choice: Choice, selected: bool) -> Choice:
+    """A choice after the command line had its say as well: who is not selected is excluded, unless there is a better reason."""
+    if selected or choice.verdict:
+        return choice
+    return Choice(choice.requirement, Verdict.EXCLUDED, "not selected on the command line")
 
 
 def plan(
@@ -66,6 +74,9 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
     # A driver that publishes nothing at all is not spared: its tests run, and say so.
     if 0 < facts.devices < requirement.devices:
         return f"needs {requirement.devices} devices, there are {facts.devices}"
+    off = sorted(set(requirement.gates) - facts.gates)
+    if off:
+        return f"needs {', '.join(off)}, which is off: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
     absent = sorted(_needed(requirement) - facts.capabilities)
     return f"the cluster cannot {', '.join(absent)}" if absent else ""
 

@@ -19,6 +19,7 @@ _COLOURS = {
     "timeout": "magenta",
     "blocked": "yellow",
 }
+_LEAST_FOR_LAST = 20
 _RESULTS = {
     "conformant": "bold green",
     "partial": "bold yellow",
@@ -52,7 +53,10 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(column, no_wrap=column != columns[-1], overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    whole = [max(map(len, each)) + 2 for each in zip(columns, *rows, strict=True)]
+    console.width = max(console.width, sum(whole[:-1]) + _LEAST_FOR_LAST)  # a terminal breaks lines, a table its words
+    console.print(table)
 
 
 def _table(rows: Sequence[RequirementReport]) -> Table:

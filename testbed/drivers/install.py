@@ -17,6 +17,8 @@ from testbed.models.strict import API_VERSION
 from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
+_TOO_BUSY = frozenset({429, 503, 504})
+_TAKEN = Budget("object taken", 30, "a request of the server's own may take 10 s of waiting for its store")
 _GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
 
 
@@ -31,7 +33,7 @@ def install(
             _refuse_unless_shared(each, found)
     for each, found in zip(wanted, there, strict=True):
         if found and not owner.owns(found):
-            kube.apply(each, manager=owner.manager, force=False)
+            _apply(kube, each, owner, force=False)
         else:
             _apply_own(kube, owner.mark_driver(each, driver_file.driver), owner, is_new=found is None)
 
@@ -125,10 +127,24 @@ def _existing(kube: Kube, manifest: Object) -> Object | None:
         return None
 
 
+def _apply(kube: Kube, manifest: Object, owner: Owner, *, force: bool) -> None:
+    """An API server that has too much to do is asked again: who applies twice has applied once."""
+
+    def ask() -> None:
+        try:
+            kube.apply(manifest, manager=owner.manager, force=force)
+        except ApiError as busy:
+            if busy.status not in _TOO_BUSY:
+                raise
+            raise NotYet(str(busy)) from busy
+
+    eventually(ask, f"the API server to take {manifest['kind']} {manifest['metadata']['name']}", _TAKEN)
+
+
 def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> None:
     """An object of ours. A new one is not forced: if another testbed made it a moment ago, the API server says so."""
     try:
-        kube.apply(manifest, manager=owner.manager, force=not is_new)
+        _apply(kube, manifest, owner, force=not is_new)
     except ApiError as refused:
         if refused.status != 409 or not is_new:
             raise

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from testbed.kube.client import Object
 
@@ -72,6 +73,23 @@ def identities(slices: Iterable[Object], driver: str, attribute: str) -> dict[st
             if value:
                 found[_text(value)] = Device(driver, pool.name, device["name"])
     return found
+
+
+def ordinary(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:
+    """The slices without devices that have an attribute of `others` with a value that fits one of its patterns."""
+    found = []
+    for each in slices:
+        devices = [one for one in each["spec"].get("devices") or () if not _fits(one, others, driver)]
+        found.append({**each, "spec": {**each["spec"], "devices": devices}})
+    return found
+
+
+def _fits(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:
+    attributes = device.get("attributes", {})
+    said = {name: attributes.get(name) or attributes.get(f"{driver}/{name}") for name in patterns}
+    return any(
+        fnmatchcase(_text(value), pattern) for name, value in said.items() if value for pattern in patterns[name]
+    )
 
 
 def _pool(name: str, members: list[Object]) -> Pool:

@@ -31,7 +31,7 @@ def _explained(access: Access, refused: ApiError) -> TestbedError:
     if refused.status == 401:
         why = access.expired() or refused.message
         hint = "get new ones from whoever gave you the kubeconfig, or choose another --context"
-        return UsageError(f"{access} does not accept these credentials: {why}", hint=hint)
+        return TestbedError(f"{access} does not accept these credentials: {why}", hint=hint)
     if isinstance(refused.__cause__, urllib3.exceptions.SSLError):
         hint = "is its certificate-authority in the kubeconfig, and does the address belong to its certificate?"
         return TestbedError(f"no trusted connection to {access}: {refused.__cause__}", hint=hint)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -51,15 +52,17 @@ SOURCES = ("cache", "download", "build", "system")
 
 
 def _shipped_or_file(folder: str) -> Callable[[str, ValidationInfo], str]:
-    """A plain name means a file that we ship; everything else is a file of the user's, seen from where it was named."""
+    """A plain name means a file that we ship, if there is one; everything else is a file of the user's, seen from where it was named."""
 
     def check(word: str, info: ValidationInfo) -> str:
         if "/" in word or word.endswith((".yaml", ".yml")):
             return str(existing_file(Path(word), info))
         if word == NO_DRIVER or (_shipped(folder) / f"{word}.yaml").is_file():
             return word
+        if info.context and (Path(info.context["folder"]) / word).is_file():
+            return str(existing_file(Path(word), info))
         known = [path.stem for path in _shipped(folder).glob("*.yaml")]
-        hint = did_you_mean(word, known) or "a file is written with its ending: ./my.yaml"
+        hint = did_you_mean(word, known) or "is it in another folder?"
         raise ValueError(f"is {word!r}, which is neither a file nor something that comes with dra-testbed; {hint}")
 
     return check
@@ -78,9 +81,14 @@ def _as_text(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-Version = Annotated[
-    str, Field(pattern=r"^v?1\.\d{1,2}(\.\d{1,3})?$"), AfterValidator(lambda text: text.removeprefix("v"))
-]
+def _version(text: str) -> str:
+    if not re.search(_VERSION, text):
+        raise ValueError(f"is {text!r}, but must be a version such as {NEWEST} or {NEWEST}.1")
+    return text.removeprefix("v")
+
+
+_VERSION = r"^v?1\.\d{1,2}(\.\d{1,3})?$"
+Version = Annotated[str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": _VERSION})]
 Switch = Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "boolean"]})]
 
 

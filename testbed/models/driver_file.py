@@ -6,28 +6,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from testbed.errors import UsageError
+from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, expression
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
 ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 
 
-def _expression(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as bad:
-        raise ValueError(f"is not a regular expression: {bad}") from bad
-    return text
-
-
 def _pattern(text: str) -> str:
-    if "id" not in re.compile(_expression(text)).groupindex:
+    if "id" not in re.compile(expression(text)).groupindex:
         raise ValueError("has no group that is called id: (?P<id>…)")
     return text
 
@@ -77,55 +71,6 @@ class Probe(Strict):
         return tuple(sorted(found["id"] for found in re.finditer(self.matches, output, re.MULTILINE)))
 
 
-class Examples(Strict):
-    """Names of what the driver publishes about its devices, so that suites can ask for some of them; no domain means the driver's own."""
-
-    attribute: str = Field("", description="an attribute that every device has, like model")
-    capacity: str = Field("", description="a capacity that every device has, like memory")
-    match_attribute: str = Field(
-        "", description="an attribute by which some devices of a node belong together, like pcieRoot"
-    )
-
-
-class Setting(Strict):
-    """One way to configure a device, and the line that a container shows where its device is so configured."""
-
-    parameters: dict[str, Any] = Field(description="opaque parameters, as they stand in a claim")
-    shows: Annotated[str, AfterValidator(_expression)] = Field(
-        description="regular expression for a line of the command's output"
-    )
-
-
-class Mistake(Strict):
-    """A configuration that the driver has to refuse."""
-
-    parameters: dict[str, Any] = Field(description="opaque parameters with a mistake in one field")
-    field: str = Field(min_length=1, description="what the refusal says about where the mistake is")
-
-
-class Configuration(Strict):
-    """How the driver's devices are configured, and how that shows in a container."""
-
-    command: tuple[str, ...] = Field(min_length=1, description="run in the container")
-    one: Setting
-    other: Setting = Field(description="a device that is configured so is not configured like `one`")
-    invalid: Mistake
-
-    def shown(self, output: str) -> frozenset[str]:
-        """Which of the two a command's output shows: one, other."""
-        settings = {"one": self.one, "other": self.other}
-        return frozenset(name for name, each in settings.items() if re.search(each.shows, output, re.MULTILINE))
-
-
-class Control(Strict):
-    """How the driver's hardware is changed while it runs."""
-
-    command: tuple[str, ...] = Field(
-        min_length=1,
-        description="run in the driver's container with a verb and its arguments, as docs/live-control.md says",
-    )
-
-
 class DriverSpec(Strict):
     """What there is to know about a driver."""
 
@@ -141,8 +86,20 @@ class DriverSpec(Strict):
     probe: Probe
     features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
     examples: Examples = Examples()
+    classes: Classes = Classes()
+    sharing: Sharing | None = None
+    other_devices: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="devices that deviceClass does not select: attributes with patterns of their values, as a shell has them",
+    )
     configuration: Configuration | None = Field(None, description="absent means that no configuration is judged")
     control: Control | None = Field(None, description="absent means that its hardware cannot be changed")
+
+    @model_validator(mode="after")
+    def _amounts(self) -> DriverSpec:
+        if bool(self.classes.capacity) != bool(self.sharing):
+            raise ValueError("has one of classes.capacity and sharing, which need each other")
+        return self
 
 
 class Metadata(Strict):
@@ -203,7 +160,15 @@ class DriverFile(Strict):
     def features(self) -> frozenset[str]:
         """The optional parts of DRA that it takes part in, and those that the rest of the file makes it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
-        there = {"companion": self.companions, "live-control": self.control, "configuration": self.spec.configuration}
+        sharing = self.spec.sharing
+        there = {
+            "companion": self.companions,
+            "live-control": self.control,
+            "configuration": self.spec.configuration,
+            "sharing-rounds": sharing and sharing.uneven,
+            "sharing-limits": sharing and sharing.too_much,
+            **self.spec.classes.model_dump(exclude_none=True),
+        }
         examples = (f"example-{name.replace('_', '-')}" for name in given)
         return frozenset({*self.spec.features, *examples, *(name for name, part in there.items() if part)})
 
@@ -221,6 +186,21 @@ class DriverFile(Strict):
     def configuration(self) -> Configuration | None:
         """How its devices are configured."""
         return self.spec.configuration
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of devices for optional parts of DRA."""
+        return self.spec.classes
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """What claims that share a device may ask for."""
+        return self.spec.sharing
+
+    @property
+    def other_devices(self) -> Mapping[str, tuple[str, ...]]:
+        """How to know devices that its class does not select."""
+        return self.spec.other_devices
 
     @property
     def probe(self) -> Probe:

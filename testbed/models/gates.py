@@ -100,12 +100,12 @@ def _unmet(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> list
         for name, gate in known.items()
         for need in gate.needs
         if need in known
-        and _is_on(name, requested, known) > _is_on(need, requested, known)
+        and is_on(name, requested, known) > is_on(need, requested, known)
         and not known[name].default > known[need].default
     ]
 
 
-def _is_on(name: str, requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> bool:
+def is_on(name: str, requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> bool:
     """Its value once the request holds: said by name, else by its group, else the default."""
     if name in requested:
         return requested[name]

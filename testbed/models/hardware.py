@@ -117,7 +117,7 @@ class Group(Strict):
     binds_to_node: bool = False
     binding_conditions: tuple[str, ...] = Field((), max_length=4)
     binding_failure_conditions: tuple[str, ...] = Field((), max_length=4)
-    attaching: Attaching | None = None
+    attaching: Attaching | None = Field(None, description="absent means that others make the conditions true")
     container_edits: ContainerEdits | None = None
 
 

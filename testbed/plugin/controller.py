@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,13 +15,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from testbed import __version__, folders
-from testbed.conformance import catalogue, report, table
+from testbed import __version__, folders, process
+from testbed.conformance import catalogue, events, report, table
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
-from testbed.conformance.selection import plan
+from testbed.conformance.selection import narrowed, plan
 from testbed.conformance.verdicts import worst
+from testbed.errors import TestbedError
 from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Tier, Verdict
@@ -38,21 +42,40 @@ class Controller:
         self._phases: dict[str, list[pytest.TestReport]] = {}
         self._decided: dict[str, Verdict | None] = {}
         self._disruptive: set[str] = set()
+        self._deselected: list[str] = []
+        self._collected: list[str] | None = None
+        self._beginning = _beginning(context)
+        self._lost = False
 
-    def pytest_sessionstart(self) -> None:
-        """The first event says who is judged, where, and by what."""
-        self.log.begin()
-        self.log.write("run-started", **_beginning(self.context))
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Now that pytest has understood what is wanted, the report of an earlier run goes, and this one begins."""
+        self._begin()
+        if self._collected is not None:
+            self._select(self._collected, self._deselected)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
+        """xdist: workers on this host die with us at once; by themselves they would first go on with their tests for a while."""
+        for spec in specs:
+            if spec.popen and not spec.python:
+                spec.python = shlex.join(process.tied([sys.executable]))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """xdist: tell a worker what was decided."""
         node.workerinput[self.worker_key] = self.context.to_json()
 
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """What was left out by -k and the like is a part of the catalogue all the same, also where its whole file is."""
+        self._deselected += [
+            item.nodeid for item in items if hasattr(getattr(item, "function", None), "dra_requirement")
+        ]
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Without xdist: the tests are known. With it, the controller collects what the workers have passed over, which was known."""
         if not self._tests:
-            self._select([item.nodeid for item in session.items])
+            self._collected = [item.nodeid for item in session.items]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
@@ -64,7 +87,7 @@ class Controller:
         """A test begins."""
         test = _plain(nodeid)
         if test in self._tests:
-            self.log.write("test-started", test=test, id=self._tests[test])
+            self._write("test-started", test=test, id=self._tests[test])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a test has ended; the last one settles it. A worker that died sends one report, of no phase."""
@@ -85,9 +108,14 @@ class Controller:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the report; a run that judged nothing, or has no clear result, is not green."""
+        if self._lost or (exitstatus == pytest.ExitCode.USAGE_ERROR and not self._begun):
+            return
+        if not self._begun:
+            self._begin()
         if exitstatus in _ENDED:
-            self.log.write("run-finished", status=int(exitstatus))
-        self.report = report.write(self.context.report)
+            self._write("run-finished", status=int(exitstatus))
+        with self._kept():
+            self.report = report.write(self.context.report)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = report.status_of(self.report)
 
@@ -104,8 +132,32 @@ class Controller:
             test for test, wanted in self._tests.items() if wanted in self._disruptive and not self._decided[wanted]
         ]
 
-    def _select(self, ids: Sequence[str]) -> None:
-        known = catalogue.read(_places(self.config, ids))
+    @property
+    def _begun(self) -> bool:
+        return not self._beginning
+
+    def _begin(self) -> None:
+        """The first event says who is judged, where, and by what."""
+        with self._kept():
+            self.log.begin()
+        self._write("run-started", **self._beginning)
+        self._beginning = {}
+
+    def _write(self, event: str, **facts: object) -> None:
+        with self._kept():
+            self.log.write(event, **facts)
+
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Without its events a run is worth nothing: where they cannot be written, it ends, with one message."""
+        try:
+            yield
+        except OSError as refused:
+            self._lost = True
+            pytest.exit(str(events.not_written(self.context.report, refused)), returncode=TestbedError.exit_code)
+
+    def _select(self, ids: Sequence[str], left_out: Sequence[str] = ()) -> None:
+        known = catalogue.read(_places(self.config, [*ids, *left_out]))
         tests: dict[str, list[str]] = {}
         for test in map(_plain, ids):
             entry = _entry(known, self.config.rootpath, test)
@@ -114,10 +166,9 @@ class Controller:
                 tests.setdefault(entry.requirement.id, []).append(test)
         rows = []
         every = [entry.requirement for entry in known.entries]
-        for choice in plan(every, self.context.facts, self.context.tiers, self.context.profile):
+        for planned in plan(every, self.context.facts, self.context.tiers, self.context.profile):
+            choice = narrowed(planned, planned.requirement.id in tests)
             each, verdict, reason = choice.requirement, choice.verdict, choice.reason
-            if each.id not in tests and not verdict:
-                verdict, reason = Verdict.EXCLUDED, "not selected on the command line"
             self._decided[each.id] = verdict
             if each.tier is Tier.DISRUPTIVE:
                 self._disruptive.add(each.id)
@@ -129,7 +180,7 @@ class Controller:
                 "source": each.source,
             }
             rows.append({**row, "tests": tests.get(each.id, []), "verdict": verdict, "reason": reason})
-        self.log.write("selected", requirements=rows, digest=known.digest)
+        self._write("selected", requirements=rows, digest=known.digest)
 
     def _finish(self, test: str, phases: list[pytest.TestReport]) -> None:
         requirement = self._tests[test]
@@ -137,7 +188,7 @@ class Controller:
             return
         facts = [_fact(phase) for phase in phases]
         first_bad = next((fact for fact in facts if fact["message"]), facts[0])
-        self.log.write(
+        self._write(
             "test-finished",
             test=test,
             id=requirement,
@@ -196,11 +247,10 @@ def _beginning(context: RunContext) -> dict[str, object]:
 
 
 def _places(config: pytest.Config, ids: Sequence[str]) -> set[Path]:
-    """Where the catalogue of this run comes from: the files of its tests, and all of our suites as soon as one of them was named."""
+    """Where the catalogue of this run comes from: all of the suites that its tests belong to, or that were named; else its files."""
     files = {(config.rootpath / test.partition("::")[0]).resolve() for test in ids}
-    ours = folders.data("suites").resolve()
-    named = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
-    return files | ({ours} if any(each.is_relative_to(ours) or ours.is_relative_to(each) for each in named) else set())
+    named = {(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args}
+    return {catalogue.top(file) or file for file in files} | {top for each in named if (top := catalogue.top(each))}
 
 
 def _entry(known: Catalogue, root: Path, test: str) -> Entry | None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import bringup, folders
-from testbed.conformance import events, facts, leases, profiles
+from testbed import bringup
+from testbed.conformance import catalogue, events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
@@ -109,8 +109,8 @@ def _profile(config: pytest.Config) -> str:
     option = config.option
     if option.dra_profile:
         return profiles.profile(option.dra_profile).name
-    ours = folders.data("suites").resolve()
-    places = [word for word in config.args if (config.invocation_params.dir / word).resolve() != ours]
+    named = {word: (config.invocation_params.dir / word).resolve() for word in config.args}
+    places = [word for word, place in named.items() if catalogue.top(place) != place]
     return profiles.default([option.keyword, option.markexpr, *option.dra_tiers, *places])
 
 

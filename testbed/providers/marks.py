@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from testbed import process
 from testbed.process import ProcessId
 
 MARK = "DRA_TESTBED_MARK"
+SUITES_ON = "DRA_TESTBED_SUITES_ON"  # carried by what judges on a testbed, and by all that it starts
 
 
-def mark_of(cluster: Path) -> str:
-    """What our processes carry: the cluster's folder, and the PID namespace of whoever made it.
+def mark_of(folder: Path) -> str:
+    """What our processes carry: the folder of the cluster (or testbed), and the PID namespace of whoever made it.
 
     A host sees the processes of its containers too; testbeds in there are none of its business.
     """
-    return f"{process.pid_space()} {cluster}"
+    return f"{process.pid_space()} {folder}"
 
 
 def marked_processes() -> dict[ProcessId, Path]:
@@ -23,3 +25,11 @@ def marked_processes() -> dict[ProcessId, Path]:
     here = f"{process.pid_space()} "
     marked = process.processes_with(MARK)
     return {pid: Path(mark.removeprefix(here)) for pid, mark in marked.items() if mark.startswith(here)}
+
+
+def suites_on(testbed: Path) -> list[ProcessId]:
+    """Every process that judges on the testbed with that folder, except for ourselves."""
+    mine = os.getpid()
+    return [
+        pid for pid, mark in process.processes_with(SUITES_ON).items() if mark == mark_of(testbed) and pid.pid != mine
+    ]

@@ -21,6 +21,9 @@ TOLD = Budget("event", 45, "the kubelet and the controllers say what is wrong at
 POD_GONE = Budget("pod gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
 RELEASED = Budget("claim released", 30, "the controller manager acts within a second on a pod that has ended")
 STAYS = Budget("stays so", 2, "whoever could change it acts within a second; a second one makes sure")
+HEALTH = Budget(
+    "health in the status", 45, "a kubelet that lost the driver's stream asks again every 5 s, and writes then"
+)
 COUNTED = Budget("quota counted", 30, "the controller counts within a second, and again only at its next round")
 ANSWERED = Budget("API server answers", 30, "it gives up a request of its own after 10 s of waiting for its store")
 POOL = Budget("pool complete", 15, "a driver that writes a pool anew makes slice after slice")
@@ -28,5 +31,6 @@ AS_BEFORE = Budget("cluster as before", 120, "a node that comes back is Ready wi
 
 ALL = (
     *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS),
+    HEALTH,
     *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, ANSWERED, POOL, AS_BEFORE),
 )

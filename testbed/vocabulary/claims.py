@@ -63,6 +63,31 @@ class Claim:
         """The requests that devices were allocated for; one with alternatives is followed by `/` and the one that was chosen."""
         return frozenset(each["request"] for each in self.results)
 
+    def consumed(self, capacity: str) -> list[str]:
+        """How much of a capacity each of its devices gives it, as the scheduler wrote it; a name without domain is the driver's."""
+        said = [
+            {key.rpartition("/")[2]: value for key, value in each.get("consumedCapacity", {}).items()}
+            for each in self.results
+        ]
+        return [each.get(capacity, "nothing") for each in said]
+
+    @property
+    def shares(self) -> frozenset[str]:
+        """The ids of its shares of devices."""
+        return frozenset(each["shareID"] for each in self.results if "shareID" in each)
+
+    @property
+    def shares_with_status(self) -> frozenset[str]:
+        """The ids of the shares of which a driver has said something."""
+        return frozenset(each.get("shareID", "") for each in self.object.get("status", {}).get("devices", ()))
+
+    @property
+    def configured_for(self) -> frozenset[str]:
+        """What configuration for its devices says in its field `for`."""
+        found = self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("config", ())
+        said = (each["opaque"]["parameters"] for each in found)
+        return frozenset(each["for"] for each in said if "for" in each)
+
     @property
     def pods(self) -> frozenset[str]:
         """The names of the pods that it is reserved for."""
@@ -131,6 +156,16 @@ class Claim:
         wanted = f"be reserved for {' and '.join(pods) or 'nobody'}"
         return self._should(wanted, _only_for(frozenset(pods)), budgets.RELEASED, cause)
 
+    def should_have_a_status(self) -> Claim:
+        """Wait until a driver has said something about one of its devices."""
+
+        def said(claim: Object) -> None:
+            if not claim.get("status", {}).get("devices"):
+                raise NotYet("nobody has said anything about its devices")
+
+        cause = Diagnosis("the driver writes no device status, or may not")
+        return self._should("have a device status", said, budgets.RELEASED, cause)
+
     def should_have_condition(self, device: Device, kind: str, status: str = "True") -> Claim:
         """Wait until a driver says so about one of its devices."""
 
@@ -141,6 +176,16 @@ class Claim:
 
         cause = Diagnosis("the driver writes no device status, or may not")
         return self._should(f"say {kind}={status} of {device}", said, budgets.RELEASED, cause)
+
+    def should_say_nothing_of(self, device: Device) -> Claim:
+        """Wait until what was said about a device is gone, as it is with the allocation."""
+
+        def forgotten(claim: Object) -> None:
+            if _entry(claim, device):
+                raise NotYet(f"it still says {_entry(claim, device).get('conditions', 'something')}")
+
+        cause = Diagnosis("it was not deallocated")
+        return self._should(f"say nothing of {device}", forgotten, budgets.RELEASED, cause)
 
     def should_stay(self) -> Claim:
         """Nothing may make it go away now; its length is a budget."""

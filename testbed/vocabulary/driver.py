@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import Device, Pool, identities, pools
+from testbed.drivers.slices import Device, Pool, identities, ordinary, pools
 from testbed.errors import DriverFailed, UsageError
 from testbed.kube.client import Object
-from testbed.models.driver_file import Examples
-from testbed.vocabulary import budgets
+from testbed.models.driver_sections import Classes, Examples, Sharing
+from testbed.vocabulary import budgets, specials
 from testbed.vocabulary.sayings import Saying, saying
+from testbed.vocabulary.specials import Divisible, Tainted
 from testbed.vocabulary.world import World
 from testbed.waiting import eventually_true
 
@@ -79,13 +80,13 @@ class Driver:
 
     @property
     def devices(self) -> frozenset[Device]:
-        """Every device that it publishes where ordinary pods run: for the nodes where it is expected, and for the network."""
+        """Every device of its DeviceClass where ordinary pods run: on the nodes where it is expected, and of the network."""
         within_reach = {*self.nodes, ""}
-        return frozenset(Device(self.name, *each[:2]) for each in self._described() if each[2] in within_reach)
+        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in within_reach)
 
     def devices_on(self, node: str) -> frozenset[Device]:
-        """The devices that it publishes for one node."""
-        return frozenset(Device(self.name, *each[:2]) for each in self._described() if each[2] == node)
+        """The devices of its DeviceClass that it publishes for one node."""
+        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] == node)
 
     def devices_that_say(self, saying: Saying, node: str) -> frozenset[Device]:
         """The devices on a node of which the same is published."""
@@ -96,6 +97,13 @@ class Driver:
         for pool, name, _, described in self._described():
             if (pool, name) == (device.pool, device.name):
                 return saying(described, attribute, self.name)
+        raise DriverFailed(f"{self.name} publishes no device {device}")
+
+    def attribute(self, device: Device, name: str) -> Object:
+        """What it publishes of an attribute of a device, as it stands in the ResourceSlice."""
+        for pool, known, _, described in self._described():
+            if (pool, known) == (device.pool, device.name):
+                return dict(described.get("attributes", {}).get(name, {}))
         raise DriverFailed(f"{self.name} publishes no device {device}")
 
     def identity(self, device: Device) -> Saying:
@@ -114,20 +122,67 @@ class Driver:
         """What may be asked of its devices, as the driver file says it."""
         return self.world.driver_file.examples
 
+    def tainted(self, effect: str) -> Tainted:
+        """A device that it has tainted itself."""
+        described = ((Device(self.name, *each[:2]), each[3]) for each in self._described())
+        return specials.tainted(described, effect)
+
+    def divisible_on(self, node: str) -> Divisible:
+        """A device on a node that can be had whole or in parts."""
+        here = [pool for pool in self.pools if node in pool.nodes]
+        return specials.divisible((each for pool in here for each in pool.slices), self.name)
+
+    @property
+    def divisible_devices(self) -> tuple[Divisible, ...]:
+        """All its devices that can be had whole or in parts."""
+        return tuple(each for pool in self.pools for each in specials.all_divisible(pool.slices, self.name))
+
+    def shared_on(self, node: str) -> tuple[Device, ...]:
+        """The devices on a node that several claims may share, sorted."""
+        described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
+        return specials.shared(described)
+
+    def default_share(self, device: Device) -> str:
+        """What a claim gets of a shared device when it does not say how much."""
+        capacity = self.sharing.capacity.rpartition("/")[2]
+        for pool, name, _, described in self._described():
+            if (pool, name) == (device.pool, device.name):
+                return specials.default_share(described, capacity)
+        raise DriverFailed(f"{self.name} publishes no device {device}")
+
+    @property
+    def classes(self) -> Classes:
+        """Its classes for optional parts of DRA."""
+        return self.world.driver_file.classes
+
+    @property
+    def sharing(self) -> Sharing:
+        """What claims that share a device may ask for."""
+        found = self.world.driver_file.sharing
+        if found is None:
+            raise UsageError("the driver file says nothing of sharing", hint="add spec.sharing to it")
+        return found
+
     @property
     def mistaken_field(self) -> str:
         """Where the mistake is in the configuration that the driver file calls invalid."""
         known = self.world.driver_file.configuration
         return known.invalid.field if known else ""
 
+    def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
+        others = self.world.driver_file.other_devices
+        return _described(pools(ordinary(self.world.slices(), others, self.name), self.name))
+
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
-        for pool in self.pools:
-            for each in pool.slices:
-                for device in each["spec"].get("devices") or ():
-                    yield pool.name, device["name"], each["spec"].get("nodeName", ""), device
+        return _described(self.pools)
 
     def _published(self) -> Iterator[Device]:
-        for pool in self.pools:
-            for each in pool.slices:
-                for device in each["spec"].get("devices") or ():
-                    yield Device(self.name, pool.name, device["name"])
+        return (Device(self.name, *each[:2]) for each in self._described())
+
+
+def _described(found: Iterable[Pool]) -> Iterator[tuple[str, str, str, Object]]:
+    """Pool, name, node and description of each device."""
+    for pool in found:
+        for each in pool.slices:
+            for device in each["spec"].get("devices") or ():
+                yield pool.name, device["name"], each["spec"].get("nodeName", ""), device

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from testbed.kube.client import Kube
+from testbed.errors import UsageError
+from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import PROCESS, Owner
 from testbed.vocabulary.world import RESOURCE
 
-_KINDS = (("v1", "Namespace"), (RESOURCE, "DeviceClass"))  # all else is in one of the namespaces
+# All else is in one of the namespaces.
+_KINDS = (("v1", "Namespace"), (RESOURCE, "DeviceClass"), (RESOURCE, "DeviceTaintRule"))
 
 
 def delete_leftovers(kube: Kube, owner: Owner, process: str) -> list[str]:
@@ -14,10 +16,17 @@ def delete_leftovers(kube: Kube, owner: Owner, process: str) -> list[str]:
     left = [
         each
         for api_version, kind in _KINDS
-        for each in kube.list(api_version, kind, labelSelector=owner.selector)
+        for each in _ours(kube, api_version, kind, owner)
         if each["metadata"]["labels"].get(PROCESS, "").startswith(process)
         and not each["metadata"].get("deletionTimestamp")
     ]
     for each in left:
         kube.delete(each)
     return [each["metadata"]["name"] for each in left]
+
+
+def _ours(kube: Kube, api_version: str, kind: str, owner: Owner) -> list[Object]:
+    try:
+        return kube.list(api_version, kind, labelSelector=owner.selector)
+    except UsageError:  # before Kubernetes 1.37 there are no DeviceTaintRules in v1
+        return []

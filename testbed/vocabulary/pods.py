@@ -1,16 +1,16 @@
-"""The words `pod` and `container`: what becomes of a pod, the devices that it was given, and those that a container really sees."""
+"""The word `pod`: what becomes of a pod, and the devices that it was given."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.drivers.slices import Device, identities
-from testbed.errors import DriverFailed, WaitTimeout
+from testbed.drivers.slices import Device
+from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets, states
 from testbed.vocabulary.claims import Claim
+from testbed.vocabulary.containers import Container
 from testbed.vocabulary.diagnosis import diagnose, in_order, line, tell
 from testbed.vocabulary.observing import Diagnosis, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
@@ -19,9 +19,6 @@ from testbed.waiting import Budget, NotYet, eventually
 
 _TOO_QUICK = "no relationship found between node"
 _HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
-# In the background, so that the answer still comes when the container's end takes the program with it.
-_END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
-_LOOK_AROUND = "env; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,18 @@ class Pod:
         return {name: Claim(self.world, self.namespace, claim) for name, claim in named.items() if claim}
 
     @property
+    def extended_claim(self) -> Claim | None:
+        """The claim that the scheduler made for it, because it asks for devices as extended resources; None as long as there is none."""
+        made = self.object.get("status", {}).get("extendedResourceClaimStatus")
+        return Claim(self.world, self.namespace, made["resourceClaimName"]) if made else None
+
+    @property
+    def extended_requests(self) -> frozenset[tuple[str, str]]:
+        """Container and resource of each request in that claim, as its status says."""
+        made = self.object.get("status", {}).get("extendedResourceClaimStatus", {})
+        return frozenset((each["containerName"], each["resourceName"]) for each in made.get("requestMappings", ()))
+
+    @property
     def devices(self) -> frozenset[Device]:
         """The devices of all its claims."""
         return frozenset(device for claim in self.claims.values() for device in claim.devices)
@@ -103,23 +112,23 @@ class Pod:
 
     def should_have_claims(self) -> Pod:
         """Wait until every claim that it wants has a name: those from templates have been made."""
-        return self._should("have its claims", states.has_claims, budgets.CREATED)
+        return self.should("have its claims", states.has_claims, budgets.CREATED)
 
     def should_run(self) -> Pod:
         """Wait until all its containers run."""
-        return self._should("run", states.running, budgets.RUN)
+        return self.should("run", states.running, budgets.RUN)
 
     def should_succeed(self) -> Pod:
         """Wait until all its containers have ended with 0."""
-        return self._should("succeed", states.succeeded, budgets.SUCCEED)
+        return self.should("succeed", states.succeeded, budgets.SUCCEED)
 
     def should_end(self) -> Pod:
         """Wait until all its containers have ended, well or badly."""
-        return self._should("end", states.ended, budgets.SUCCEED)
+        return self.should("end", states.ended, budgets.SUCCEED)
 
     def should_be_unschedulable(self, because: str) -> Pod:
         """Wait until the scheduler has refused it in these words."""
-        return self._should(
+        return self.should(
             f"be refused by the scheduler: {because}", states.unschedulable(because), budgets.UNSCHEDULABLE
         )
 
@@ -138,7 +147,7 @@ class Pod:
 
     def should_be_replaced(self, predecessor: str) -> Pod:
         """Wait until another pod has its name, which is not the one with the UID `predecessor`, and runs."""
-        return self._should("be replaced and run", states.another_than(predecessor), budgets.RUN)
+        return self.should("be replaced and run", states.another_than(predecessor), budgets.RUN)
 
     def should_stay_running(self) -> Pod:
         """Nothing may end it now; its length is a budget."""
@@ -166,7 +175,8 @@ class Pod:
         except WaitTimeout as late:
             raise failure(expected, late.last_seen, late.budget, _HELD) from late
 
-    def _should(self, verb: str, check: Check, budget: Budget) -> Pod:
+    def should(self, verb: str, check: Check, budget: Budget) -> Pod:
+        """Wait until its state passes the check. The other words, and those of its containers, say it in words."""
         told = _Told(self, check)
         expected = f"{self._target} to {verb}"
         observe(self.world.kube, self._target, told.check, expected, budget, told.diagnosis, self._unblock)
@@ -189,79 +199,6 @@ class Pod:
     @property
     def _target(self) -> Target:
         return Target("v1", "Pod", self.namespace, self.name)
-
-
-@dataclass(frozen=True)
-class Container:
-    """A container of a pod."""
-
-    pod: Pod
-    name: str
-
-    @property
-    def devices(self) -> frozenset[Device]:
-        """The devices of the claims, or of the single requests in them, that it refers to."""
-        spec = self.pod.object["spec"]
-        mine = next(
-            each for each in (*spec.get("initContainers", ()), *spec["containers"]) if each["name"] == self.name
-        )
-        claims = self.pod.claims
-        refers = mine.get("resources", {}).get("claims", ())
-        return frozenset(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
-
-    @property
-    def seen_devices(self) -> frozenset[Device]:
-        """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
-        return self._found_in(self._said(self.pod.world.driver_file.probe.command))
-
-    @property
-    def printed_devices(self) -> frozenset[Device]:
-        """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
-        return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
-
-    @property
-    def settings(self) -> frozenset[str]:
-        """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
-        known = self.pod.world.driver_file.configuration
-        return known.shown(self._said(known.command)) if known else frozenset()
-
-    @property
-    def surroundings(self) -> frozenset[str]:
-        """All that it has around it: variables, mounted places and device nodes. Its own name is left out."""
-        found = self._said(("sh", "-c", _LOOK_AROUND))
-        return frozenset(line for line in found.splitlines() if not line.startswith("HOSTNAME="))
-
-    @property
-    def restarts(self) -> int:
-        """How often it was started again."""
-        statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
-        return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
-
-    def restart(self) -> Container:
-        """Let its process end, and wait until the kubelet has started it again."""
-        before = self.restarts
-        self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
-        check = states.started_again(self.name, before)
-        self.pod._should(f"run again in container {self.name}", check, budgets.RESTARTED)
-        return self
-
-    def _said(self, command: Sequence[str]) -> str:
-        return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
-
-    def _found_in(self, text: str) -> frozenset[Device]:
-        world, probe = self.pod.world, self.pod.world.driver_file.probe
-        known = identities(world.slices(), world.driver_file.driver, probe.identity_attribute)
-        return frozenset(self._device(found, known) for found in probe.ids(text))
-
-    def _device(self, identity: str, known: dict[str, Device]) -> Device:
-        if identity not in known:
-            attribute = self.pod.world.driver_file.probe.identity_attribute
-            raise DriverFailed(
-                f"container {self.name} of pod {self.pod.name} sees a device {identity}, but no ResourceSlice of "
-                f"{self.pod.world.driver_file.driver} has a device with that {attribute}",
-                hint=f"look at spec.probe of the driver file; known are {', '.join(sorted(known)) or 'none'}",
-            )
-        return known[identity]
 
 
 @dataclass

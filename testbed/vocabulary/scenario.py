@@ -15,7 +15,7 @@ import yaml
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Object
 from testbed.kube.ownership import PROCESS, REQUIREMENT
-from testbed.models.driver_file import Configuration
+from testbed.models.driver_sections import Configuration
 from testbed.rendering import render_file
 from testbed.vocabulary import evidence
 from testbed.vocabulary.claims import Claim
@@ -28,7 +28,7 @@ from testbed.vocabulary.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
 # What has no namespace must bear the scenario's own name in its name, and is deleted with it.
-_CLUSTER_WIDE = ("DeviceClass",)
+_CLUSTER_WIDE = ("DeviceClass", "DeviceTaintRule")
 _REFUSALS = (400, 403, 409, 422)
 
 
@@ -108,6 +108,7 @@ class Scenario:
     def _rendered(self, manifest: str, variables: dict[str, object]) -> list[Object]:
         facts = {
             "device_class": self.world.driver_file.device_class,
+            "classes": self.world.driver_file.classes,
             "driver": self.world.driver_file.driver,
             "image": self.world.workload_image,
             "probe": list(self.world.driver_file.probe.command),

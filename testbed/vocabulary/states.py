@@ -86,6 +86,24 @@ def started_again(container: str, before: int) -> Check:
     return check
 
 
+def health_of(pod: Object, container: str, claim: str = "") -> list[Object]:
+    """What a container's status says of the health of its devices, of one claim or of all."""
+    statuses = [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == container]
+    told = [told for each in statuses for told in each.get("allocatedResourcesStatus", ())]
+    return [each for one in told if claim in ("", one["name"]) for each in one.get("resources", ())]
+
+
+def has_health(container: str, claim: str, health: str) -> Check:
+    """The status says so of each device that the container has from the claim."""
+
+    def check(pod: Object) -> None:
+        told = [each.get("health", "nothing") for each in health_of(pod, container, claim)]
+        if set(told) != {health}:
+            raise NotYet(f"its status says {', '.join(told) or 'nothing'} of {claim}; {tell(pod)}")
+
+    return check
+
+
 def another_than(uid: str) -> Check:
     """It is a successor of the pod with that UID, under the same name, and runs."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from testbed import process
 from testbed.bringup import health, state, testbeds
 from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
@@ -35,3 +37,27 @@ def test_a_testbed_whose_engine_is_away_is_shown_with_what_is_wrong(
     assert run(["status"]) == 0
     assert capsys.readouterr().out.count("cannot connect to the daemon") == 2
     assert health.status_of("one").phase == "broken"
+
+
+def test_a_testbed_of_a_run_that_was_killed_says_who_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = replace(_record("left"), pid_space=process.pid_space(), ephemeral=True, owner_started=MINE.started + 1)
+    state.write(left)
+    monkeypatch.setattr(health, "_components", lambda _record: [])
+    found = health.status_of("left")
+    assert found.phase == "broken"
+    assert any("sweep removes it" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "-o", "json"]])
+def test_a_damaged_record_keeps_nobody_from_the_others(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("brk", "good"):
+        state.write(_record(name))
+    (state.folder_of("brk") / "testbed.json").write_text("{")
+    for module in (health, testbeds):
+        monkeypatch.setattr(module, "provider", lambda _name: Away())
+    assert run(words) == 3
+    said = capsys.readouterr()
+    assert "good" in said.out
+    assert "brk/testbed.json" in said.err

@@ -48,3 +48,29 @@ def test_a_name_cannot_lead_out_of_the_folder() -> None:
 def test_a_testbed_that_never_was_has_no_logs() -> None:
     with pytest.raises(UsageError, match="there is no testbed dev"), logs.of("dev"):
         pass
+
+
+def test_the_last_error_of_each_kubelet_is_found_in_plain_logs_and_journals(folder: Path) -> None:
+    (folder / "worker").mkdir()
+    early, late = (
+        'E1118 16:00:01.0 1 a.go:1] "early"',
+        'E1118 16:00:02.0 1 b.go:2] "cAdvisor" err="too many open files"',
+    )
+    (folder / "node-1-kubelet.log").write_text(f"{early}\n{late}\nI1118 16:00:03.0 1 c.go:3] bye\n")
+    (folder / "worker/kubelet.log").write_text(f"Nov 18 16:00:02 worker kubelet[3]: {late}\n")
+    (folder / "etcd.log").write_text(early)
+    (folder / "node-2-kubelet.log").write_text("I1118 16:00:03.0 1 c.go:3] fine\n")
+
+    assert logs.last_errors(folder) == [f"node-1-kubelet.log: {late}", f"worker/kubelet.log: {late}"]
+
+
+def test_a_log_is_found_by_the_name_that_status_prints_and_part_of_a_name_is_answered_with_those_that_have_it(
+    folder: Path,
+) -> None:
+    for name in ("node-1-kubelet", "node-2-kubelet", "etcd"):
+        (folder / f"{name}.log").write_text(f"{name}\n")
+
+    assert logs.read(folder, "node-1/kubelet") == "node-1-kubelet\n"
+    assert logs.read(folder, "control-plane/etcd") == "etcd\n"
+    with pytest.raises(UsageError, match=r"did you mean node-1-kubelet\.log or node-2-kubelet\.log"):
+        logs.read(folder, "kubelet")

@@ -117,3 +117,22 @@ def test_the_logs_of_a_failed_up_replace_older_ones(folder: Path) -> None:
 
     assert [path.name for path in kept.iterdir()] == ["new.log"]
     assert kept.is_relative_to(folder)
+
+
+def test_a_lock_goes_with_its_testbed_and_stays_as_long_as_there_is_one(folder: Path) -> None:
+    lock = folder / ".locks/dev"
+    with state.changing("dev"):
+        state.write(READY)
+    assert lock.exists()
+    with state.changing("dev"):
+        state.discard("dev")
+    assert not lock.exists()
+
+
+def test_locks_that_a_kill_left_are_removed_and_those_that_are_held_or_of_a_testbed_are_not(folder: Path) -> None:
+    state.write(READY)
+    with state.changing("held"):
+        for name in ("left", "dev"):
+            (folder / ".locks" / name).touch()
+        state.discard_locks()
+        assert sorted(path.name for path in (folder / ".locks").glob("[!.]*")) == ["dev", "held"]

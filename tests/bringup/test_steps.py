@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.bringup import bring_up, steps
+from testbed.cli.main import run
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import effective
 from testbed.progress import Silent
@@ -56,6 +57,45 @@ def test_an_unknown_provider_is_refused(state: Path) -> None:
         bring_up(dataclasses.replace(effective(None, {}), provider="cloud"), Silent())
 
     assert testbeds_in(state) == []
+
+
+HARDWARE = """
+apiVersion: dra-testbed/v1alpha1
+kind: Hardware
+metadata: {name: mine}
+spec: {devices: [{kind: gpu, count: -4, atributes: {a: b}, capacity: {memory: 80Gigs}}]}
+"""
+
+
+@pytest.mark.parametrize("words", [["up"], ["up", "--plan"], ["run"], ["run", "--plan"]])
+def test_a_wrong_hardware_file_is_refused_with_all_mistakes(
+    words: list[str],
+    state: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nobody = dataclasses.replace(host.detect(), root=False)  # who would come no further
+    monkeypatch.setattr(host, "detect", lambda: nobody)
+    file = tmp_path / "mine.yaml"
+    file.write_text(HARDWARE)
+
+    assert run([*words, "--hardware", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert str(file) in said
+    assert all(mistake in said for mistake in ("count must be 1 to 10000", "80Gigs", "did you mean attributes"))
+    assert not list(state.glob("[!.]*"))
+
+
+def test_hardware_that_comes_with_us_and_that_of_other_drivers_is_not_asked_about(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "slices_of", lambda *_: pytest.fail("the fake driver was asked"))
+    file = tmp_path / "mine.yaml"
+    file.write_text(HARDWARE)
+
+    for flags in ({"hardware": "h100"}, {"hardware": str(file), "driver": "none"}):
+        steps.request(effective(None, flags), state, Silent())
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from testbed.bringup import on_record, state, sweeping
-from testbed.models.config import TestbedConfig
+from testbed import process
+from testbed.bringup import on_record, state, sweeping, testbeds
+from testbed.bringup.state import Phase, Record
+from testbed.bringup.testbeds import remove_if_abandoned
+from testbed.cli.main import run
+from testbed.errors import TestbedError
+from testbed.models.config import TestbedConfig, config_to_record
+from testbed.process import ProcessId
 from testbed.progress import Silent
+from testbed.providers.marks import SUITES_ON, mark_of
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +34,51 @@ def test_a_cluster_on_record_is_taken_from_the_record_when_its_user_fails() -> N
     with pytest.raises(RuntimeError), on_record(TestbedConfig(name="bench"), Silent()):
         raise RuntimeError
     assert state.names() == []
+
+
+def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobody_else(tmp_path: Path) -> None:
+    def judging(name: str) -> ProcessId:
+        env = {"PATH": os.defpath, SUITES_ON: mark_of(state.folder_of(name))}
+        return process.start(["sleep", "1000"], log=tmp_path / "log", env=env)
+
+    config, dead = config_to_record(TestbedConfig(name="killed")), state.me().started + 1
+    state.write(
+        Record("killed", "local", Phase.CREATING, os.getpid(), dead, process.pid_space(), ephemeral=True, config=config)
+    )
+    orphan, another = judging("killed"), judging("other")
+    try:
+        assert remove_if_abandoned("killed", Silent())
+        assert (process.alive(orphan), process.alive(another)) == (False, True)
+    finally:
+        process.kill_all([orphan, another])
+
+
+def test_all_are_removed_but_a_damaged_one_which_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    config = config_to_record(TestbedConfig(name="good"))
+    for name in ("brk", "good"):
+        state.write(Record(name, "local", Phase.READY, 1, 1, "", ephemeral=False, config=config))
+    (state.folder_of("brk") / "testbed.json").write_text("{")
+    assert run(["down", "--all"]) == 3
+    assert state.names() == ["brk"]
+    assert "brk/testbed.json" in capsys.readouterr().err
+
+
+def test_one_testbed_and_all_of_them_cannot_both_be_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["down", "--all", "--name", "x"]) == 2
+    assert "leave one of them out" in capsys.readouterr().err
+
+
+def test_a_cluster_that_does_not_come_is_explained_by_the_last_error_of_its_kubelet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = TestbedConfig(name="dev", driver=None)
+    (tmp_path / ".failed/dev").mkdir(parents=True)
+    line = 'E1118 16:00:02.0 1 b.go:2] "cAdvisor" err="too many open files"'
+    (tmp_path / ".failed/dev/node-1-kubelet.log").write_text(f"{line}\n")
+    monkeypatch.setattr(testbeds, "_keep_logs", lambda _: tmp_path / ".failed/dev")
+    record = testbeds._record(config, ephemeral=False)
+
+    with pytest.raises(TestbedError) as told, testbeds._undone_on_failure(record, Silent()):
+        raise TestbedError("0 of 1 nodes")
+
+    assert any(line in note for note in told.value.__notes__)

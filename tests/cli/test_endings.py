@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
+from testbed import folders, process
 from testbed.cli import endings
 from testbed.cli.endings import code_of
 from testbed.errors import DriverFailed, Incomplete, TestbedError, UsageError
@@ -148,3 +150,26 @@ def test_a_signal_that_was_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch
         assert code_of(lambda: os.kill(os.getpid(), signal.SIGHUP)) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_state_folder_of_somebody_else_is_named_with_its_owner(state: Path, capsys: Captured) -> None:
+    assert code_of(raising(PermissionError(errno.EACCES, "Permission denied", str(state / ".locks")))) == 3
+    said = capsys.readouterr().err
+    assert f"the state folder {state} belongs to {folders.owner_of(state)}: {state / '.locks'}" in said
+    assert "try: use sudo, or another DRA_TESTBED_STATE" in said
+    assert "Traceback" not in said
+    assert "unexpected" not in said
+
+
+def test_a_file_elsewhere_that_is_refused_is_still_unexpected(capsys: Captured) -> None:
+    code_of(raising(PermissionError(errno.EACCES, "Permission denied", "/elsewhere")))
+    assert "unexpected PermissionError" in capsys.readouterr().err
+
+
+def test_an_output_that_is_full_is_not_taken_for_one_of_our_disks() -> None:
+    done = process.run(
+        ["sh", "-c", f"exec {sys.executable} -m testbed.cli.main hardware list > /dev/full"], check=False
+    )
+
+    assert done.code == 3
+    assert done.stderr.startswith("error: standard output: no space left")

@@ -137,3 +137,20 @@ def test_an_image_is_saved_under_the_name_that_the_manifests_have(
         assert content
         assert json.load(content)[0]["RepoTags"] == [RELEASE]
     assert {path.name for path in tmp_path.iterdir()} == {"layer.tar", "cached.tar", "driver.tar"}
+
+
+@pytest.mark.parametrize("command", [["binaries", "list"], ["images", "list"], ["list"]])
+def test_no_name_is_broken_in_a_narrow_terminal(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "archive").write_text("")
+    image = Image("any", "localhost/dra-testbed/any:1", tmp_path / "archive", f"sha256:{'a' * 64}")
+    monkeypatch.setattr(commands, "_cached", lambda _: image)
+    assert run([*command, "-o", "json"]) == 0
+    names = [next(iter(row.values())) for row in json.loads(capsys.readouterr().out)]
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+
+    assert run(command) == 0
+    shown = {line.split("  ")[0] for line in capsys.readouterr().out.splitlines()}
+    assert set(names) <= shown

@@ -179,6 +179,9 @@ def test_a_run_that_was_cut_off_shows_its_table_all_the_same(stage: Stage, capsy
         (["--patience", "0"], "patience"),
         (["--nodes", "0"], "--nodes"),
         (["--profile", "cor"], "there is no profile cor"),
+        (["-k", "two_cats and ("], "Wrong expression passed to '-k'"),
+        (["-k", "two_dogs_from_one_template"], "did you mean test_two_claims_from_one_template"),
+        (["-k", "CLAIM-001"], "dra-testbed explain CLAIM-001"),
     ],
 )
 def test_wrong_usage_touches_nothing(
@@ -271,3 +274,14 @@ def test_what_has_no_test_yet_is_never_planned(stage: Stage, capsys: pytest.Capt
     planned = {each["id"] for each in json.loads(capsys.readouterr().out)}
     assert "CLAIM-001" in planned
     assert "REG-101" not in planned
+
+
+def test_the_plan_is_of_the_tests_that_are_chosen(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = _json(capsys)("run", "--plan", "-k", "two_claims_from_one_template")
+    assert [row["id"] for row in plan if row["plan"] == "run"] == ["CLAIM-001"]
+    assert {row["reason"] for row in plan if row["plan"] == "excluded"} == {"not selected on the command line"}
+
+
+def test_the_help_says_that_a_run_names_its_testbed_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--help"]) == 0
+    assert "run makes one of its own" in " ".join(capsys.readouterr().out.split())

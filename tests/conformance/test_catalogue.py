@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.conformance.catalogue import read
+from testbed.conformance.catalogue import read, top
 from testbed.errors import TestbedError, UsageError
 
 _SUITE = """
@@ -109,3 +109,11 @@ def test_an_id_that_is_planned_is_taken(tmp_path: Path) -> None:
 def test_a_single_file_brings_no_plans(tmp_path: Path) -> None:
     (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
     assert read([_write(tmp_path, "a", "T-002")]).planned == ()
+
+
+def test_the_suites_that_a_file_is_a_part_of_are_known_wherever_they_lie(tmp_path: Path) -> None:
+    (tmp_path / "suites/claims").mkdir(parents=True)
+    (tmp_path / "suites/upstream.yaml").touch()
+    file = _write(tmp_path / "suites/claims", "a", "T-001")
+    assert [top(each) for each in (file, tmp_path / "suites")] == [tmp_path / "suites"] * 2
+    assert top(_write(tmp_path, "own", "T-002")) is None

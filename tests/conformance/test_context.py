@@ -7,7 +7,14 @@ from testbed.conformance.selection import Facts
 
 
 def test_a_worker_knows_exactly_what_the_controller_decided() -> None:
-    facts = Facts("v1.37.0", 2, 16, frozenset({"load-image", "run-on-node"}), frozenset({"taints"}))
+    facts = Facts(
+        "v1.37.0",
+        2,
+        16,
+        frozenset({"load-image", "run-on-node"}),
+        frozenset({"taints"}),
+        frozenset({"DRADeviceTaints"}),
+    )
     context = RunContext(
         testbed="t",
         driver_file=Path("/a/driver.yaml"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.conformance.facts import expected, gather
+import pytest
+
+from testbed.conformance.facts import expected, gather, usual_gates
 from testbed.providers.base import Capability
 from tests.fakes import cluster
 
@@ -16,6 +18,30 @@ def test_what_is_there_is_counted() -> None:
     assert (found.kubernetes, found.nodes, found.devices) == ("v1.37.0", 2, 8)
     assert found.capabilities == {"make-objects"}
     assert found.features == made.driver_file.features
+    assert found.gates == usual_gates("1.37")  # nobody may look at this server's metrics
+
+
+def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    found = 'kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} %d\n'
+    texts = {"/metrics": found % 1 + found.replace("Taints", "Other") % 0, "/version": {"gitVersion": "v1.37.0"}}
+    monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
+    assert gather(kube, made.driver_file, []).gates == {"DRADeviceTaints"}
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "changed", "is_on"),
+    [
+        ("1.34", {}, False),
+        ("v1.34.2", {"DRADeviceTaints": True}, True),
+        ("1.34", {"AllAlpha": True}, True),
+        ("1.37", {}, True),
+        ("1.99", {}, False),
+    ],
+)
+def test_a_version_has_gates_that_are_on_by_themselves(kubernetes: str, changed: dict[str, bool], is_on: bool) -> None:
+    assert ("DRADeviceTaints" in usual_gates(kubernetes, changed)) is is_on
 
 
 def test_a_testbed_that_is_to_be_made_can_do_everything() -> None:
@@ -23,3 +49,11 @@ def test_a_testbed_that_is_to_be_made_can_do_everything() -> None:
     assert found.capabilities == {each.value for each in Capability}
     assert found.features == {"device-status"}
     assert found.devices == 0
+
+
+def test_devices_of_other_classes_do_not_count() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    device = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][0]
+    device["attributes"]["purpose"] = {"string": "taints"}
+    assert gather(kube, made.driver_file, []).devices == 7

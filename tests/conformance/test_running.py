@@ -8,17 +8,21 @@ from pathlib import Path
 import pytest
 
 import testbed
-from testbed import process
+from testbed import folders, process
 from testbed.conformance import events, running
 from testbed.conformance.running import SuiteRun, run_suites
 from testbed.errors import TestbedError, UsageError
 from testbed.models.words import Result
+from testbed.process import ProcessId
+from testbed.waiting import Budget, eventually_true
 from tests.conformance.test_report import STARTED
+
+SOON = Budget("soon", 20, "a pytest starts or ends")
 
 
 def _pytest_that(monkeypatch: pytest.MonkeyPatch, status: int, wanted: SuiteRun, *lines: str) -> None:
     def call(argv: list[str], **_: object) -> int:
-        assert argv == wanted.argv()
+        assert argv == process.tied(wanted.argv())
         if lines:
             wanted.report.mkdir(exist_ok=True)
             (wanted.report / events.FILE).write_text("".join(f"{line}\n" for line in lines))
@@ -78,3 +82,68 @@ def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
     assert SuiteRun("t", tmp_path).argv()[:4] == argv
     ran = process.run([*argv, suite, "-q", "-p", "no:cacheprovider"], env=running.environment(), check=False)
     assert f"SystemExit: {testbed.__file__}" in ran.stdout
+
+
+def test_no_project_around_the_report_or_the_working_folder_has_a_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = ['--no-such-option']")
+    suites = tmp_path / "lib/suites"
+    suites.mkdir(parents=True)
+    (suites / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    (suites / "test_where.py").write_text("def test_where(request): raise SystemExit(request.config.rootpath)")
+    monkeypatch.setattr(folders, "data", lambda _: suites)
+    (tmp_path / "report").mkdir()
+    argv = SuiteRun("t", tmp_path / "report").argv()
+    words = [word for word in argv if word not in ("--testbed", "t", "--patience", "1")]
+    ran = process.run(words, cwd=tmp_path, env=running.environment(), check=False)
+    assert f"SystemExit: {suites}" in ran.stdout
+
+
+def test_a_report_that_cannot_be_written_is_our_failure_and_says_where(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted = SuiteRun("t", tmp_path)
+    (tmp_path / "report.yaml").symlink_to("/dev/full")
+    _pytest_that(monkeypatch, 3, wanted, json.dumps(STARTED))
+    with pytest.raises(TestbedError, match=f"cannot write the report to {tmp_path}: No space left") as failed:
+        run_suites(wanted)
+    assert failed.value.exit_code == 3
+
+
+def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: Path) -> None:
+    suite, pids = tmp_path / "test_long.py", tmp_path / "pid"
+    suite.write_text(
+        "import os, pathlib, signal\n"
+        f"def test_long():\n    pathlib.Path({str(pids)!r}).write_text(f'{{os.getpid()}}.')\n    signal.pause()\n"
+    )
+    runner = (
+        "import pathlib, sys\nfrom testbed.conformance.running import SuiteRun, run_suites\n"
+        "SuiteRun.argv = lambda self: [sys.executable, '-P', '-m', 'pytest', '-p', 'no:cacheprovider', sys.argv[1]]\n"
+        "run_suites(SuiteRun('t', pathlib.Path(sys.argv[2])))\n"
+    )
+    argv = [sys.executable, "-c", runner, str(suite), str(tmp_path / "report")]
+    ours = process.start(argv, log=tmp_path / "log", env=running.environment())
+    try:
+        assert eventually_true(lambda: pids.exists() and pids.read_text().endswith("."), SOON)
+        suites = ProcessId.of(int(pids.read_text().strip(".")))
+        assert suites
+    finally:
+        process.kill(ours)
+    try:
+        assert eventually_true(lambda: not suites.alive, SOON)
+    finally:
+        process.kill(suites)
+
+
+def test_a_log_that_a_full_disk_kept_empty_is_our_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = SuiteRun("t", tmp_path)
+
+    def call(*_: object, **__: object) -> int:
+        (tmp_path / events.FILE).touch()
+        return 3
+
+    monkeypatch.setattr(process, "call", call)
+    with pytest.raises(TestbedError, match="before anything ran") as failed:
+        run_suites(wanted)
+    assert failed.value.exit_code == 3

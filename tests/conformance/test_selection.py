@@ -15,6 +15,7 @@ FACTS = Facts(
     devices=4,
     capabilities=frozenset({"load-image", "make-objects"}),
     features=frozenset({"taints"}),
+    gates=frozenset({"DRADeviceTaints"}),
 )
 
 
@@ -35,6 +36,12 @@ def _requirement(**facts: Any) -> Requirement:
         ({"kubernetes": "1.4"}, None, ""),
         ({"nodes": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 nodes with the driver, there are 2"),
         ({"devices": 5}, Verdict.CLUSTER_UNSUPPORTED, "needs 5 devices, there are 4"),
+        ({"gates": ("DRADeviceTaints",)}, None, ""),
+        (
+            {"gates": ("DRADeviceTaints", "DRAExtendedResource")},
+            Verdict.CLUSTER_UNSUPPORTED,
+            "needs DRAExtendedResource, which is off: --feature-gate DRAExtendedResource=true",
+        ),
         ({"needs": (Capability.REBOOT_NODE,)}, Verdict.CLUSTER_UNSUPPORTED, "the cluster cannot reboot-node"),
     ],
 )

@@ -65,6 +65,23 @@ def test_uninstalling_goes_backwards_and_twice_is_fine(tmp_path: Path) -> None:
     assert kube.deleted == ["ConfigMap/settings", "Namespace/mine"]
 
 
+@pytest.mark.parametrize("answer", [429, 503, 504])
+def test_an_api_server_that_has_too_much_to_do_is_asked_again(tmp_path: Path, answer: int) -> None:
+    class Busy(FakeKube):
+        def apply(self, manifest: Any, **how: Any) -> Any:
+            if answers:
+                raise ApiError("PATCH", answers.pop(), "Timeout", "request did not complete")
+            return super().apply(manifest, **how)
+
+    kube: Any = Busy()
+    answers = [answer]
+    install(kube, _file(tmp_path, _TEMPLATE), OWNER)
+    assert len(kube.objects) == 2
+    answers = [403]
+    with pytest.raises(ApiError):
+        install(kube, _file(tmp_path, _TEMPLATE), OWNER)
+
+
 def test_uninstalling_deletes_what_was_seen(tmp_path: Path) -> None:
     class Seen(FakeKube):
         def delete(self, target: Any, **how: Any) -> None:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from testbed.drivers.slices import Device, identities, pools
+from typing import Any
+
+import pytest
+
+from testbed.drivers.slices import Device, identities, ordinary, pools
 from testbed.kube.client import Object
 from tests.fakes.cluster import DRIVER, slice_spec
 
@@ -41,3 +45,20 @@ def test_the_attribute_may_be_written_with_its_domain_and_have_any_type() -> Non
     spec = {**slice_spec("a", 0), "devices": [device]}
     assert list(identities([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
     assert str(Device(DRIVER, "a", "gpu-0")) == f"{DRIVER}/a/gpu-0"
+
+
+@pytest.mark.parametrize(
+    ("name", "patterns", "matches"),
+    [
+        ("type", {"type": ["mig", "vfio*"]}, True),
+        (f"{DRIVER}/type", {"type": ["*"]}, True),
+        ("type", {"type": ["gpu"]}, False),
+        ("other", {"type": ["*"]}, False),
+        ("type", {}, False),
+    ],
+)
+def test_devices_are_left_out_by_an_attribute(name: str, patterns: Any, matches: bool) -> None:
+    device = {"name": "gpu-0", "attributes": {name: {"string": "mig"}}}
+    slice_ = {"spec": {"driver": DRIVER, "devices": [device]}}
+    (left,) = ordinary([slice_], patterns, DRIVER)
+    assert left["spec"]["devices"] == ([] if matches else [device])

@@ -168,6 +168,42 @@ def test_of_a_status_something_is_lost(kube: Kube) -> None:
         assert len(kept(kube, status(reservedFor=consumers))["status"]["reservedFor"]) == 256
 
 
+def test_taint_rules_and_extended_resources_change(kube: Kube) -> None:
+    wanted = {"limits": {"example.com/gpu": "1500m"}, "requests": {"example.com/gpu": "1500m"}}
+    pod = thing("Pod", "new", {"containers": [{"name": "c", "image": "i", "resources": wanted}]})
+    device_class = resource("DeviceClass", {"extendedResourceName": "gpu"})
+    taint = {"key": "example.com/a", "effect": "NoFun"}
+    rule = resource("DeviceTaintRule", {"deviceSelector": {"driver": "d.example"}, "taint": taint})
+    for refused in (pod, device_class, rule):
+        with pytest.raises(ApiError):
+            kept(kube, refused)
+    with changed_cluster(kube, "amounts-dropped"):
+        assert kept(kube, pod)["spec"]["containers"][0]["resources"] == {}
+    with changed_cluster(kube, "resource-names-dropped"):
+        assert "extendedResourceName" not in kept(kube, device_class)["spec"]
+    with changed_cluster(kube, "taint-rules-narrowed"):
+        assert kept(kube, rule)["spec"]["deviceSelector"]["pool"] == "nowhere"
+
+
+def test_what_the_scheduler_tells_is_lost(kube: Kube) -> None:
+    made = status()
+    made["status"]["allocation"]["devices"]["results"][0]["tolerations"] = [{"operator": "Exists"}]
+    with changed_cluster(kube, "tolerations-untold"):
+        assert "tolerations" not in kept(kube, made)["status"]["allocation"]["devices"]["results"][0]
+    wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+    kube.apply(thing("Pod", "extended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
+    said = {"resourceClaimName": "a", "requestMappings": [mapping]}
+    pod = {**thing("Pod", "extended"), "status": {"extendedResourceClaimStatus": said}}
+    assert "extendedResourceClaimStatus" in kept(kube, pod)["status"]
+    with changed_cluster(kube, "extended-requests-untold"):
+        assert "extendedResourceClaimStatus" not in kept(kube, pod)["status"]
+
+
+def resource(kind: str, spec: Object) -> Object:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "new"}, "spec": spec}
+
+
 def said(kind: str, value: str) -> Object:
     condition = {
         "type": kind,

@@ -11,7 +11,7 @@ import pytest
 from fake_driver.api import Api
 from fake_driver.attaching import Attacher
 from fake_driver.errors import ClaimRefused
-from fake_driver.hardware.model import Binding, Device
+from fake_driver.hardware.model import Attaching, Binding, Device
 from fake_driver.journal import Journal
 
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ def attach(server: str, tmp_path: Path) -> Iterator[Callable[..., Attacher]]:
     """Start an attacher for devices that take so long and fail so often."""
     running: list[tuple[Attacher, Api]] = []
 
-    def started(seconds: int = 0, failures: int = 0, known: bool = True) -> Attacher:
+    def started(seconds: int = 0, failures: int = 0) -> Attacher:
+        told = {"gpu-0": Attaching(seconds, failures), "gpu-1": Attaching(seconds, failures), "of-others": None}
+
         def find(pool: str, name: str) -> Device:
-            if not known:
+            if name not in told:
                 raise ClaimRefused(f"no {name} in {pool}")
-            return Device(name, "gpu", {}, {}, binding=Binding(("attached",), ("failed",), False, seconds, failures))
+            return Device(name, "gpu", {}, {}, binding=Binding(("attached",), ("failed",), attaching=told[name]))
 
         api = Api(server)
         running.append((Attacher(api, DRIVER, find, Journal(tmp_path / "journal.jsonl")), api))
@@ -110,12 +112,15 @@ def test_a_claim_that_went_while_nobody_watched_is_forgotten(
     until(lambda: attacher._queue.uids() == set())
 
 
-def test_a_device_that_left_the_hardware_file_is_attached_as_others_are(
-    attach: Callable[..., Attacher], fake_api: FakeApi
+@pytest.mark.parametrize("device", ["of-others", "left-the-file"])
+def test_a_device_that_the_hardware_file_does_not_give_it_to_attach_is_left_to_others(
+    attach: Callable[..., Attacher], fake_api: FakeApi, device: str
 ) -> None:
-    attach(known=False)
-    fake_api.claim("one", **CONDITIONS)
-    fake_api.until(lambda: said(fake_api) == ["attached"])
+    fake_api.claim("not-mine", (device,), **CONDITIONS)
+    attach()
+    fake_api.claim("mine", ("gpu-1",), **CONDITIONS)
+    fake_api.until(lambda: said(fake_api, "mine") == ["attached"])
+    assert fake_api.status("not-mine") == []
 
 
 def test_it_says_whether_it_is_alive(attach: Callable[..., Attacher], fake_api: FakeApi) -> None:

@@ -63,7 +63,7 @@ def test_its_pods_are_not_taken_for_drivers_of_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hardware", "there"), [("pools: []", True), ("bindingConditions: [a]", True), ("count: 1", False)]
+    ("hardware", "there"), [("pools: []", True), ("attaching: {}", True), ("bindingConditions: [a]", False)]
 )
 def test_it_is_there_only_for_hardware_that_needs_it(hardware: str, there: bool) -> None:
     assert bool(_objects(hardware)) is there

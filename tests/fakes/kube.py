@@ -40,6 +40,8 @@ class FakeKube:
 
     def request(self, method: str, path: str, **_: Any) -> Any:
         self._alive(f"{method} {path}")
+        if path == "/metrics":
+            raise ApiError(f"{method} {path}", 403, "Forbidden", "only administrators look at metrics")
         assert path == "/version", path
         return {"gitVersion": "v1.37.0"}
 

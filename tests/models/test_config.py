@@ -88,6 +88,32 @@ def test_flags_are_seen_from_where_we_are(tmp_path: Path, monkeypatch: pytest.Mo
     assert effective(None, {"driver": "driver.yaml"}).driver == tmp_path / "driver.yaml"
 
 
+@pytest.mark.parametrize("name", ["README.md", "good"])
+@pytest.mark.parametrize("flag", ["driver", "hardware"])
+def test_an_existing_file_is_a_file_whatever_its_ending(
+    name: str, flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+
+    config = effective(None, {flag: name})
+
+    assert getattr(config, flag) == tmp_path / name
+    assert getattr(config_from_record(config_to_record(config)), flag) == tmp_path / name
+
+
+def test_what_comes_with_us_wins_over_a_file_or_folder_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "h100").write_text("")
+    monkeypatch.chdir(tmp_path)
+
+    hardware = effective(None, {"hardware": "h100"}).hardware
+
+    assert hardware is not None
+    assert hardware.parent.name == "hardware"
+
+
 def test_no_driver_can_be_asked_for() -> None:
     assert effective(None, {"driver": "none"}).driver is None
 
@@ -98,7 +124,7 @@ def test_no_driver_can_be_asked_for() -> None:
         ({"nodes": 0}, "--nodes: is 0, but must be 1 or more"),
         ({"nodes": 10000}, "--nodes: is 10000, but must be 64 or less"),
         ({"provider": "kinda"}, "--provider: is 'kinda'.*did you mean kind"),
-        ({"kubernetes": "latest"}, "--kubernetes: is 'latest'"),
+        ({"kubernetes": "latest"}, r"--kubernetes: is 'latest', but must be a version such as 1\.37 or 1\.37\.1$"),
         ({"name": "../x"}, "--name is '../x', which is a path"),
         ({"name": ""}, "--name is '', but must not be empty"),
         ({"driver": "./gone.yaml"}, "--driver: there is no file"),

@@ -94,6 +94,22 @@ def test_features_are_those_it_names_and_those_its_examples_make_possible(folder
     assert (file.examples.attribute, file.examples.capacity) == ("", "memory")
 
 
+def test_who_names_a_class_for_a_feature_takes_part_in_it(folder: Path) -> None:
+    said = (
+        "  classes: {taints: t.example.com, capacity: c.example.com}\n"
+        "  sharing: {capacity: memory, half: 8Gi, tooMuch: 10Gi}\n  otherDevices: {type: [mig]}\n"
+    )
+    file = load(folder, FULL + said)
+    assert file.features == {"taints", "capacity", "sharing-limits"}
+    assert (file.classes.taints, file.classes.binding) == ("t.example.com", None)
+    assert file.other_devices == {"type": ("mig",)}
+
+
+def test_a_class_of_shared_devices_needs_amounts_to_ask_for(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"classes\.capacity and sharing, which need each other"):
+        load(folder, FULL + "  classes: {capacity: c.example.com}\n")
+
+
 def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) -> None:
     output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
 

@@ -107,3 +107,9 @@ def test_names_of_tests_can_be_pasted_and_only_last_failures_run(judge: Judge) -
     pasted = judge(_ORDINARY.format(1) + bad, "test_suite.py::test_bad[one]")
     assert pasted.row("T-002").tests == ("test_suite.py::test_bad[one]",)
     assert pasted.verdicts["T-002"] == "pass"
+
+
+def test_workers_die_with_the_process_that_hands_out_the_tests(judge: Judge) -> None:
+    asks = "import ctypes; told = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(told))"  # PR_GET_PDEATHSIG
+    run = judge(f"@required(1)\ndef test_it():\n    {asks}\n    assert told.value == 9\n", "-n", "1", apart=True)
+    assert run.verdicts == {"T-001": "pass"}

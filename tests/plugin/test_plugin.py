@@ -138,3 +138,38 @@ def test_the_plugin_module_imports_nothing_but_pytest() -> None:
 
     code = "import sys, testbed.plugin; print([m for m in sys.modules if m.startswith('testbed.')])"
     assert process.run([sys.executable, "-c", code], cwd=ROOT).stdout.strip() == "['testbed.plugin']"
+
+
+@pytest.mark.parametrize("words", [("-k", "foo and ("), ("--no-such-option",)])
+def test_wrong_usage_says_its_reason_only_and_leaves_the_report_of_an_earlier_run(
+    judge: Judge, words: tuple[str, ...]
+) -> None:
+    tests = "@required(1)\ndef test_it():\n    pass\n"
+    before = (judge(tests).folder / "report.yaml").read_text()
+    run = judge(tests, *words)
+    assert run.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "verdict" not in run.output
+    assert (run.folder / "report.yaml").read_text() == before
+    assert run.report.result == "conformant"
+
+
+def test_a_full_disk_ends_the_run_with_one_message(judge: Judge) -> None:
+    full = """
+@required(1)
+def test_it(pytestconfig):
+    from pathlib import Path
+    log = Path(pytestconfig.option.dra_report) / "events.jsonl"
+    log.unlink()
+    log.symlink_to("/dev/full")
+
+@required(2)
+def test_never(pytestconfig):
+    print("was here")
+"""
+    run = judge(full, "-s")
+    assert run.result.ret == 3
+    assert run.output.count("No space left on device") == 1
+    assert "--report DIR" in run.output
+    assert "Traceback" not in run.output
+    assert "INTERNALERROR" not in run.output
+    assert "was here" not in run.output

@@ -119,6 +119,35 @@ def test_the_status_of_a_device(claim: Callable[..., Claim]) -> None:
         made.should_have_condition(DEVICE, "Ready", "False")
 
 
+def test_the_shares_of_a_claim(claim: Callable[..., Claim]) -> None:
+    share = {**RESULT, "shareID": "one", "consumedCapacity": {"d.example.com/memory": "8Gi"}}
+    results: Any = {"allocation": {"devices": {"results": [share, RESULT]}}}
+    made = claim({**results, "devices": [{**RESULT, "shareID": "one"}, {**RESULT, "shareID": "two"}]})
+    assert made.consumed("memory") == ["8Gi", "nothing"]
+    assert made.shares == {"one"}
+    assert made.shares_with_status == {"one", "two"}
+    assert made.should_have_a_status() is made
+
+
+def test_a_claim_of_which_nobody_says_anything(claim: Callable[..., Claim]) -> None:
+    made = claim(ALLOCATED)
+    assert (made.shares, made.shares_with_status, made.configured_for) == (frozenset(), frozenset(), frozenset())
+    with pytest.raises(NotObserved, match="nobody has said anything"):
+        made.should_have_a_status()
+
+
+def test_what_was_said_of_a_device_is_forgotten(claim: Callable[..., Claim]) -> None:
+    made = claim({"devices": [{**RESULT, "conditions": [{"type": "Failed", "status": "True"}]}]})
+    assert made.should_say_nothing_of(Device("d.example.com", "pool", "gpu-1")) is made
+    with pytest.raises(NotObserved, match=r"it was not deallocated(.|\n)*it still says"):
+        made.should_say_nothing_of(DEVICE)
+
+
+def test_for_whom_a_claim_is_configured(claim: Callable[..., Claim]) -> None:
+    entries = [{"opaque": {"parameters": {"for": name}}} for name in ("any", "common")]
+    assert claim({"allocation": {"devices": {"config": entries}}}).configured_for == {"any", "common"}
+
+
 def test_a_claim_that_vanishes_keeps_no_finalizer(claim: Callable[..., Claim]) -> None:
     found = claim(ALLOCATED, **OWNED)
     kube: Any = found.world.kube

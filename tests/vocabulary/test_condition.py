@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import WaitTimeout
+from testbed.errors import UsageError, WaitTimeout
 from testbed.kube.ownership import PROCESS
 from testbed.vocabulary.condition import condition, differences, wait_for_the_same
 from testbed.vocabulary.leftovers import delete_leftovers
@@ -104,3 +104,24 @@ def test_what_a_killed_worker_made_is_deleted_and_nothing_else(world: World) -> 
         assert ("Namespace", "default", alive.namespace) in kube.objects
         assert delete_leftovers(world.kube, world.owner, "run-") == [alive.namespace]
         assert delete_leftovers(world.kube, world.owner, "run-") == []
+
+
+def test_a_rule_that_a_killed_worker_made_is_deleted(world: World) -> None:
+    kube = _kube(world)
+    mine = {"labels": {**world.owner.mark({"metadata": {}})["metadata"]["labels"], PROCESS: "run-gw0"}}
+    kube.put("DeviceTaintRule", "left", metadata=mine)
+    assert delete_leftovers(world.kube, world.owner, "run-gw0") == ["left"]
+    assert ("DeviceTaintRule", "default", "left") not in kube.objects
+
+
+def test_an_api_server_without_such_rules_has_none_of_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = world.kube.list
+
+    def listed(api_version: str, kind: str, *where: Any, **selectors: str) -> Any:
+        if kind == "DeviceTaintRule":
+            raise UsageError("the API server has no DeviceTaintRule in resource.k8s.io/v1")
+        return known(api_version, kind, *where, **selectors)
+
+    monkeypatch.setattr(world.kube, "list", listed)
+    with opened(world, "T-001") as dead:
+        assert delete_leftovers(world.kube, world.owner, "run-") == [dead.namespace]

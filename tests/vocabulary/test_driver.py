@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,49 @@ def test_devices_are_found_in_what_was_said(world: Make) -> None:
         Device(cluster.DRIVER, "node-2", "gpu-0"),
     }
     assert driver.devices_named_in(None) == frozenset()
+
+
+def test_devices_of_other_classes_are_not_those_of_its_class(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    first = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][0]
+    first["attributes"]["purpose"] = {"string": "taints"}
+    first["taints"] = [{"key": "k", "effect": "NoSchedule"}]
+    driver, device = Driver(here), Device(cluster.DRIVER, "node-1", "gpu-0")
+    assert device not in driver.devices | driver.devices_on("node-1")
+    assert driver.tainted("NoSchedule").device == device
+    assert driver.identity(device).literal == '"node-1-uuid-0"'
+
+
+def test_devices_of_which_claims_share_the_capacity(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    last = kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]["devices"][3]
+    last |= {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "16Gi"}}}
+    driver, device = Driver(here), Device(cluster.DRIVER, "node-2", "gpu-3")
+    assert driver.shared_on("node-2") == (device,)
+    assert driver.default_share(device) == "16Gi"
+    with pytest.raises(DriverFailed, match="several claims"):
+        driver.shared_on("node-1")
+    with pytest.raises(DriverFailed, match="publishes no device"):
+        driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-9"))
+    assert driver.sharing.half == "8Gi"
+    assert driver.classes.capacity == f"capacity.{cluster.DRIVER}"
+
+
+def test_devices_that_share_counters(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    spec = kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]
+    counters = {"c": {"value": "2"}}
+    spec["sharedCounters"] = [{"name": "set", "counters": counters}]
+    for device in spec["devices"][:2]:
+        device["consumesCounters"] = [{"counterSet": "set", "counters": counters}]
+    driver = Driver(here)
+    assert driver.divisible_on("node-2").whole == Device(cluster.DRIVER, "node-2", "gpu-0")
+    assert len(driver.divisible_devices) == 1
+    with pytest.raises(DriverFailed, match="draw from the same counters"):
+        driver.divisible_on("node-1")
 
 
 def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:

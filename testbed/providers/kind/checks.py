@@ -9,6 +9,7 @@ from pathlib import Path
 
 from testbed import process
 from testbed.errors import UsageError
+from testbed.providers import inotify
 from testbed.providers.base import ClusterSpec, Problem
 from testbed.providers.kind import configuration, images
 from testbed.providers.kind.configuration import section_of
@@ -64,14 +65,7 @@ def old_kind() -> list[Problem]:
     return [Problem(what, "install a newer kind, or take it off PATH: dra-testbed brings its own", fatal=False)]
 
 
-def inotify(nodes: int, setting: Path = Path("/proc/sys/fs/inotify/max_user_instances")) -> list[Problem]:
+def instances(nodes: int) -> list[Problem]:
     """All nodes share this host's limit; systemd, containerd, the kubelet and kube-proxy of each want some."""
-    try:
-        most = int(setting.read_text())
-    except (OSError, ValueError):
-        return []
-    wanted = _INSTANCES_PER_NODE * (nodes + 1)
-    if most >= wanted:
-        return []
-    what = f"this host allows {most} inotify instances, {nodes + 1} nodes may want {wanted}: programs end with 'too many open files'"
-    return [Problem(what, f"sysctl fs.inotify.max_user_instances={max(512, wanted)}", fatal=False)]
+    least = inotify.SEEN_ON_A_NODE * (nodes + 1) + inotify.SEEN_ON_CONTROL_PLANE
+    return inotify.shortage(least, _INSTANCES_PER_NODE * (nodes + 1))

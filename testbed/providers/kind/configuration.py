@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from testbed import folders
-from testbed.errors import UsageError
+from testbed.errors import UsageError, did_you_mean
 from testbed.models.sections import KindSection
 from testbed.providers.base import ClusterSpec
 from testbed.rendering import render_file
@@ -22,6 +22,21 @@ SHARED = (
 _API_VERSION = "kind.x-k8s.io/v1alpha4"
 _NAMED_BY_ROLE = "nodes"
 _ROLES = ("control-plane", "worker")
+_PATCHES = {"kubeadmConfigPatches", "kubeadmConfigPatchesJSON6902"}
+# What kind reads, by where it stands; below other places everything is the user's own. kind refuses any other key, but late.
+_KEYS: Mapping[tuple[str, ...], set[str]] = {
+    (): {
+        "kind", "apiVersion", "name", "nodes", "networking", "featureGates", "runtimeConfig", *_PATCHES,
+        "containerdConfigPatches", "containerdConfigPatchesJSON6902",
+    },
+    ("nodes",): {"role", "image", "labels", *_PATCHES, "extraMounts", "extraPortMappings"},
+    ("nodes", "extraMounts"): {"containerPath", "hostPath", "readOnly", "selinuxRelabel", "propagation"},
+    ("nodes", "extraPortMappings"): {"containerPort", "hostPort", "listenAddress", "protocol"},
+    ("networking",): {
+        "ipFamily", "apiServerPort", "apiServerAddress", "podSubnet", "serviceSubnet", "disableDefaultCNI",
+        "kubeProxyMode", "dnsSearch",
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,9 +99,25 @@ def read_patch(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is of kind {said[0]}, {said[1]}", hint=f"kind: Cluster, apiVersion: {_API_VERSION}")
     if "name" in content:
         raise UsageError(f"{path} names the cluster", hint="the testbed names it; use --name")
+    unknown = list(_unknown_keys(content))
+    if unknown:
+        raise UsageError("\n  ".join([f"{path} says what kind does not know:", *unknown]))
     if _NAMED_BY_ROLE in content:
         _check_nodes(path, content[_NAMED_BY_ROLE])
     return content
+
+
+def _unknown_keys(content: Any, place: tuple[str, ...] = ()) -> Iterator[str]:
+    """Each with a near match. What is no mapping is left to kind, or to the check of the nodes."""
+    for each in content if isinstance(content, list) else [content]:
+        if place not in _KEYS or not isinstance(each, dict):
+            continue
+        for key, value in each.items():
+            if key in _KEYS[place]:
+                yield from _unknown_keys(value, (*place, key))
+            else:
+                hint = did_you_mean(str(key), _KEYS[place])
+                yield f"{'.'.join([*place, str(key)])} is not a known key" + (f"; {hint}" if hint else "")
 
 
 def _check_nodes(path: Path, nodes: Any) -> None:

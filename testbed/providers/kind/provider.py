@@ -17,6 +17,8 @@ from testbed.providers.kind.engine import Engine
 from testbed.providers.marks import MARK, mark_of, marked_processes
 from testbed.providers.privileges import lacks_sys_resource
 
+_QUOTED_ENDS = 10  # lines
+
 
 class KindProvider:
     """Fulfils Provider."""
@@ -32,7 +34,7 @@ class KindProvider:
         found = choice.problems(using) or checks.privileges(using)
         if not found:
             checks.refuse_image(using, spec)
-        return found or [*checks.old_kind(), *checks.inotify(spec.nodes)]
+        return found or [*checks.old_kind(), *checks.instances(spec.nodes)]
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> KindCluster:
         """Make the cluster. On failure its nodes stay until `delete`, so that their logs can be kept."""
@@ -120,9 +122,13 @@ def _run_kind(cluster: KindCluster, config: Path, note: Callable[[str], None]) -
 
 
 def _reason(failed: CommandFailed) -> str:
+    """All that kind says from its last error on, as the line that matters is often below it; of long outputs both ends."""
     said = [line for line in failed.output.splitlines() if line.strip()]
-    errors = [line for line in said if line.startswith("ERROR")]
-    return (errors or said or [failed.status])[-1]
+    errors = [number for number, line in enumerate(said) if line.startswith("ERROR")]
+    quoted = said[errors[-1] :] if errors else said[-1:] or [failed.status]
+    if len(quoted) > 2 * _QUOTED_ENDS:
+        quoted = [*quoted[:_QUOTED_ENDS], "…", *quoted[-_QUOTED_ENDS:]]
+    return "\n  ".join(quoted)
 
 
 def _is_sandbox(archive: Path, spec: ClusterSpec) -> bool:

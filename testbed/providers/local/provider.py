@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from testbed import process
 from testbed.progress import Progress
-from testbed.providers import freezer
+from testbed.providers import freezer, inotify
 from testbed.providers.base import ClusterSpec, Problem
 from testbed.providers.local import cgroups, creation, host, leftovers, network
 from testbed.providers.local.cluster import LocalCluster
@@ -31,9 +31,8 @@ class LocalProvider:
 
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
         """What will not work on this host."""
-        del spec  # nothing in it depends on the host today
         found = host.detect()
-        return found.problems() + found.remarks()
+        return found.problems() + found.remarks() + _instances(spec.nodes)
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> LocalCluster:
         """Make the cluster in the folder `state`."""
@@ -67,6 +66,11 @@ class LocalProvider:
             leftovers.remove(found)
             removed += found.describe()
         return removed
+
+
+def _instances(nodes: int) -> list[Problem]:
+    least = inotify.SEEN_ON_CONTROL_PLANE + inotify.SEEN_ON_A_NODE * nodes
+    return inotify.shortage(least, least + nodes)  # what pods want comes on top
 
 
 def _save_spec(state: Path, spec: ClusterSpec) -> None:

@@ -90,14 +90,14 @@ def test_a_server_that_is_something_else(refused: Up, server: ApiServer, tmp_pat
 
 def test_a_token_that_has_expired(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
-    said = refused(server.kubeconfig(tmp_path, token=_token(exp=86400)), code=2)
+    said = refused(server.kubeconfig(tmp_path, token=_token(exp=86400)), code=3)
     assert f"{server.url} (context here" in said
     assert "its token expired on 1970-01-02 00:00 UTC" in said
 
 
 def test_credentials_that_nobody_knows(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
-    assert "does not accept these credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=2)
+    assert "does not accept these credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=3)
 
 
 def test_a_certificate_file_that_is_gone(refused: Up, server: ApiServer, tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 
 import pytest
 
+from testbed.providers import inotify
 from testbed.providers.kind import checks
 from testbed.providers.kind.engine import Engine
 from tests.providers.kind.conftest import FakeEngine
@@ -51,12 +51,13 @@ def test_a_host_that_lacks_nothing_is_not_asked_about(fake_engine: FakeEngine, m
     assert asked.read_text() == ""
 
 
-@pytest.mark.parametrize(("most", "remarks"), [("64", 1), ("128", 0), ("not a number", 0)])
-def test_too_few_inotify_instances_are_remarked_with_their_cure(tmp_path: Path, most: str, remarks: int) -> None:
-    setting = tmp_path / "max_user_instances"
-    setting.write_text(f"{most}\n")
+@pytest.mark.parametrize(("left", "fatal"), [(75, []), (74, [False]), (31, [True])])
+def test_too_few_inotify_instances_are_said_with_their_cure(
+    monkeypatch: pytest.MonkeyPatch, left: int, fatal: list[bool]
+) -> None:
+    monkeypatch.setattr(inotify, "available", lambda _: left)
 
-    found = checks.inotify(2, setting)
+    found = checks.instances(2)
 
-    assert len(found) == remarks
-    assert all("sysctl fs.inotify.max_user_instances=512" in problem.cure and not problem.fatal for problem in found)
+    assert [problem.fatal for problem in found] == fatal
+    assert all("sysctl fs.inotify.max_user_instances=512" in problem.cure for problem in found)

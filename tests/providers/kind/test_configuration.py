@@ -124,3 +124,31 @@ def test_merging_changes_neither_side() -> None:
 
     assert merged(below, above) == {"a": {"b": 1, "c": 2}}
     assert (below, above) == ({"a": {"b": 1}}, {"a": {"c": 2}})
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "near"),
+    [
+        ("nodez: []", "nodez", "nodes"),
+        ("nodes: [{role: worker, lables: {}}]", "nodes.lables", "labels"),
+        ("nodes: [{role: worker, extraMounts: [{hostpath: /a}]}]", "nodes.extraMounts.hostpath", "hostPath"),
+        ("networking: {podSubnets: 10.0.0.0/8}", "networking.podSubnets", "podSubnet"),
+    ],
+)
+def test_a_key_that_kind_does_not_know_is_refused_with_a_near_match(
+    tmp_path: Path, text: str, place: str, near: str
+) -> None:
+    (tmp_path / "patch.yaml").write_text(text)
+
+    with pytest.raises(UsageError, match=rf"patch\.yaml(.|\n)* {place} is not a known key; did you mean {near}"):
+        read_patch(tmp_path / "patch.yaml")
+
+
+def test_keys_that_the_user_chooses_are_none_of_ours_and_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "patch.yaml"
+    file.write_text("nodes: [{role: worker, labels: {zone: a}}]\nfeatureGates: {Mine: true}")
+    assert read_patch(file)["featureGates"] == {"Mine": True}
+
+    file.write_text("nodez: []\nnetworkin: {}")
+    with pytest.raises(UsageError, match=r"nodez(.|\n)*networkin"):
+        read_patch(file)

@@ -10,6 +10,7 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.models.sections import KindSection
 from testbed.progress import Silent
+from testbed.providers import inotify
 from testbed.providers.base import (
     Cluster,
     ClusterSpec,
@@ -34,6 +35,7 @@ def spec(programs: dict[str, Path] | None = None) -> ClusterSpec:
 def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (checks, provider):
         monkeypatch.setattr(module, "lacks_sys_resource", lambda: False)
+    monkeypatch.setattr(inotify, "available", lambda wanted: wanted)
 
 
 def kind_that(tmp_path: Path, script: str) -> Path:
@@ -90,6 +92,26 @@ def test_when_kind_fails_its_own_words_are_kept_and_said(fake_engine: FakeEngine
     (tmp_path / "logs").mkdir()
     half.collect_logs(tmp_path / "logs")
     assert "ERROR" in (tmp_path / "logs/kind.log").read_text()
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_what_kind_says_below_its_error_is_quoted_too_and_of_long_outputs_both_ends(
+    fake_engine: FakeEngine, tmp_path: Path
+) -> None:
+    fake_engine("image*) echo sha256:1;;\n*) ;;")
+    says = "echo 'ERROR: failed to create cluster: unable to decode config: yaml: unmarshal errors:'"
+
+    kind = kind_that(tmp_path, f"{says}; echo '  line 17: field nodez not found'; exit 1")
+    with pytest.raises(TestbedError, match=r"unable to decode config(.|\n)*field nodez not found"):
+        KindProvider().create("dev", spec({"kind": kind}), tmp_path / "one", Silent())
+
+    kind = kind_that(
+        tmp_path,
+        f"{says}; for a in 0 1 2 3 4 5 6 7 8 9; do for b in 0 1 2 3 4 5 6 7 8 9; do echo line 10$a$b; done; done; exit 1",
+    )
+    with pytest.raises(TestbedError, match=r"unable to decode config(.|\n)*1099") as told:
+        KindProvider().create("dev", spec({"kind": kind}), tmp_path / "two", Silent())
+    assert "line 1050" not in told.value.what
 
 
 def test_deleting_removes_containers_and_folder_and_twice_is_fine(fake_engine: FakeEngine, tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""Binding conditions: a pod is bound to its node only when its devices are ready for it. Here the test is who makes them ready."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, Device binding conditions"
+KEP = "KEP-5007, DRA device binding conditions"
+
+
+@requirement(
+    "BIND-001",
+    "A pod whose device has to be attached waits without a node, although its claim is allocated, and is told so.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("binding",),
+    gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    mutants=("binding-conditions-missing",),
+)
+def test_a_pod_waits_for_its_device(scenario):
+    scenario.apply("binding/pod.yaml")
+    claim = scenario.claim("my-device").should_be_allocated()
+    pod = scenario.pod("pod").should_stay_unscheduled()
+    pod.should_be_told("BindingConditionsPending", "waiting for binding conditions for device on node")
+
+    assert len(claim.devices) == 1
+
+
+@requirement(
+    "BIND-002",
+    "As soon as all conditions of the device are true, the pod runs, and sees the device.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("binding",),
+    gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    mutants=(
+        "no-env",
+        "share-one-device",
+        "binding-conditions-missing",
+    ),
+    covers=("G5",),
+)
+def test_a_pod_runs_when_its_device_is_attached(scenario):
+    scenario.apply("binding/pod.yaml")
+    claim = scenario.claim("my-device").should_be_allocated()
+    (device,), (result,) = claim.devices, claim.results
+    pod = scenario.pod("pod").should_stay_unscheduled()
+
+    (condition,) = result["bindingConditions"]
+    scenario.apply_status("binding/condition.yaml", device=device, condition=condition, status=True)
+
+    assert pod.should_run().seen_devices == {device}
+
+
+@requirement(
+    "BIND-003",
+    "A condition that is said to be false is as good as none: the pod goes on waiting.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    features=("binding",),
+    gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    mutants=("binding-conditions-missing",),
+)
+def test_a_condition_that_is_false(scenario):
+    scenario.apply("binding/pod.yaml")
+    claim = scenario.claim("my-device").should_be_allocated()
+    (device,), (result,) = claim.devices, claim.results
+
+    condition = result.get("bindingConditions", ["none"])[0]
+    scenario.apply_status("binding/condition.yaml", device=device, condition=condition, status=False)
+
+    assert scenario.pod("pod").should_stay_unscheduled().devices == {device}
+
+
+@requirement(
+    "BIND-004",
+    "The allocation repeats the conditions of the device, so that who attaches it knows them.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.bindingConditions",
+    features=("binding",),
+    gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    mutants=("binding-conditions-missing",),
+)
+def test_the_allocation_repeats_the_conditions(scenario):
+    scenario.apply("binding/pod.yaml")
+    (result,) = scenario.claim("my-device").should_be_allocated().results
+
+    assert result.get("bindingConditions"), "the device has no binding conditions"
+    assert result.get("bindingFailureConditions"), "the device has no conditions for a failure"
+
+
+@requirement(
+    "BIND-005",
+    "When attaching has failed, the pod is told so, and its claim is allocated anew.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    features=("binding",),
+    gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    mutants=("binding-conditions-missing",),
+)
+def test_attaching_fails(scenario):
+    scenario.apply("binding/pod.yaml")
+    claim = scenario.claim("my-device").should_be_allocated()
+    (device,), (result,) = claim.devices, claim.results
+
+    condition = result.get("bindingFailureConditions", ["none"])[0]
+    scenario.apply_status("binding/condition.yaml", device=device, condition=condition, status=True)
+    scenario.pod("pod").should_be_told("FailedScheduling", "device binding failed")
+
+    claim.should_say_nothing_of(device)
+
+    assert len(claim.should_be_allocated().devices) == 1
+
+
+@requirement(
+    "BIND-006",
+    "A pod that is deleted while it waits gives its claim back.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    features=("binding",),
+    gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    mutants=("binding-conditions-missing",),
+)
+def test_a_pod_is_deleted_while_it_waits(scenario):
+    scenario.apply("binding/pod.yaml")
+    claim = scenario.claim("my-device").should_be_allocated()
+    pod = scenario.pod("pod").should_stay_unscheduled()
+
+    pod.delete().should_be_gone()
+
+    assert claim.should_be_deallocated().devices == frozenset()

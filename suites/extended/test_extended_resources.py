@@ -1,0 +1,337 @@
+"""Extended resources: pods ask for devices of a class in their limits, as they asked a device plugin, and write no claim."""
+
+import pytest
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, Extended resource allocation by DRA"
+KEP = "KEP-5004, DRA extended resource"
+SPECIAL = "resource.kubernetes.io/extended-resource-claim"
+
+
+@requirement(
+    "EXT-001",
+    "A pod that asks for the extended resource of a class in its limits gets a device of the class, and sees it.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRAExtendedResource",),
+    mutants=(
+        "no-env",
+        "share-one-device",
+    ),
+    covers=("E3",),
+)
+def test_a_pod_asks_in_its_limits(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/pod.yaml", count=1)
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.extended_claim.devices == {device}
+    assert pod.seen_devices == {device}
+
+
+@requirement(
+    "EXT-002",
+    "Every class can be asked for under deviceclass.resource.kubernetes.io, also one that names no extended resource.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    gates=("DRAExtendedResource",),
+    kubernetes="1.35",
+    mutants=("no-env",),
+    covers=("E4",),
+)
+def test_every_class_has_an_implicit_name(scenario):
+    scenario.apply("extended/implicit.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert len(pod.seen_devices) == 1
+    assert pod.seen_devices == pod.extended_claim.devices
+
+
+@requirement(
+    "EXT-003",
+    "The scheduler makes a claim for such a pod, which belongs to the pod, says what it is, and goes with it.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    gates=("DRAExtendedResource",),
+    mutants=("unprepare-fails",),
+)
+def test_the_claim_belongs_to_the_pod(scenario, driver):
+    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+    scenario.apply("extended/pod.yaml", count=1)
+    pod = scenario.pod("pod").should_run()
+    claim = pod.extended_claim
+    assert (claim.owner, claim.annotations[SPECIAL]) == (("Pod", "pod"), "true")
+
+    pod.delete().should_be_gone()
+    claim.should_be_gone()
+
+
+@requirement(
+    "EXT-004",
+    "When such a pod has ended, its claim is deleted, although the pod is still there.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    gates=("DRAExtendedResource",),
+    mutants=("unprepare-fails",),
+    covers=("E8",),
+)
+def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/pod-that-ends.yaml")
+    pod = scenario.pod("pod").should_succeed()
+
+    pod.extended_claim.should_be_gone()
+
+    assert pod.container("workload").printed_devices == {device}
+
+
+@requirement(
+    "EXT-005",
+    "A container that asks for two gets two devices, and sees both.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    devices=2,
+    gates=("DRAExtendedResource",),
+    mutants=(
+        "first-device-only",
+        "no-env",
+    ),
+)
+def test_two_devices(scenario, driver, node):
+    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
+    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+    scenario.apply("extended/pod.yaml", count=2)
+
+    assert scenario.pod("pod").should_run().seen_devices == {one, other}
+
+
+@requirement(
+    "EXT-006",
+    "Each container sees the device that it asked for itself, and one that asked for none sees none.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    devices=2,
+    gates=("DRAExtendedResource",),
+    mutants=(
+        "forget-request-names",
+        "first-device-only",
+        "no-env",
+    ),
+)
+def test_each_container_sees_its_own(scenario, driver, node):
+    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
+    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+    scenario.apply("extended/two-containers.yaml")
+    left, right, without = scenario.pod("pod").should_run().containers("left", "right", "without")
+
+    assert left.seen_devices == left.extended_devices
+    assert right.seen_devices == {one, other} - left.seen_devices
+    assert without.seen_devices == frozenset()
+
+
+@requirement(
+    "EXT-007",
+    "The status of the pod says for each container and resource which request of the claim it is.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source="API reference: Pod v1, status.extendedResourceClaimStatus",
+    devices=2,
+    gates=("DRAExtendedResource",),
+    about=CLUSTER,
+    covers=("E13",),
+    mutants=("extended-requests-untold",),
+)
+def test_the_status_says_which_request(scenario, driver, node):
+    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
+    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+    scenario.apply("extended/two-containers.yaml")
+    pod, resource = scenario.pod("pod").should_run(), f"example.com/{scenario.namespace}"
+
+    assert pod.extended_requests == {("left", resource), ("right", resource)}
+
+
+@requirement(
+    "EXT-008",
+    "Init containers ask for devices in the same way, and see them.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    devices=2,
+    gates=("DRAExtendedResource",),
+    mutants=("no-env",),
+)
+def test_init_containers(scenario, driver, node):
+    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
+    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+    scenario.apply("extended/init-container.yaml")
+    first, workload = scenario.pod("pod").should_run().containers("first", "workload")
+
+    assert first.printed_devices == first.extended_devices
+    assert workload.seen_devices == workload.extended_devices
+
+
+@requirement(
+    "EXT-009",
+    "When the devices of the class are taken, one more pod waits; it runs with a device that another pod gives back.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRAExtendedResource",),
+    mutants=(
+        "unprepare-fails",
+        "never-give-back",
+    ),
+    covers=("E11",),
+)
+def test_one_pod_more_than_there_are_devices(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/pod.yaml", count=1)
+    pod = scenario.pod("pod").should_run()
+    scenario.apply("extended/second-pod.yaml")
+    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+
+    pod.delete().should_be_gone()
+
+    assert second.should_run().seen_devices == {device}
+
+
+@requirement(
+    "EXT-010",
+    "A pod that asks for no device of the class gets no claim, and runs.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    gates=("DRAExtendedResource",),
+    about=CLUSTER,
+    covers=("E14",),
+    unproven="the scheduler makes these claims, and no policy can make it do so for a pod that does not ask",
+)
+def test_none_at_all(scenario, driver):
+    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+    scenario.apply("extended/pod.yaml", count=0)
+
+    assert scenario.pod("pod").should_run().extended_claim is None
+
+
+@requirement(
+    "EXT-011",
+    "A pod that asks for an extended resource which nobody has waits, and runs as soon as a class has it.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRAExtendedResource",),
+    mutants=("no-env",),
+    covers=("E15",),
+)
+def test_a_pod_waits_for_a_class(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("extended/pod.yaml", count=1)
+    pod = scenario.pod("pod").should_be_unschedulable(because=f"Insufficient example.com/{scenario.namespace}")
+
+    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+
+    assert pod.should_run().seen_devices == {device}
+
+
+@requirement(
+    "EXT-012",
+    "A container may ask for an extended resource and have a claim as well, and sees the devices of both.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    devices=2,
+    gates=("DRAExtendedResource",),
+    mutants=(
+        "no-env",
+        "share-one-device",
+    ),
+    covers=("E18",),
+)
+def test_an_extended_resource_and_a_claim(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/with-claim.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.extended_claim.devices == {device}
+    assert pod.seen_devices == pod.devices | {device}
+
+
+@requirement(
+    "EXT-013",
+    "An amount that is no whole number, or of which request and limit differ, is refused, with the reason.",
+    level=MUST,
+    tier=E2E,
+    source="kubernetes.io: Resource Management for Pods and Containers, extended resources",
+    about=CLUSTER,
+    mutants=("amounts-dropped",),
+)
+@pytest.mark.parametrize(
+    ("asked", "limit", "words"),
+    [("1500m", "1500m", "must be an integer"), (1, 2, "must be equal to example.com/")],
+    ids=["fraction", "different"],
+)
+def test_an_amount_that_cannot_be(scenario, asked, limit, words):
+    assert words in scenario.should_be_refused("extended/wrong-amounts.yaml", asked=asked, limit=limit)
+
+
+@requirement(
+    "EXT-014",
+    "A class with a name that no extended resource can have is refused.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: DeviceClass v1 resource.k8s.io, extendedResourceName",
+    gates=("DRAExtendedResource",),
+    about=CLUSTER,
+    covers=("E12",),
+    mutants=("resource-names-dropped",),
+)
+@pytest.mark.parametrize("resource", ["kubernetes.io/gpu", "gpu", "example.com/a/b"], ids=["reserved", "plain", "path"])
+def test_a_name_that_cannot_be(scenario, resource):
+    assert "spec.extendedResourceName" in scenario.should_be_refused(
+        "extended/class-with-a-wrong-name.yaml", resource=resource
+    )
+
+
+@requirement(
+    "EXT-015",
+    "A quota on the extended resource is obeyed: pods together may not ask for more.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source="kubernetes.io: Resource Quotas, quota for extended resources",
+    gates=("DRAExtendedResource",),
+    about=CLUSTER,
+    covers=("E1",),
+    mutants=("quotas-lifted",),
+)
+def test_a_quota(scenario, driver):
+    limited = f"requests.example.com/{scenario.namespace}"
+    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+    scenario.apply("extended/quota.yaml")
+    scenario.quota("quota").should_count(limited, used="0")
+    scenario.apply("extended/pod.yaml", count=1)
+    scenario.quota("quota").should_count(limited, used="1")
+
+    assert "exceeded quota: quota" in scenario.should_be_refused("extended/second-pod.yaml")

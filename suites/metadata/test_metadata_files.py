@@ -1,0 +1,82 @@
+"""Device metadata: a program in a container finds out which devices it has from files at paths that it can work out by itself."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+DOCS = "KEP-5304, DRA attributes downward API"
+
+
+@requirement(
+    "META-001",
+    "For a claim by name a container finds a file below resourceclaims/, with the claim, and the devices of the request.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("metadata",),
+    mutants=("mounts-missing",),
+    covers=("M1",),
+)
+def test_a_file_for_a_claim_by_name(scenario):
+    scenario.apply("metadata/claim.yaml")
+    container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("my-device")
+    found = container.metadata("resourceclaims/my-device/device")
+
+    assert found.claim == ("my-device", claim.uid)
+    assert found.devices == claim.devices
+
+
+@requirement(
+    "META-002",
+    "For a claim from a template it finds the file below resourceclaimtemplates/, under the name that the pod has for the claim.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("metadata",),
+    mutants=("mounts-missing",),
+    covers=("M3",),
+)
+def test_a_file_for_a_claim_from_a_template(scenario):
+    scenario.apply("metadata/template.yaml")
+    pod = scenario.pod("pod").should_run()
+    found = pod.container("workload").metadata("resourceclaimtemplates/device/device")
+
+    assert found.pod_claim == "device"
+    assert found.devices == pod.devices
+
+
+@requirement(
+    "META-003",
+    "A container finds the files of the requests that it refers to, and no others.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source=DOCS,
+    features=("metadata",),
+    mutants=("mounts-missing", "first-device-only", "forget-request-names"),
+    covers=("M2",),
+)
+def test_each_container_finds_its_own_files(scenario):
+    scenario.apply("metadata/two-requests.yaml")
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+
+    assert left.metadata("resourceclaims/both/left").devices == left.devices
+    assert right.metadata("resourceclaims/both/right").devices == right.devices
+    assert left.metadata_files.isdisjoint(right.metadata_files)
+
+
+@requirement(
+    "META-004",
+    "The file says of a device what its ResourceSlice says.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("metadata", "example-attribute"),
+    mutants=("mounts-missing",),
+)
+def test_the_file_says_what_the_slice_says(scenario, driver):
+    scenario.apply("metadata/claim.yaml")
+    pod, name = scenario.pod("pod").should_run(), driver.examples.attribute
+    (device,) = pod.devices
+    found = pod.container("workload").metadata("resourceclaims/my-device/device")
+
+    assert found.attribute(device, name) == driver.attribute(device, name)
+    assert found.attribute(device, name)

@@ -1,0 +1,21 @@
+"""What a driver publishes of counters that devices share is whole. Nothing is made for it."""
+
+from testbed.conformance import MUST, STATIC, requirement
+
+
+@requirement(
+    "PART-010",
+    "Every counter that a device draws from is published in its pool.",
+    level=MUST,
+    tier=STATIC,
+    source="API reference: ResourceSlice v1 resource.k8s.io, DeviceCounterConsumption",
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=(
+        "counters-missing",
+        "counters-of-nobody",
+    ),
+)
+def test_every_counter_is_published(driver):
+    assert driver.divisible_devices, "no devices of the driver draw from the same counters"
+    assert {missing for each in driver.divisible_devices for missing in each.missing_counters} == set()

@@ -1,0 +1,178 @@
+"""Partitionable devices: a device can be had whole or in parts, as long as the counters that they share allow it."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, Partitionable devices"
+KEP = "KEP-4815, DRA partitionable devices"
+
+
+@requirement(
+    "PART-001",
+    "A pod gets a part of a device, and sees that part.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=(
+        "no-env",
+        "share-one-device",
+    ),
+)
+def test_a_pod_gets_a_part(scenario, driver, node):
+    part, _ = driver.divisible_on(node).companions
+    scenario.apply("partitions/one-part.yaml", wanted=driver.identity(part))
+
+    assert scenario.pod("pod").should_run().seen_devices == {part}
+
+
+@requirement(
+    "PART-002",
+    "Two pods have two parts of one device at the same time, and each sees its own.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=(
+        "no-env",
+        "share-one-device",
+    ),
+)
+def test_two_pods_have_parts_of_one_device(scenario, driver, node):
+    one, other = driver.divisible_on(node).companions
+    scenario.apply("partitions/two-pods.yaml", left=driver.identity(one), right=driver.identity(other))
+    left, right = scenario.pods("left", "right").should_run()
+
+    assert left.seen_devices == {one}
+    assert right.seen_devices == {other}
+
+
+@requirement(
+    "PART-003",
+    "As long as a pod has a part, nobody gets the whole; it can be had again when the part was given back.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=(
+        "counters-missing",
+        "unprepare-fails",
+        "no-env",
+    ),
+    covers=("PD1",),
+)
+def test_a_part_excludes_the_whole(scenario, driver, node):
+    divisible = driver.divisible_on(node)
+    scenario.apply("partitions/first.yaml", wanted=driver.identity(divisible.companions[0]))
+    first = scenario.pod("first").should_run()
+    scenario.apply("partitions/second.yaml", wanted=driver.identity(divisible.whole))
+    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+
+    first.delete().should_be_gone()
+
+    assert second.should_run().seen_devices == {divisible.whole}
+
+
+@requirement(
+    "PART-004",
+    "As long as a pod has the whole, nobody gets a part; parts can be had again when the whole was given back.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=(
+        "counters-missing",
+        "unprepare-fails",
+        "no-env",
+    ),
+)
+def test_the_whole_excludes_parts(scenario, driver, node):
+    divisible = driver.divisible_on(node)
+    scenario.apply("partitions/first.yaml", wanted=driver.identity(divisible.whole))
+    first = scenario.pod("first").should_run()
+    scenario.apply("partitions/second.yaml", wanted=driver.identity(divisible.companions[0]))
+    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+
+    first.delete().should_be_gone()
+
+    assert second.should_run().seen_devices == {divisible.companions[0]}
+
+
+@requirement(
+    "PART-005",
+    "Parts that together would take more than there is of a counter cannot be had at the same time.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=("counters-missing",),
+)
+def test_parts_that_exclude_each_other(scenario, driver, node):
+    one, other = driver.divisible_on(node).rivals
+    scenario.apply("partitions/first.yaml", wanted=driver.identity(one))
+    first = scenario.pod("first").should_run()
+    scenario.apply("partitions/second.yaml", wanted=driver.identity(other))
+    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+
+    assert first.should_stay_running().devices == {one}
+    assert second.devices == frozenset()
+
+
+@requirement(
+    "PART-006",
+    "One claim gets two parts of a device for two requests, and each container sees the part of its request.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=(
+        "forget-request-names",
+        "first-device-only",
+        "no-env",
+    ),
+)
+def test_one_claim_has_two_parts(scenario, driver, node):
+    one, other = driver.divisible_on(node).companions
+    scenario.apply("partitions/two-parts-of-one-claim.yaml", left=driver.identity(one), right=driver.identity(other))
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+
+    assert left.seen_devices == {one}
+    assert right.seen_devices == {other}
+
+
+@requirement(
+    "PART-007",
+    "Who asks for a whole device or else for a part gets a part while another part is taken.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("partitions",),
+    gates=("DRAPartitionableDevices",),
+    mutants=(
+        "counters-missing",
+        "answer-with-subrequest-names",
+        "no-env",
+    ),
+)
+def test_a_whole_or_else_a_part(scenario, driver, node):
+    divisible = driver.divisible_on(node)
+    one, other = divisible.companions
+    scenario.apply("partitions/first.yaml", wanted=driver.identity(one))
+    scenario.pod("first").should_run()
+
+    choices = {"whole": driver.identity(divisible.whole), "part": driver.identity(other)}
+    scenario.apply("partitions/whole-or-part.yaml", **choices)
+
+    assert scenario.pod("pod").should_run().seen_devices == {other}

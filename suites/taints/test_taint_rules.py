@@ -1,0 +1,211 @@
+"""DeviceTaintRules: an administrator taints devices, whatever their driver says of them."""
+
+from testbed.conformance import CLUSTER, E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, Device taints and tolerations, DeviceTaintRule"
+API = "API reference: DeviceTaintRule v1 resource.k8s.io"
+EVICTED = "DeviceTaintManagerEviction"
+
+
+@requirement(
+    "TAINT-020",
+    "A rule with the effect NoSchedule keeps new pods from a device, and leaves alone who has it already.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    mutants=("no-env", "share-one-device"),
+)
+def test_a_rule_keeps_new_pods_away(scenario, driver):
+    scenario.apply("taints/any-device.yaml")
+    pod = scenario.pod("pod").should_run()
+    (device,) = pod.devices
+
+    scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
+    scenario.apply("taints/second-pod.yaml", wanted=driver.identity(device))
+    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+
+    assert pod.should_stay_running().seen_devices == {device}
+    assert second.devices == frozenset()
+
+
+@requirement(
+    "TAINT-021",
+    "A pod that a rule keeps waiting runs with the device as soon as the rule is gone.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    mutants=(
+        "no-env",
+        "share-one-device",
+    ),
+)
+def test_the_end_of_a_rule(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
+    scenario.apply("taints/no-toleration.yaml", wanted=driver.identity(device))
+    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+
+    scenario.delete("devicetaintrule", scenario.namespace)
+
+    assert pod.should_run().seen_devices == {device}
+
+
+@requirement(
+    "TAINT-022",
+    "A rule with the effect NoExecute evicts the pod that has the device; the pod is told, ends, and gives its claim back.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    mutants=("unprepare-fails",),
+    covers=("T3",),
+)
+def test_a_rule_evicts_a_pod(scenario):
+    scenario.apply("taints/any-device.yaml")
+    pod = scenario.pod("pod").should_run()
+    (device,) = pod.devices
+
+    scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
+    pod.should_be_told(EVICTED, "Marking for deletion")
+    pod.should_be_gone()
+
+    assert scenario.claim("my-device").should_be_deallocated().devices == frozenset()
+
+
+@requirement(
+    "TAINT-023",
+    "A pod whose claim tolerates the taint of a rule keeps running, also when it is NoExecute.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    mutants=(
+        "no-env",
+        "cdi-file-is-lost",
+    ),
+)
+def test_a_rule_can_be_tolerated(scenario, driver):
+    device = max(driver.devices)
+    named = {"key": f"example.com/{scenario.namespace}", "value": "by-hand", "effect": "NoExecute"}
+    scenario.apply("taints/toleration.yaml", wanted=driver.identity(device), **named)
+    pod = scenario.pod("pod").should_run()
+
+    scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
+    pod.should_stay_running()
+
+    assert pod.container("workload").restart().seen_devices == {device}
+
+
+@requirement(
+    "TAINT-024",
+    "A pod that tolerates a NoExecute taint for some seconds runs for so long, and is evicted then.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration.tolerationSeconds",
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    mutants=("unprepare-fails",),
+    covers=("G7",),
+)
+def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
+    device, key = max(driver.devices), f"example.com/{scenario.namespace}"
+    scenario.apply("taints/tolerates-for-a-while.yaml", wanted=driver.identity(device), key=key, seconds=5)
+    pod = scenario.pod("pod").should_run()
+
+    scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
+    pod.should_stay_running()
+    pod.should_be_told(EVICTED, "Marking for deletion")
+    pod.should_be_gone()
+
+    assert scenario.claim("my-device").should_be_deallocated().devices == frozenset()
+
+
+@requirement(
+    "TAINT-025",
+    "A rule with the effect None changes nothing: new pods get the device, and nobody is evicted.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    mutants=(
+        "no-env",
+        "share-one-device",
+    ),
+)
+def test_a_rule_without_effect(scenario, driver):
+    device = max(driver.devices)
+    scenario.apply("taints/rule.yaml", device=device, effect="None")
+    scenario.apply("taints/no-toleration.yaml", wanted=driver.identity(device))
+    pod = scenario.pod("pod").should_run().should_stay_running()
+
+    assert pod.seen_devices == {device}
+
+
+@requirement(
+    "TAINT-026",
+    "A rule for a pool taints all its devices, and no others.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=API,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    mutants=("no-env",),
+)
+def test_a_rule_for_a_pool(scenario, nodes, node):
+    scenario.apply("taints/rule-for-a-pool.yaml", pool=node)
+    scenario.apply("taints/any-device.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.node in nodes - {node}
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "TAINT-027",
+    "A rule for a driver taints all its devices on every node.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=API,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    about=CLUSTER,
+    mutants=("taint-rules-narrowed",),
+)
+def test_a_rule_for_a_driver(scenario):
+    scenario.apply("taints/rule-for-the-driver.yaml")
+    scenario.apply("taints/any-device.yaml")
+    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+
+    assert pod.devices == frozenset()
+
+
+@requirement(
+    "TAINT-028",
+    "A rule with an effect that does not exist is refused.",
+    level=MUST,
+    tier=E2E,
+    source=API,
+    gates=("DRADeviceTaintRules",),
+    kubernetes="1.37",
+    about=CLUSTER,
+    mutants=("taint-rules-narrowed",),
+)
+def test_an_effect_that_does_not_exist(scenario, driver):
+    refusal = scenario.should_be_refused("taints/rule.yaml", device=max(driver.devices), effect="NoFun")
+
+    assert 'Unsupported value: "NoFun"' in refusal

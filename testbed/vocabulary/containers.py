@@ -1,0 +1,128 @@
+"""The word `container`: the devices that a container of a pod was given, and those that it really sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from testbed.drivers.slices import Device, identities
+from testbed.errors import DriverFailed
+from testbed.vocabulary import budgets, metadata, states
+from testbed.vocabulary.metadata import Metadata
+
+if TYPE_CHECKING:
+    from testbed.vocabulary.pods import Pod
+
+# In the background, so that the answer still comes when the container's end takes the program with it.
+_END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
+_LOOK_AROUND = "env; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a pod."""
+
+    pod: Pod
+    name: str
+
+    @property
+    def devices(self) -> frozenset[Device]:
+        """The devices of the claims, or of the single requests in them, that it refers to."""
+        spec = self.pod.object["spec"]
+        mine = next(
+            each for each in (*spec.get("initContainers", ()), *spec["containers"]) if each["name"] == self.name
+        )
+        claims = self.pod.claims
+        refers = mine.get("resources", {}).get("claims", ())
+        return frozenset(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
+
+    @property
+    def extended_devices(self) -> frozenset[Device]:
+        """The devices that it asked for as extended resources."""
+        made = self.pod.object.get("status", {}).get("extendedResourceClaimStatus", {})
+        claim = self.pod.extended_claim
+        mine = [each["requestName"] for each in made.get("requestMappings", ()) if each["containerName"] == self.name]
+        return frozenset(device for request in mine if claim for device in claim.devices_of(request))
+
+    @property
+    def seen_devices(self) -> frozenset[Device]:
+        """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
+        return self._found_in(self._said(self.pod.world.driver_file.probe.command))
+
+    @property
+    def printed_devices(self) -> frozenset[Device]:
+        """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
+        return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
+        known = self.pod.world.driver_file.configuration
+        return known.shown(self._said(known.command)) if known else frozenset()
+
+    @property
+    def surroundings(self) -> frozenset[str]:
+        """All that it has around it: variables, mounted places and device nodes. Its own name is left out."""
+        found = self._said(("sh", "-c", _LOOK_AROUND))
+        return frozenset(line for line in found.splitlines() if not line.startswith("HOSTNAME="))
+
+    @property
+    def metadata_files(self) -> frozenset[str]:
+        """The files with metadata of its devices, as seen from the folder where all drivers put them."""
+        look = f"cd {metadata.FOLDER} 2>/dev/null && ls -d */*/*/* || true"
+        found = self._said(("sh", "-c", look))
+        return frozenset(found.split())
+
+    def metadata(self, request: str) -> Metadata:
+        """What the driver under test says in the file for a request, such as resourceclaims/my-claim/my-request."""
+        name = f"{request}/{self.pod.world.driver_file.driver}-metadata.json"
+        if name not in self.metadata_files:
+            there = ", ".join(sorted(self.metadata_files)) or "no file at all"
+            raise DriverFailed(f"container {self.name} of pod {self.pod.name} has no {name}; it has {there}")
+        path = f"{metadata.FOLDER}/{name}"
+        text = self._said(("cat", path))
+        return metadata.read(text, path)
+
+    def should_have_health(self, claim: str, health: str) -> Container:
+        """Wait until the pod's status says so of every device of a claim, by the name that the pod has for it."""
+        check = states.has_health(self.name, f"claim:{claim}", health)
+        self.pod.should(f"say {health} of {claim} in container {self.name}", check, budgets.HEALTH)
+        return self
+
+    @property
+    def health_messages(self) -> tuple[str, ...]:
+        """What is said of the health of its devices, for people."""
+        return tuple(each.get("message", "") for each in states.health_of(self.pod.object, self.name))
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again."""
+        statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
+        return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
+
+    def restart(self) -> Container:
+        """Let its process end, and wait until the kubelet has started it again."""
+        before = self.restarts
+        self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
+        check = states.started_again(self.name, before)
+        self.pod.should(f"run again in container {self.name}", check, budgets.RESTARTED)
+        return self
+
+    def _said(self, command: Sequence[str]) -> str:
+        return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
+
+    def _found_in(self, text: str) -> frozenset[Device]:
+        world, probe = self.pod.world, self.pod.world.driver_file.probe
+        known = identities(world.slices(), world.driver_file.driver, probe.identity_attribute)
+        return frozenset(self._device(found, known) for found in probe.ids(text))
+
+    def _device(self, identity: str, known: dict[str, Device]) -> Device:
+        if identity not in known:
+            attribute = self.pod.world.driver_file.probe.identity_attribute
+            raise DriverFailed(
+                f"container {self.name} of pod {self.pod.name} sees a device {identity}, but no ResourceSlice of "
+                f"{self.pod.world.driver_file.driver} has a device with that {attribute}",
+                hint=f"look at spec.probe of the driver file; known are {', '.join(sorted(known)) or 'none'}",
+            )
+        return known[identity]

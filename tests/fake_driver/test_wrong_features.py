@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_driver import faults, slices
+from fake_driver.cdi import CdiFolder
+from fake_driver.checkpoint import Checkpoint
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.driver import Collaborators
+from fake_driver.hardware import description
+from fake_driver.hardware.devices import devices
+from fake_driver.health import HEALTHY, UNHEALTHY, UNKNOWN
+from fake_driver.inventory import Inventory
+from fake_driver.opaque import Config
+from fake_driver.wiring import Parts
+
+FILE = Path(__file__).parents[2] / "manifests/hardware/server.yaml"
+DRIVER = "gpu.dra-testbed.example"
+
+
+def wrong(fault: str = "") -> Parts:
+    right = Parts(Inventory("n", devices(description.read(FILE), "n")), Path("unused"))
+    return faults.apply([fault] if fault else [], right)
+
+
+def published(fault: str = "") -> list[Any]:
+    use = wrong(fault)
+    return use.shaped(slices.desired(DRIVER, slices.Owner("n", "uid"), use.inventory.devices))
+
+
+def texts(fault: str = "") -> str:
+    return str(published(fault))
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        ("taints-missing", "'taints':"),
+        ("counters-missing", "'consumesCounters'"),
+        ("sharing-missing", "'allowMultipleAllocations'"),
+        ("sharing-missing", "'requestPolicy'"),
+        ("policies-missing", "'requestPolicy'"),
+        ("binding-conditions-missing", "'bindingConditions'"),
+        ("binding-conditions-missing", "'bindingFailureConditions'"),
+    ],
+)
+def test_what_is_published_lacks_something(fault: str, word: str) -> None:
+    assert word in texts()
+    assert word not in texts(fault)
+
+
+@pytest.mark.parametrize("fault", ["taints-missing", "counters-missing", "policies-missing", "counters-of-nobody"])
+def test_the_same_devices_are_published(fault: str) -> None:
+    names = [
+        [device["name"] for each in some for device in each["spec"].get("devices", ())]
+        for some in (published(), published(fault))
+    ]
+    assert names[0] == names[1]
+
+
+def test_policies_go_and_amounts_stay() -> None:
+    assert "'allowMultipleAllocations'" in texts("policies-missing")
+    assert "{'memory': {'value': '16Gi'}}" in texts("policies-missing")
+
+
+def test_counters_of_nobody_are_drawn_from() -> None:
+    assert "'counterSet': 'nobodys'" in texts("counters-of-nobody")
+    assert "'name': 'nobodys'" not in texts("counters-of-nobody")
+
+
+@pytest.mark.parametrize(("fault", "is_refused"), [("", False), ("shares-exclude-each-other", True)])
+def test_shares_of_one_device(fault: str, is_refused: bool) -> None:
+    one, other = (
+        PreparedClaim(ClaimRef(uid), (AllocatedDevice("r", "n", "gpu-11", share_id=f"share-{uid}"),)) for uid in "ab"
+    )
+    assert bool(wrong(fault).conflict(one, {"b": other})) is is_refused
+
+
+@pytest.mark.parametrize(("fault", "has_mount"), [("", True), ("mounts-missing", False)])
+def test_files_that_are_not_mounted(fault: str, has_mount: bool, tmp_path: Path) -> None:
+    mount = {"hostPath": "/a", "containerPath": "/b"}
+    device = replace(wrong().inventory.devices[0], container_edits={"mounts": [mount]})
+    use = wrong(fault)
+    claim = {"uid": "uid-1"}, {"request": "r", "driver": DRIVER, "pool": "n", "device": device.name}
+    served = {"metadata": claim[0], "status": {"allocation": {"devices": {"results": [claim[1]]}}}}
+    made = use.driver(
+        DRIVER,
+        Collaborators(Inventory("n", (device,)), lambda _ref, _patience: served),
+        CdiFolder(tmp_path / "cdi", DRIVER),
+        Checkpoint(tmp_path / "claims", lambda _uid: None),
+    )
+    made.prepare(ClaimRef("uid-1", "default", "c"))
+    (file,) = (tmp_path / "cdi").glob("*.json")
+    assert ("containerPath" in file.read_text()) is has_mount
+
+
+def test_what_is_said_of_one_alternative_is_not_heard() -> None:
+    found = [Config("GpuConfig", requests=("r/sub",)), Config("GpuConfig", requests=("r",)), Config("GpuConfig")]
+    assert list(wrong("ignores-config-of-subrequests").in_order(found)) == found[1:]
+
+
+@pytest.mark.parametrize(
+    ("fault", "statuses", "has_message"),
+    [
+        ("", {HEALTHY, UNHEALTHY}, True),
+        ("health-unknown", {UNKNOWN}, False),
+        ("health-always-well", {HEALTHY}, False),
+        ("health-without-words", {HEALTHY, UNHEALTHY}, False),
+    ],
+)
+def test_how_the_devices_are(fault: str, statuses: set[str], has_message: bool) -> None:
+    use = wrong(fault)
+    found = [use.health(device) for device in use.inventory.devices]
+    assert {each.status for each in found} == statuses
+    assert any(each.message for each in found) is has_message

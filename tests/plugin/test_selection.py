@@ -1,0 +1,64 @@
+"""A selection is never the whole: what was left out of the catalogue is in the report as excluded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Judge = Callable[..., Any]
+_TWO = "@required(1)\ndef test_one():\n    pass\n\n@required(2)\ndef test_two():\n    pass\n"
+_OTHER = """
+from testbed.conformance import requirement, MUST, E2E
+
+@requirement("T-009", "It works too.", level=MUST, tier=E2E, source="here")
+def test_other():
+    pass
+"""
+
+
+def _another_file(pytester: pytest.Pytester) -> None:
+    folder = pytester.mkdir("other")
+    (folder / "test_other.py").write_text(_OTHER)
+
+
+@pytest.mark.parametrize(
+    ("words", "excluded"),
+    [
+        (("suites", "-k", "test_one"), {"T-002", "T-009"}),
+        (("suites", "-k", "test_one", "-n", "1"), {"T-002", "T-009"}),
+        (("suites/claims",), {"T-001", "T-002"}),
+        ((".", "-k", "test_other"), {"T-001", "T-002"}),
+    ],
+)
+def test_suites_that_are_not_those_of_the_installation_are_the_catalogue_as_a_whole(
+    judge: Judge, pytester: pytest.Pytester, words: tuple[str, ...], excluded: set[str]
+) -> None:
+    run = _on_other_suites(judge, pytester, *words)
+    assert {row for row, verdict in run.verdicts.items() if verdict == "excluded"} == excluded
+    assert run.report.result == "partial"
+
+
+def test_other_suites_as_a_whole_are_no_selection(judge: Judge, pytester: pytest.Pytester) -> None:
+    assert _on_other_suites(judge, pytester, "suites").report.profile == "core"
+    assert _on_other_suites(judge, pytester, "suites/claims").report.profile == "full"
+
+
+def test_what_is_left_out_of_somebody_elses_suites_is_excluded_also_when_it_is_a_whole_file(
+    judge: Judge, pytester: pytest.Pytester
+) -> None:
+    _another_file(pytester)
+    run = judge(_TWO, "-k", "test_one")
+    assert run.verdicts == {"T-001": "pass", "T-002": "excluded", "T-009": "excluded"}
+    assert judge(_TWO).report.result == "conformant"
+
+
+def _on_other_suites(judge: Judge, pytester: pytest.Pytester, *words: str) -> Any:
+    suites = pytester.path / "suites"
+    (suites / "claims").mkdir(parents=True, exist_ok=True)
+    (suites / "upstream.yaml").touch()
+    (suites / "claims/test_other.py").write_text(_OTHER)
+    judge(_TWO, "--collect-only")  # makes the file
+    (pytester.path / "test_suite.py").rename(suites / "test_ours.py")
+    return judge("", *words)
