@@ -13,6 +13,7 @@ from fake_driver.claims import AllocatedDevice, PreparedClaim
 from fake_driver.driver import POINTS, Driver
 from fake_driver.errors import ConfigurationError, near
 from fake_driver.hardware.model import Device
+from fake_driver.mutants import MUTANTS
 from fake_driver.slices import Object
 from fake_driver.wiring import Parts
 from fake_driver.wrong_drivers import (
@@ -237,6 +238,7 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             FirstPrepareFails,
         )
     }
+    | MUTANTS
     | dict.fromkeys(RIGHTS, rights_are_wrong)
     | {f"crash-{point}": _crash(point) for point in POINTS}
 )

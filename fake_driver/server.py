@@ -43,10 +43,18 @@ _LOOK = 1.0  # seconds between looks at the sockets
 class Server:
     """Both sockets with their servicers."""
 
-    def __init__(self, driver: Driver, board: Board, journal: Journal, sockets: Sockets, traps: Traps) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        board: Board,
+        journal: Journal,
+        sockets: Sockets,
+        traps: Traps,
+        service: type[DraService] = DraService,
+    ) -> None:
         self.registered = threading.Event()
         self._journal, self._sockets, self._board = journal, sockets, board
-        self._dra = [DraService(driver, journal, messages, traps) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
+        self._dra = [service(driver, journal, messages, traps) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
         self._health = [
             HealthService(board, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
         ]

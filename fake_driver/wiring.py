@@ -30,6 +30,7 @@ from fake_driver.probes import Pages, Probes
 from fake_driver.publisher import Publisher
 from fake_driver.reporter import Reporter
 from fake_driver.server import Server
+from fake_driver.services import DraService
 from fake_driver.settings import Settings
 from fake_driver.sockets import Sockets
 from fake_driver.traps import Traps
@@ -55,6 +56,8 @@ class Parts:
     registers: bool = True
     reports: bool = True
     reached: Callable[[str], None] = lambda _point: None
+    publisher: type[Publisher] = Publisher
+    service: type[DraService] = DraService
     health: Callable[[Device], Health] = at_first
 
 
@@ -82,8 +85,8 @@ class Process:
         self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = Board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
-        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps)
-        self._publisher = Publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
+        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service)
+        self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(
             settings.driver,
             settings.data / "hardware-changes.json",

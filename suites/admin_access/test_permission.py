@@ -17,6 +17,10 @@ REFUSAL = f"admin access to devices requires the `{LABEL}: true` label on the co
     source=DOCS,
     covers=("AA1",),
     about=CLUSTER,
+    mutants=(
+        "admin-label-everywhere",
+        "admin-access-dropped",
+    ),
 )
 def test_a_claim_is_refused_without_the_label(scenario):
     assert REFUSAL in scenario.should_be_refused("admin_access/claim.yaml")
@@ -30,6 +34,10 @@ def test_a_claim_is_refused_without_the_label(scenario):
     source=DOCS,
     covers=("AA1",),
     about=CLUSTER,
+    mutants=(
+        "admin-label-everywhere",
+        "admin-access-dropped",
+    ),
 )
 def test_a_template_is_refused_without_the_label(scenario):
     assert REFUSAL in scenario.should_be_refused("admin_access/template.yaml")
@@ -42,6 +50,7 @@ def test_a_template_is_refused_without_the_label(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("admin-label-everywhere",),
 )
 @pytest.mark.parametrize("value", ["false", "True", ""], ids=["false", "capital", "empty"])
 def test_another_value_of_the_label_does_not_count(scenario, value):
@@ -58,6 +67,7 @@ def test_another_value_of_the_label_does_not_count(scenario, value):
     source=DOCS,
     covers=("AA1",),
     about=CLUSTER,
+    mutants=("admin-access-dropped",),
 )
 @pytest.mark.parametrize(
     "manifest", ["admin_access/claim.yaml", "admin_access/template.yaml"], ids=["claim", "template"]

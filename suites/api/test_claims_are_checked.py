@@ -14,6 +14,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io"
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("claims-repaired",),
 )
 @pytest.mark.parametrize(
     ("manifest", "words"),
@@ -38,6 +39,7 @@ def test_a_claim_without_meaning_is_refused(scenario, manifest, words):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("counts-are-one",),
 )
 @pytest.mark.parametrize("manifest", ["api/claim.yaml", "api/template.yaml"], ids=["claim", "template"])
 def test_claims_and_templates_are_immutable(scenario, manifest):

@@ -12,6 +12,7 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
     tier=E2E,
     source="API reference: Pod v1, spec.resourceClaims and spec.containers.resources.claims",
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 @pytest.mark.parametrize(
     ("manifest", "words"),

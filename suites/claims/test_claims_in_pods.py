@@ -13,7 +13,10 @@ POD = "API reference: Pod v1, spec.containers.resources.claims"
     tier=E2E,
     source=DOCS,
     covers=("L9",),
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "wrong-cdi-names",
+    ),
 )
 def test_a_pod_refers_to_a_claim_by_name(scenario):
     scenario.apply("claims/claim-by-name.yaml")
@@ -30,7 +33,10 @@ def test_a_pod_refers_to_a_claim_by_name(scenario):
     tier=E2E,
     source=POD,
     covers=("L12", "L14", "G15"),
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "wrong-cdi-names",
+    ),
 )
 def test_init_containers_and_sidecars_see_the_devices(scenario):
     scenario.apply("claims/init-container.yaml")
@@ -47,7 +53,10 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
     tier=E2E,
     source=POD,
     covers=("G16",),
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_a_container_without_a_claim_sees_nothing(scenario):
     scenario.apply("claims/with-and-without.yaml")
@@ -66,7 +75,12 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     devices=2,
     source=POD,
     covers=("P4", "G16"),
-    mutants=("forget-request-names", "first-device-only"),
+    mutants=(
+        "forget-request-names",
+        "first-device-only",
+        "answer-without-request-names",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_a_container_refers_to_one_request_of_a_claim(scenario):
     scenario.apply("claims/two-requests.yaml")
@@ -102,7 +116,11 @@ def test_a_container_refers_to_a_whole_claim(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "one-cdi-file-for-all",
+    ),
 )
 def test_a_pod_has_several_claims(scenario):
     scenario.apply("claims/several-claims.yaml")
@@ -119,7 +137,11 @@ def test_a_pod_has_several_claims(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
     scenario.apply("claims/job-of-three-containers.yaml")
@@ -156,7 +178,11 @@ def test_a_claim_that_no_container_refers_to(scenario):
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
     covers=("P9", "#135919"),
-    mutants=("no-env", "share-one-device"),
+    mutants=(
+        "no-env",
+        "share-one-device",
+        "one-cdi-file-for-all",
+    ),
 )
 def test_a_pod_has_an_old_claim_and_a_new_one(scenario):
     scenario.apply("claims/first-pod.yaml")

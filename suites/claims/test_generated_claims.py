@@ -15,6 +15,7 @@ API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("labels-dropped",),
 )
 def test_a_generated_claim_bears_the_name_of_its_pod(scenario):
     scenario.apply("claims/claim-of-a-pod.yaml")

@@ -11,7 +11,13 @@ from testbed.conformance import E2E, MUST, requirement
     devices=2,
     source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
     covers=("L7", "G16"),
-    mutants=("share-one-device", "no-env"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "answer-for-the-wrong-claim",
+        "one-claim-at-a-time",
+        "claims-leak-to-all-containers",
+    ),
 )
 def test_two_claims_from_one_template(scenario):
     scenario.apply("claims/two-cats.yaml")
@@ -20,4 +26,4 @@ def test_two_claims_from_one_template(scenario):
 
     assert first.seen_devices == first.devices
     assert second.seen_devices == second.devices
-    assert len(pod.devices) == 2
+    assert (len(first.devices), len(second.devices), len(pod.devices)) == (1, 1, 2)

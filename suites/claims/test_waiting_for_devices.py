@@ -12,7 +12,10 @@ CLASS = "kubernetes.io: Dynamic Resource Allocation, DeviceClass"
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_its_claim(scenario):
     scenario.apply("claims/pod-before-its-claim.yaml")
@@ -30,7 +33,10 @@ def test_a_pod_waits_for_its_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_its_template(scenario):
     scenario.apply("claims/pod-before-its-template.yaml")
@@ -51,7 +57,10 @@ def test_a_pod_waits_for_its_template(scenario):
     tier=E2E,
     source=CLASS,
     covers=("L4",),
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_its_class(scenario):
     scenario.apply("claims/pod-of-own-class.yaml")
@@ -70,7 +79,10 @@ def test_a_pod_waits_for_its_class(scenario):
     tier=E2E,
     source=CLASS,
     covers=("L5",),
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "pods-lose-their-claims",
+    ),
 )
 def test_a_pod_waits_for_a_class_with_devices(scenario):
     scenario.apply("claims/own-class-of-nothing.yaml")
@@ -154,6 +166,7 @@ def test_a_claim_that_is_used_is_protected(scenario):
     tier=E2E,
     source="KEP-4381, ResourceClaim deletion",
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
     scenario.apply("claims/first-pod.yaml")

@@ -207,6 +207,7 @@ def test_a_container_that_starts_again_is_configured(scenario):
     source=ALLOCATION,
     about=CLUSTER,
     covers=("P4",),
+    mutants=("configuration-dropped",),
 )
 def test_the_allocation_keeps_the_configuration(scenario):
     scenario.apply("configuration/class-and-claim.yaml")

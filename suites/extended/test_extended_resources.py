@@ -154,6 +154,7 @@ def test_each_container_sees_its_own(scenario, driver, node):
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E13",),
+    mutants=("extended-requests-untold",),
 )
 def test_the_status_says_which_request(scenario, driver, node):
     one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
@@ -222,6 +223,7 @@ def test_one_pod_more_than_there_are_devices(scenario, driver):
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E14",),
+    unproven="the scheduler makes these claims, and no policy can make it do so for a pod that does not ask",
 )
 def test_none_at_all(scenario, driver):
     scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
@@ -283,6 +285,7 @@ def test_an_extended_resource_and_a_claim(scenario, driver):
     tier=E2E,
     source="kubernetes.io: Resource Management for Pods and Containers, extended resources",
     about=CLUSTER,
+    mutants=("amounts-dropped",),
 )
 @pytest.mark.parametrize(
     ("asked", "limit", "words"),
@@ -302,6 +305,7 @@ def test_an_amount_that_cannot_be(scenario, asked, limit, words):
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E12",),
+    mutants=("resource-names-dropped",),
 )
 @pytest.mark.parametrize("resource", ["kubernetes.io/gpu", "gpu", "example.com/a/b"], ids=["reserved", "plain", "path"])
 def test_a_name_that_cannot_be(scenario, resource):
@@ -320,6 +324,7 @@ def test_a_name_that_cannot_be(scenario, resource):
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E1",),
+    mutants=("quotas-lifted",),
 )
 def test_a_quota(scenario, driver):
     limited = f"requests.example.com/{scenario.namespace}"

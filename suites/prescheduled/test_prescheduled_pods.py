@@ -14,6 +14,7 @@ REASON = "FailedPrepareDynamicResources"
     source=DOCS,
     covers=("B1",),
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_the_claim_does_not_exist(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
@@ -30,6 +31,7 @@ def test_the_claim_does_not_exist(scenario, node):
     source=DOCS,
     covers=("B1",),
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_the_claim_is_not_allocated(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
@@ -47,6 +49,7 @@ def test_the_claim_is_not_allocated(scenario, node):
     source=DOCS,
     covers=("B1",),
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_the_claim_comes_from_a_template(scenario, node):
     scenario.apply("prescheduled/pod-with-template.yaml", node=node)
@@ -127,7 +130,7 @@ def test_the_claim_is_released_with_it(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    mutants=("no-env",),
+    mutants=("no-env", "wrong-cdi-names"),
 )
 def test_a_node_selector_works(scenario, node):
     scenario.apply("prescheduled/pod-with-selector.yaml", node=node)
@@ -144,6 +147,7 @@ def test_a_node_selector_works(scenario, node):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
@@ -210,6 +214,10 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     source="github.com/kubernetes/kubernetes pull request 140212; before 1.37 the kubelet unprepares the claim",
     covers=("#140212",),
     about=CLUSTER,
+    mutants=(
+        "pods-lose-their-claims",
+        "cdi-file-is-lost",
+    ),
 )
 def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)

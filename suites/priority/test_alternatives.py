@@ -16,7 +16,12 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
     devices=2,
     source=DOCS,
     covers=("PL1",),
-    mutants=("answer-with-subrequest-names", "first-device-only", "no-env"),
+    mutants=(
+        "answer-with-subrequest-names",
+        "first-device-only",
+        "no-env",
+        "refuse-alternatives",
+    ),
 )
 def test_the_first_alternative_is_taken(scenario):
     scenario.apply("priority/any-of-two.yaml")
@@ -34,7 +39,11 @@ def test_the_first_alternative_is_taken(scenario):
     tier=E2E,
     source=DOCS,
     covers=("PL1",),
-    mutants=("answer-with-subrequest-names", "no-env"),
+    mutants=(
+        "answer-with-subrequest-names",
+        "no-env",
+        "refuse-alternatives",
+    ),
 )
 def test_the_second_alternative_is_taken(scenario):
     scenario.apply("priority/second-choice.yaml")
@@ -52,6 +61,7 @@ def test_the_second_alternative_is_taken(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 def test_no_alternative_can_be_had(scenario):
     scenario.apply("priority/no-choice.yaml")
@@ -67,6 +77,7 @@ def test_no_alternative_can_be_had(scenario):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("claims-repaired",),
 )
 def test_at_most_eight_alternatives(scenario):
     assert "Too many: 9: must have at most 8 items" in scenario.should_be_refused("priority/nine-choices.yaml")
@@ -80,6 +91,7 @@ def test_at_most_eight_alternatives(scenario):
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
     about=CLUSTER,
     covers=("PL2",),
+    mutants=("configuration-dropped",),
 )
 def test_only_the_configuration_of_the_chosen_one(scenario):
     scenario.apply("priority/configured.yaml")

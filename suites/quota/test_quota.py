@@ -13,6 +13,7 @@ DOCS = "kubernetes.io: Resource Quotas, object count and DeviceClass quota"
     source=DOCS,
     covers=("A7", "A8"),
     about=CLUSTER,
+    mutants=("quotas-lifted",),
 )
 def test_a_quota_on_claims(scenario):
     scenario.apply("quota/one-claim.yaml")
@@ -30,6 +31,7 @@ def test_a_quota_on_claims(scenario):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("quotas-lifted",),
 )
 def test_a_quota_on_devices_of_a_class(scenario, driver):
     limited = f"{driver.device_class}.deviceclass.resource.k8s.io/devices"
@@ -48,6 +50,7 @@ def test_a_quota_on_devices_of_a_class(scenario, driver):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("quotas-lifted",),
 )
 def test_a_quota_on_generated_claims(scenario):
     scenario.apply("quota/one-claim.yaml")

@@ -10,7 +10,11 @@ from testbed.conformance import E2E, MUST, requirement
     tier=E2E,
     source="kubernetes.io: Dynamic Resource Allocation; KEP-4381, communication between kubelet and resource kubelet plugin",
     covers=("P1",),
-    mutants=("forget-registration-socket", "no-env"),
+    mutants=(
+        "forget-registration-socket",
+        "no-env",
+        "register-on-odd-nodes",
+    ),
 )
 def test_a_pod_with_a_claim_starts_on_every_node(scenario, nodes):
     scenario.apply("registration/one-pod-per-node.yaml")

@@ -49,6 +49,10 @@ def test_all_devices_of_a_node(scenario, driver):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=(
+        "selectors-dropped",
+        "counts-are-one",
+    ),
 )
 def test_more_devices_than_there_are(scenario, driver):
     scenario.apply("selection/two-of-one.yaml", wanted=driver.identity(max(driver.devices)))
@@ -64,6 +68,7 @@ def test_more_devices_than_there_are(scenario, driver):
     tier=E2E,
     source=COUNT,
     about=CLUSTER,
+    mutants=("counts-are-one",),
 )
 def test_a_claim_gets_at_most_32_devices(scenario):
     scenario.apply("selection/several.yaml", count=33)
@@ -79,6 +84,7 @@ def test_a_claim_gets_at_most_32_devices(scenario):
     tier=E2E,
     source=COUNT,
     about=CLUSTER,
+    mutants=("counts-are-one",),
 )
 def test_less_than_one_device(scenario):
     assert "must be greater than zero" in scenario.should_be_refused("selection/several.yaml", count=-1)
@@ -114,7 +120,7 @@ def test_devices_of_a_request_match(scenario, driver):
     source=MATCH,
     covers=("G2",),
     features=("example-match-attribute",),
-    mutants=("forget-request-names", "no-env"),
+    mutants=("forget-request-names", "no-env", "answer-without-request-names"),
 )
 def test_devices_of_several_requests_match(scenario, driver):
     attribute = driver.examples.match_attribute
@@ -135,6 +141,7 @@ def test_devices_of_several_requests_match(scenario, driver):
     devices=2,
     source=MATCH,
     about=CLUSTER,
+    mutants=("constraints-dropped",),
 )
 def test_no_two_devices_match(scenario, driver):
     unique = driver.identity(max(driver.devices)).full_name

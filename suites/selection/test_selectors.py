@@ -15,7 +15,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
     tier=E2E,
     exclusive=True,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_an_attribute_chooses_a_device(scenario, driver):
     device = max(driver.devices)
@@ -51,7 +51,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
     tier=E2E,
     exclusive=True,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_all_selectors_have_to_be_true(scenario, driver):
     device = max(driver.devices)
@@ -67,7 +67,7 @@ def test_all_selectors_have_to_be_true(scenario, driver):
     tier=E2E,
     exclusive=True,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_a_class_chooses_devices(scenario, driver):
     device = max(driver.devices)
@@ -83,6 +83,7 @@ def test_a_class_chooses_devices(scenario, driver):
     tier=E2E,
     source=DOCS,
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 def test_class_and_claim_both_count(scenario, driver):
     scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(max(driver.devices)))
@@ -136,6 +137,7 @@ def test_all_devices_with_an_attribute(scenario, driver):
     source=API,
     covers=("S1",),
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 def test_an_attribute_that_no_device_has(scenario):
     scenario.apply("selection/selector.yaml", expression='device.attributes["no.such.example"].nothing == "x"')
@@ -151,6 +153,7 @@ def test_an_attribute_that_no_device_has(scenario):
     tier=E2E,
     source=API,
     about=CLUSTER,
+    mutants=("selectors-dropped",),
 )
 @pytest.mark.parametrize(
     ("expression", "words"),

@@ -30,7 +30,10 @@ def test_containers_of_a_pod_share_one_claim(scenario):
     tier=E2E,
     source=DOCS,
     covers=("L3", "L11"),
-    mutants=("no-env",),
+    mutants=(
+        "no-env",
+        "wrong-cdi-names",
+    ),
 )
 def test_many_pods_start_with_one_claim_at_once(scenario):
     scenario.apply("sharing/five-pods.yaml")
@@ -48,7 +51,11 @@ def test_many_pods_start_with_one_claim_at_once(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
-    mutants=("share-one-device", "no-env"),
+    mutants=(
+        "share-one-device",
+        "no-env",
+        "answer-for-the-wrong-claim",
+    ),
 )
 def test_pods_share_one_of_their_claims(scenario):
     scenario.apply("sharing/overlapping-claims.yaml")
@@ -166,6 +173,7 @@ def test_a_container_that_starts_again_disturbs_nobody(scenario):
     nodes=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, AllocationResult.nodeSelector",
     about=CLUSTER,
+    mutants=("allocations-lose-their-node",),
 )
 def test_a_shared_claim_is_where_its_device_is(scenario):
     scenario.apply("sharing/first-pod.yaml")
@@ -186,6 +194,7 @@ def test_a_shared_claim_is_where_its_device_is(scenario):
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",
     covers=("G10",),
     about=CLUSTER,
+    mutants=("consumers-dropped",),
 )
 def test_a_claim_has_room_for_256_consumers(scenario):
     scenario.apply("sharing/first-pod.yaml")

@@ -184,6 +184,7 @@ def test_a_rule_for_a_pool(scenario, nodes, node):
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     about=CLUSTER,
+    mutants=("taint-rules-narrowed",),
 )
 def test_a_rule_for_a_driver(scenario):
     scenario.apply("taints/rule-for-the-driver.yaml")
@@ -202,6 +203,7 @@ def test_a_rule_for_a_driver(scenario):
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     about=CLUSTER,
+    mutants=("taint-rules-narrowed",),
 )
 def test_an_effect_that_does_not_exist(scenario, driver):
     refusal = scenario.should_be_refused("taints/rule.yaml", device=max(driver.devices), effect="NoFun")

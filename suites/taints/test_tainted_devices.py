@@ -160,6 +160,7 @@ def test_no_execute_can_be_tolerated(scenario, driver):
     features=("taints",),
     gates=("DRADeviceTaints",),
     about=CLUSTER,
+    mutants=("tolerations-untold",),
 )
 def test_the_allocation_repeats_the_tolerations(scenario, driver):
     tainted = driver.tainted("NoSchedule")

@@ -111,7 +111,8 @@ def explain(requirement: str, output: str) -> None:
     click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
     if each.features or each.gates:
         click.echo(f"features: {', '.join(each.features) or 'none'}; feature gates: {', '.join(each.gates) or 'none'}")
-    click.echo(f"fails on: {', '.join(each.mutants) or 'no known mutant'}\ntest:     {entry.test or 'none yet'}")
+    proof = ", ".join(each.mutants) or f"unproven: {each.unproven or 'no known mutant'}"
+    click.echo(f"fails on: {proof}\ntest:     {entry.test or 'none yet'}")
     for name, text in manifests.items():
         click.echo(f"\n--- {name}\n{text}", nl=False)
     if entry.function:

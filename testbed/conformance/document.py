@@ -11,10 +11,11 @@ _HEAD = """# Requirements
 What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance --write`.
 
 Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
+What each is proven with, a driver or a cluster that it fails on, is in [mutants.md](mutants.md).
 What has no test yet is written down and no more: no run judges by it.
 
-| id | level | tier | about | requirement | source | test |
-|---|---|---|---|---|---|---|
+| id | level | tier | about | requirement | source | fails on | test |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -32,6 +33,7 @@ def _row(entry: Entry, root: Path) -> str:
         each.about,
         each.sentence,
         each.source,
+        ", ".join(each.mutants) or f"unproven: {each.unproven}",
         f"`{entry.path.relative_to(root)}`" if entry.function else "no test yet",
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

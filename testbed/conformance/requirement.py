@@ -28,6 +28,7 @@ class Requirement:
     """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it.
 
     `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
+    `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
     `gates` are Kubernetes' feature gates without which there is nothing to judge.
     `covers` are the ids of others (suites/upstream.yaml) who ask the same.
     """
@@ -47,6 +48,7 @@ class Requirement:
     exclusive: bool = False
     gates: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
+    unproven: str = ""
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -76,11 +78,12 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     exclusive: bool = False,
     gates: tuple[str, ...] = (),
     covers: tuple[str, ...] = (),
+    unproven: str = "",
 ) -> Callable[[F], F]:
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
         *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
-        *(about, exclusive, gates, covers),
+        *(about, exclusive, gates, covers, unproven),
     )
 
     def attach(function: F) -> F:

@@ -28,7 +28,7 @@ def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_
 
     Where a requirement is about the cluster, the driver is out of it.
     """
-    if isinstance(raised, AssertionError | DriverFailed):
+    if observed(raised):
         if before_the_test:
             return Verdict.BLOCKED
         return Verdict.FAIL if about is Subject.DRIVER else Verdict.ERROR
@@ -37,6 +37,11 @@ def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_
     if "from pytest-timeout" in str(raised):
         return Verdict.TIMEOUT
     return Verdict.ERROR
+
+
+def observed(raised: BaseException) -> bool:
+    """Whether what is required was seen not to be so, whoever is to blame for it. All else is a test that could not look."""
+    return isinstance(raised, AssertionError | DriverFailed)
 
 
 def settle(attempts: Sequence[Verdict]) -> Verdict:

@@ -24,7 +24,7 @@ class Device:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pool:
     """The newest generation of one pool: its slices and how many there should be."""
 
@@ -50,6 +50,8 @@ class Pool:
 
     def __str__(self) -> str:
         return f"pool {self.name}: {len(self.slices)} of {self.wanted} slices of generation {self.generation}"
+
+    __repr__ = __str__  # what a failed assertion shows
 
 
 def pools(slices: Iterable[Object], driver: str) -> list[Pool]:

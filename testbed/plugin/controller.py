@@ -196,10 +196,11 @@ class Controller:
             seconds=round(sum(phase.duration for phase in phases) - _waited(phases[-1]), 3),
             message=first_bad["message"],
             evidence=next((fact["evidence"] for fact in facts if fact["evidence"]), ""),
+            observed=first_bad.get("observed", False),
         )
 
 
-def _fact(phase: pytest.TestReport) -> dict[str, str]:
+def _fact(phase: pytest.TestReport) -> dict[str, Any]:
     """What one phase says. A failure without our mark is a worker's crash; a skip that nobody decided is a hole in the suite."""
     if phase.passed:
         return {"verdict": Verdict.PASS, "message": "", "evidence": ""}
@@ -210,7 +211,7 @@ def _fact(phase: pytest.TestReport) -> dict[str, str]:
             "message": f"the test skipped itself, which no suite may: {text}",
             "evidence": "",
         }
-    known: dict[str, str] | None = getattr(phase, "dra", None)
+    known: dict[str, Any] | None = getattr(phase, "dra", None)
     return known or {"verdict": Verdict.ERROR, "message": phase.longreprtext, "evidence": ""}
 
 

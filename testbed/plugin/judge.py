@@ -13,7 +13,7 @@ from testbed.conformance.context import RunContext
 from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
-from testbed.conformance.verdicts import blame
+from testbed.conformance.verdicts import blame, observed
 from testbed.errors import TestbedError
 from testbed.models.names import safe_name
 from testbed.plugin import lane
@@ -56,7 +56,8 @@ class Judge:
             text = explanation(item, call.excinfo, requirement, verdict)
             if kept:
                 text += f"\n  evidence: {self.context.report / kept}"
-            vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept}
+            seen = observed(raised) and call.when == "call"
+            vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": seen}
             if item.config.option.tbstyle == "auto":
                 report.longrepr = text
         return report

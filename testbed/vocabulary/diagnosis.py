@@ -18,6 +18,8 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ("pod Terminated", "the node was shut down", True),
     ("node.kubernetes.io/unreachable", "a node is away", True),
     ("node.kubernetes.io/not-ready", "a node is not ready", True),
+    # Who comes so far was let read the claim, whatever was said of that before.
+    ("unresolvable CDI devices", "the driver answered a CDI id that no CDI file of the node defines", False),
     (
         "no relationship found between node",
         "the kubelet asked for the claim before the API server's authorizer knew of its pod, and asks again only at its next sync",
@@ -33,7 +35,6 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
         "the kubelet does not know the driver on this node: it never registered",
         False,
     ),
-    ("unresolvable CDI devices", "the driver answered a CDI id that no CDI file of the node defines", False),
     ("connection error", "the driver's socket does not answer: is its pod running?", False),
     ("DeadlineExceeded", "the driver did not answer NodePrepareResources in time", False),
     (

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from testbed.conformance.verdicts import Judged, blame, exit_code, overall, settle, worst
+from testbed.conformance.verdicts import Judged, blame, exit_code, observed, overall, settle, worst
 from testbed.errors import ApiError, CommandFailed, DriverFailed, TestbedError, WaitTimeout
 from testbed.models.words import Level, Result, Subject, Verdict
 from testbed.vocabulary.observing import NotObserved
@@ -21,6 +21,12 @@ def _must(*verdicts: Verdict | None) -> list[Judged]:
 def test_assertions_and_missing_observations_blame_the_driver(raised: Exception) -> None:
     assert blame(raised) is Verdict.FAIL
     assert blame(raised, before_the_test=True) is Verdict.BLOCKED
+
+
+@pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
+def test_what_a_test_saw_is_told_from_a_test_that_could_not_look(raised: Exception) -> None:
+    assert observed(raised)
+    assert not observed(ApiError("GET /", 0, "", "no answer"))
 
 
 @pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])

@@ -47,6 +47,13 @@ def test_an_event_leads_to_its_likely_cause(message: str, cause: str, ours: bool
     assert found.warnings == (f"FailedPrepareDynamicResources: {message}",)
 
 
+def test_a_pod_that_misses_a_cdi_device_was_let_read_its_claim_whatever_was_said_before() -> None:
+    early = _warning("no relationship found between node 'node-2' and this object")
+    late = _warning("CDI device injection failed: unresolvable CDI devices a/b=c")
+    assert diagnose(_pod(), [early]).ours
+    assert not diagnose(_pod(), [early, late]).ours
+
+
 def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
     found = diagnose(_pod(), [_warning(f"attempt {n}") for n in range(9)])
     assert [line[-1] for line in found.warnings] == ["6", "7", "8"]

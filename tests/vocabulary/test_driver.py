@@ -27,7 +27,7 @@ def test_a_right_driver_has_whole_pools_and_each_device_once(world: Make) -> Non
 
 def test_a_pool_that_lacks_a_slice_is_incomplete(world: Make) -> None:
     driver = Driver(world("count-one-slice-too-many"))
-    assert [str(pool) for pool in driver.incomplete_pools] == [
+    assert [repr(pool) for pool in driver.incomplete_pools] == [
         f"pool {node}: 1 of 2 slices of generation 1" for node in cluster.NODES
     ]
 

@@ -1,0 +1,49 @@
+"""All mutants there are, each with one sentence of what is wrong: of the driver, of the cluster, and features that are off."""
+
+from __future__ import annotations
+
+from fake_driver.driver import POINTS
+from fake_driver.faults import FAULTS
+from testbed import folders
+
+CLUSTERS = folders.data("manifests") / "clusters" / "mutants"
+GATE_OFF = "gate-off:"
+# Crashes are no mutants: a driver that is killed has to be right.
+_CRASHES = {f"crash-{point}" for point in POINTS}
+
+# Mutants whose requirements are to come, by the group in which they will be.
+WAITING = {
+    "forget-the-checkpoint": "LIFE",
+    "never-heal-slices": "SLICE",
+    "one-bad-claim-fails-all": "PREP",
+    "prepare-twice-differently": "PREP",
+    "publish-a-generation-too-low": "HOTPLUG",
+    "take-devices-of-other-drivers": "PREP",
+    "unprepare-by-name": "UNPREP",
+}
+
+
+def drivers() -> dict[str, str]:
+    """The mutants of the driver."""
+    return {name: _sentence(fault.__doc__ or "") for name, fault in FAULTS.items() if name not in _CRASHES}
+
+
+def clusters() -> dict[str, str]:
+    """The mutants of the cluster: a manifest each, of a policy that changes what is written. Its first line says how."""
+    return {path.stem: path.read_text().splitlines()[0].removeprefix("# ") for path in sorted(CLUSTERS.glob("*.yaml"))}
+
+
+def every() -> dict[str, str]:
+    """Those that have a name of their own."""
+    return {**drivers(), **clusters()}
+
+
+def about(name: str) -> str:
+    """What is wrong with a mutant; KeyError where there is none of that name."""
+    if name.startswith(GATE_OFF):
+        return f"The feature gate {name.removeprefix(GATE_OFF)} is off."
+    return every()[name]
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split("\n\n", maxsplit=1)[0].split())

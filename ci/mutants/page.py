@@ -1,0 +1,80 @@
+"""docs/mutants.md: every mutant, what is wrong with it, and how each requirement that names it fails. Pure.
+
+The page remembers what was seen: it is made again from itself, so that it can be checked without a cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ci.mutants import known
+from ci.mutants.matrix import CONTROL, Seen
+from testbed.conformance.catalogue import Catalogue
+
+Key = tuple[str, str]
+NOT_YET = "not run yet"
+_LONGEST = 300
+_HEAD = """# Mutants
+
+Drivers and clusters that are wrong in one known way, and how the requirements that name them fail on each: the first words of the
+failure that a user would read. Made by `python -m ci.mutants --write`, from the suites and from what `tox -e mutants` saw.
+
+"""
+_ROW = re.compile(r"\| (?P<requirement>[A-Z0-9]+-\d{3}) \| (?P<seen>.*) \|")
+
+
+def render(catalogue: Catalogue, seen: Mapping[Key, str]) -> str:
+    """The page."""
+    named = {name for entry in catalogue.entries for name in entry.requirement.mutants}
+    parts = [_HEAD + _unproven(catalogue)]
+    for title, names in (
+        ("Drivers", known.drivers()),
+        ("Clusters", known.clusters()),
+        ("Features that are off", sorted(name for name in named if name.startswith(known.GATE_OFF))),
+    ):
+        parts += [f"## {title}\n\n"] if names else []
+        parts += [_section(catalogue, name, seen) for name in sorted(names)]
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+def remembered(page: str) -> dict[Key, str]:
+    """What a page says was seen."""
+    found: dict[Key, str] = {}
+    mutant = ""
+    for line in page.splitlines():
+        mutant = line.removeprefix("### ").strip("`") if line.startswith("### ") else mutant
+        row = _ROW.fullmatch(line)
+        if row:
+            found[mutant, row["requirement"]] = row["seen"]
+    return found
+
+
+def told(results: Iterable[Seen]) -> dict[Key, str]:
+    """What was seen, in a cell."""
+    return {(each.mutant, each.requirement): _cell(each) for each in results if each.mutant != CONTROL}
+
+
+def _cell(seen: Seen) -> str:
+    text = re.sub(r"\s+", " ", seen.message).replace("|", "\\|")
+    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return f"{seen.result}: {short}" if short else seen.result
+
+
+def _section(catalogue: Catalogue, name: str, seen: Mapping[Key, str]) -> str:
+    ids = [entry.requirement.id for entry in catalogue.entries if name in entry.requirement.mutants]
+    rows = [f"| {each} | {seen.get((name, each), NOT_YET)} |\n" for each in ids]
+    table = "| requirement | what was seen |\n|---|---|\n" + "".join(rows) if rows else f"{_waiting(name)}\n"
+    return f"### `{name}`\n\n{known.about(name)}\n\n{table}\n"
+
+
+def _waiting(name: str) -> str:
+    group = known.WAITING.get(name)
+    return f"No requirement names it yet; those of {group} will." if group else "No requirement names it."
+
+
+def _unproven(catalogue: Catalogue) -> str:
+    every = [entry.requirement for entry in catalogue.entries]
+    left = [f"* {each.id}: {each.unproven}\n" for each in every if each.unproven]
+    told_ = "".join(["Unproven:\n\n", *left, "\n"]) if left else ""
+    return f"{len(every)} requirements, {len(left)} of them unproven.\n\n{told_}"

@@ -1,0 +1,243 @@
+"""The mutants of the cluster on a real API server with its etcd, and nothing else: each changes just what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ci.mutants import known
+from ci.mutants.changing import changed_cluster
+from testbed.binaries import minors
+from testbed.errors import ApiError
+from testbed.kube.client import Kube
+from tests.e2e.api_server import Server, running
+
+Object = dict[str, Any]
+DEVICES = """
+requests:
+- {name: one, exactly: {deviceClassName: c, count: 2, adminAccess: true, selectors: [{cel: {expression: "true"}}]}}
+- {name: two, exactly: {deviceClassName: c, selectors: [{cel: {expression: "true"}}]}}
+constraints:
+- {matchAttribute: a.example/b}
+"""
+ALLOCATION = """
+devices: {results: [{request: one, driver: d.example, pool: p, device: x}]}
+nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [worker]}]}]}
+"""
+POD = """
+resourceClaims: [{name: a, resourceClaimName: a}]
+containers:
+- {name: with, image: i, resources: {claims: [{name: a}]}}
+- {name: without, image: i}
+"""
+
+
+@pytest.fixture(scope="module")
+def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    with running(Server(tmp_path_factory.mktemp("server"), minors()[0])) as server:
+        cluster = {
+            "server": f"https://127.0.0.1:{server.port}",
+            "certificate-authority": str(server.folder / "certificates" / "apiserver.crt"),
+        }
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"token": "of-a-test"}}],
+        }
+        file = server.folder / "kubeconfig"
+        file.write_text(yaml.safe_dump(content))
+        made = Kube(file)
+        made.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+        made.apply(claim("allocated", DEVICES.replace("adminAccess: true, ", "")))
+        yield made
+
+
+def claim(name: str, devices: str = DEVICES, **metadata: Any) -> Object:
+    spec = {"devices": yaml.safe_load(devices)}
+    meta = {"name": name, "namespace": "default", **metadata}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "spec": spec}
+
+
+def template(name: str, devices: str = DEVICES) -> Object:
+    made = claim(name, devices)
+    return {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
+
+
+def thing(kind: str, name: str, spec: Object | None = None) -> Object:
+    made = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
+    return {**made, "spec": spec} if spec else made
+
+
+def status(**said: Any) -> Object:
+    return {**claim("allocated"), "status": {"allocation": yaml.safe_load(ALLOCATION), **said}, "spec": None}
+
+
+def kept(kube: Kube, asked: Object) -> Object:
+    """What the API server would keep of it."""
+    subresource = "status" if "status" in asked else None
+    asked = {key: value for key, value in asked.items() if value is not None}
+    return kube.apply(asked, dry_run=True, subresource=subresource)
+
+
+def requests(kept: Object) -> list[Object]:
+    spec = kept["spec"].get("spec", kept["spec"])
+    return [each.get("exactly", each) for each in spec["devices"]["requests"]]
+
+
+@pytest.mark.parametrize("made", [claim("new"), template("new")], ids=["claim", "template"])
+@pytest.mark.parametrize(
+    ("mutant", "field", "left"),
+    [
+        ("selectors-dropped", "selectors", [None, None]),
+        ("admin-access-dropped", "adminAccess", [None, None]),
+        ("counts-are-one", "count", [1, 1]),
+        ("claims-repaired", "deviceClassName", ["repaired"]),
+    ],
+)
+def test_what_is_asked_for_changes(kube: Kube, made: Object, mutant: str, field: str, left: list[Any]) -> None:
+    namespace = thing("Namespace", "default")
+    namespace["metadata"]["labels"] = {"resource.kubernetes.io/admin-access": "true"}
+    kube.apply(namespace)
+    assert [each.get(field) for each in requests(kept(kube, made))] != left
+    with changed_cluster(kube, mutant):
+        assert [each.get(field) for each in requests(kept(kube, made))] == left
+
+
+def test_alternatives_lose_their_selectors_too(kube: Kube) -> None:
+    choice = '{name: one, deviceClassName: c, selectors: [{cel: {expression: "true"}}]}'
+    made = claim("new", f"requests: [{{name: a, firstAvailable: [{choice}, {choice.replace('one', 'two')}]}}]")
+    with changed_cluster(kube, "selectors-dropped"):
+        (request,) = requests(kept(kube, made))
+        assert ["selectors" in each for each in request["firstAvailable"]] == [False, False]
+
+
+@pytest.mark.parametrize("made", [claim("new"), template("new")], ids=["claim", "template"])
+def test_constraints_are_dropped(kube: Kube, made: Object) -> None:
+    with changed_cluster(kube, "constraints-dropped"):
+        stored = kept(kube, made)["spec"]
+        assert "constraints" not in stored.get("spec", stored)["devices"]
+
+
+def test_only_generated_claims_lose_their_labels(kube: Kube) -> None:
+    generated = {"resource.kubernetes.io/pod-claim-name": "a"}
+    with changed_cluster(kube, "labels-dropped"):
+        assert "labels" not in kept(kube, claim("new", labels={"a": "b"}, annotations=generated))["metadata"]
+        assert "labels" in kept(kube, claim("new", labels={"a": "b"}))["metadata"]
+
+
+def test_namespaces_quotas_and_pods_change(kube: Kube) -> None:
+    quota = {**thing("ResourceQuota", "new", {"hard": {"count/pods.v1": "1"}})}
+    pod = thing("Pod", "new", yaml.safe_load(POD))
+    with changed_cluster(kube, "admin-label-everywhere"):
+        assert (
+            kept(kube, thing("Namespace", "new"))["metadata"]["labels"]["resource.kubernetes.io/admin-access"] == "true"
+        )
+    with changed_cluster(kube, "quotas-lifted"):
+        assert set(kept(kube, quota)["spec"]["hard"].values()) == {"1k"}
+    with changed_cluster(kube, "claims-leak-to-all-containers"):
+        stored = kept(kube, pod)["spec"]
+        assert [each["resources"].get("claims") for each in stored["containers"]] == [[{"name": "a"}]] * 2
+    with changed_cluster(kube, "pods-lose-their-claims"):
+        stored = kept(kube, pod)["spec"]
+        assert "resourceClaims" not in stored
+        assert not any(each["resources"].get("claims") for each in stored["containers"])
+
+
+def test_of_a_status_something_is_lost(kube: Kube) -> None:
+    device = {"driver": "d.example", "pool": "p", "device": "x", "data": {"a": 1}}
+    consumers = [{"resource": "pods", "name": f"p{index}", "uid": f"u{index}"} for index in range(257)]
+    with changed_cluster(kube, "device-status-dropped"):
+        assert "devices" not in kept(kube, status(devices=[device]))["status"]
+    with changed_cluster(kube, "allocations-lose-their-node"):
+        assert "nodeSelector" not in kept(kube, status())["status"]["allocation"]
+    configured = status()
+    opaque = {"driver": "d.example", "parameters": {"a": "b"}}
+    configured["status"]["allocation"]["devices"]["config"] = [{"source": "FromClaim", "opaque": opaque}]
+    with changed_cluster(kube, "configuration-dropped"):
+        assert "config" not in kept(kube, configured)["status"]["allocation"]["devices"]
+    with pytest.raises(ApiError, match="Too many"):
+        kept(kube, status(reservedFor=consumers))
+    with changed_cluster(kube, "consumers-dropped"):
+        assert len(kept(kube, status(reservedFor=consumers))["status"]["reservedFor"]) == 256
+
+
+def test_taint_rules_and_extended_resources_change(kube: Kube) -> None:
+    wanted = {"limits": {"example.com/gpu": "1500m"}, "requests": {"example.com/gpu": "1500m"}}
+    pod = thing("Pod", "new", {"containers": [{"name": "c", "image": "i", "resources": wanted}]})
+    device_class = resource("DeviceClass", {"extendedResourceName": "gpu"})
+    taint = {"key": "example.com/a", "effect": "NoFun"}
+    rule = resource("DeviceTaintRule", {"deviceSelector": {"driver": "d.example"}, "taint": taint})
+    for refused in (pod, device_class, rule):
+        with pytest.raises(ApiError):
+            kept(kube, refused)
+    with changed_cluster(kube, "amounts-dropped"):
+        assert kept(kube, pod)["spec"]["containers"][0]["resources"] == {}
+    with changed_cluster(kube, "resource-names-dropped"):
+        assert "extendedResourceName" not in kept(kube, device_class)["spec"]
+    with changed_cluster(kube, "taint-rules-narrowed"):
+        assert kept(kube, rule)["spec"]["deviceSelector"]["pool"] == "nowhere"
+
+
+def test_what_the_scheduler_tells_is_lost(kube: Kube) -> None:
+    made = status()
+    made["status"]["allocation"]["devices"]["results"][0]["tolerations"] = [{"operator": "Exists"}]
+    with changed_cluster(kube, "tolerations-untold"):
+        assert "tolerations" not in kept(kube, made)["status"]["allocation"]["devices"]["results"][0]
+    wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+    kube.apply(thing("Pod", "extended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
+    said = {"resourceClaimName": "a", "requestMappings": [mapping]}
+    pod = {**thing("Pod", "extended"), "status": {"extendedResourceClaimStatus": said}}
+    assert "extendedResourceClaimStatus" in kept(kube, pod)["status"]
+    with changed_cluster(kube, "extended-requests-untold"):
+        assert "extendedResourceClaimStatus" not in kept(kube, pod)["status"]
+
+
+def resource(kind: str, spec: Object) -> Object:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "new"}, "spec": spec}
+
+
+def said(kind: str, value: str) -> Object:
+    condition = {
+        "type": kind,
+        "status": value,
+        "reason": "R",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    device = {"driver": "d.example", "pool": "p", "device": "x", "conditions": [condition]}
+    return {key: value for key, value in status(devices=[device]).items() if value is not None}
+
+
+def says(kube: Kube, manager: str, kind: str, value: str) -> dict[str, str]:
+    """Write a condition as one of several; the conditions that are there then."""
+    made = said(kind, value)
+    del made["status"]["allocation"]
+    stored = kube.apply(made, manager=manager, force=False, subresource="status")
+    return {each["type"]: each["status"] for each in stored["status"]["devices"][0]["conditions"]}
+
+
+def test_one_writer_erases_or_changes_the_words_of_another(kube: Kube) -> None:
+    kube.apply({key: value for key, value in status().items() if value is not None}, subresource="status")
+    says(kube, "network", "LinkUp", "True")
+    assert says(kube, "storage", "Mounted", "True") == {"LinkUp": "True", "Mounted": "True"}
+    with pytest.raises(ApiError, match='conflict with "network"'):
+        says(kube, "storage", "LinkUp", "False")
+    with changed_cluster(kube, "one-condition-only"):
+        assert len(says(kube, "network", "LinkUp", "False")) == 1
+    with changed_cluster(kube, "field-owners-forgotten"):
+        says(kube, "network", "LinkUp", "True")
+        with pytest.raises(ApiError, match='conflict with "before-first-apply"'):
+            says(kube, "storage", "LinkUp", "False")
+
+
+def test_every_mutant_of_the_cluster_is_tried_here() -> None:
+    text = Path(__file__).read_text()
+    assert [name for name in known.clusters() if f'"{name}"' not in text] == []

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fake_driver import faults
+from fake_driver.mutants import MUTANTS
+from fake_driver.settings import Settings
+from fake_driver.wiring import Parts, Process, parts
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+Start = Callable[..., Process]
+TWO = "2e000000-0000-4000-8000-000000000001"
+
+
+class Node:
+    """A driver with a fault, its kubelet, and what it leaves on the node."""
+
+    def __init__(self, settings: Settings, kubelet: Kubelet, process: Process) -> None:
+        self.kubelet, self.cdi, self.process = kubelet, Path(settings.cdi), process
+        self._socket = settings.data / "dra.sock"
+
+    def prepare(self, *claims: Any) -> Any:
+        answer = self.kubelet.prepare(self._socket, *claims)
+        return answer[claims[0]["uid"]] if len(claims) == 1 else [answer[claim["uid"]] for claim in claims]
+
+    def unprepare(self, claim: Any) -> str:
+        return str(self.kubelet.unprepare(self._socket, claim)[claim["uid"]].error)
+
+    def files(self) -> int:
+        return len(list(self.cdi.glob("*.json")))
+
+    def defined(self) -> set[str]:
+        """The CDI ids that the files define."""
+        found = [json.loads(path.read_text()) for path in self.cdi.glob("*.json")]
+        return {f"{spec['kind']}={device['name']}" for spec in found for device in spec["devices"]}
+
+    def env(self) -> str:
+        return "".join(path.read_text() for path in self.cdi.glob("*.json"))
+
+
+@pytest.fixture
+def node(start: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str], Node]:
+    def make(word: str) -> Node:
+        return Node(settings, kubelet, start(settings, partial(faults.apply, [word] if word else [])))
+
+    return make
+
+
+Made = Callable[[str], Node]
+
+
+def both(word: str) -> pytest.MarkDecorator:
+    """Once right, once wrong."""
+    return pytest.mark.parametrize(("word", "wrong"), [("", False), (word, True)])
+
+
+@both("answer-for-the-wrong-claim")
+def test_the_answer_is_that_of_another_claim(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver = node(word)
+    (before,) = driver.prepare(fake_api.claim("one")).devices
+    (after,) = driver.prepare(fake_api.claim("two", devices=("gpu-1",))).devices
+    assert (before.device_name == after.device_name) is wrong
+
+
+@both("answer-without-request-names")
+def test_no_device_is_tied_to_its_request(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    (device,) = node(word).prepare(fake_api.claim()).devices
+    assert (not device.request_names) is wrong
+
+
+@both("wrong-cdi-names")
+def test_the_answer_names_what_no_file_defines(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver = node(word)
+    (device,) = driver.prepare(fake_api.claim()).devices
+    assert (set(device.cdi_device_ids) <= driver.defined()) is not wrong
+
+
+@both("one-cdi-file-for-all")
+def test_the_next_claim_takes_the_place_of_the_file(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver = node(word)
+    driver.prepare(fake_api.claim("one"))
+    driver.prepare(fake_api.claim("two", devices=("gpu-1",)))
+    assert driver.files() == (1 if wrong else 2)
+
+
+@both("one-claim-at-a-time")
+def test_a_second_claim_is_refused(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver = node(word)
+    driver.prepare(fake_api.claim("one"))
+    assert bool(driver.prepare(fake_api.claim("two", devices=("gpu-1",))).error) is wrong
+
+
+@both("refuse-alternatives")
+def test_a_chosen_alternative_is_refused(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    claim = fake_api.claim()
+    fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"][0]["request"] = "gpu/big"
+    assert bool(node(word).prepare(claim).error) is wrong
+
+
+@both("prepare-twice-differently")
+def test_the_second_answer_has_less(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver, claim = node(word), fake_api.claim(devices=("gpu-0", "gpu-1"))
+    assert [len(driver.prepare(claim).devices) for _ in range(2)] == [2, 1 if wrong else 2]
+
+
+@both("forget-the-checkpoint")
+def test_a_device_that_is_prepared_is_prepared_for_another(
+    node: Made, fake_api: FakeApi, word: str, wrong: bool
+) -> None:
+    driver = node(word)
+    driver.prepare(fake_api.claim("one"))
+    assert bool(driver.prepare(fake_api.claim("two")).error) is not wrong
+
+
+@both("unprepare-by-name")
+def test_a_successor_of_the_same_name_loses_its_devices(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver, old = node(word), fake_api.claim()
+    driver.prepare(fake_api.claim(uid=TWO))
+    assert driver.unprepare(old) == ""
+    assert driver.files() == (0 if wrong else 1)
+
+
+@both("one-bad-claim-fails-all")
+def test_a_good_claim_beside_a_bad_one_gets_nothing(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    good, bad = node(word).prepare(fake_api.claim("good"), fake_api.claim("bad", devices=("gpu-99",)))
+    assert bad.error
+    assert bool(good.error) is bool(not good.devices) is wrong
+
+
+@both("take-devices-of-other-drivers")
+def test_devices_of_another_driver_are_prepared(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    claim = fake_api.claim(devices=("gpu-0", "gpu-1"))
+    fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"][1]["driver"] = "other.example"
+    assert len(node(word).prepare(claim).devices) == (2 if wrong else 1)
+
+
+@both("no-env-for-administrators")
+def test_an_administrator_sees_nothing(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver = node(word)
+    driver.prepare(fake_api.claim(adminAccess=True))
+    assert ("GPU_DEVICE" not in driver.env()) is wrong
+
+
+@both("refuse-administrators")
+def test_an_administrator_is_refused_and_nobody_else(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    driver = node(word)
+    assert bool(driver.prepare(fake_api.claim("admin", adminAccess=True)).error) is wrong
+    assert not driver.prepare(fake_api.claim("user", devices=("gpu-1",))).error
+
+
+@both("status-says-not-ready")
+def test_the_status_says_not_ready(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    node(word).prepare(fake_api.claim())
+    fake_api.until(lambda: bool(fake_api.status()))
+    (condition,) = fake_api.status()[0]["conditions"]
+    assert condition["status"] == str(not wrong)
+
+
+@both("publish-attributes-of-another-device")
+def test_a_device_bears_the_attributes_of_its_neighbour(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    node(word)
+    fake_api.until(lambda: bool(fake_api.slices))
+    (slice_,) = fake_api.slices.values()
+    first = slice_["spec"]["devices"][0]
+    assert (first["name"], first["attributes"]["index"]["int"]) == ("gpu-0", 1 if wrong else 0)
+
+
+@pytest.mark.parametrize(("name", "registers"), [("node-1", True), ("node-2", False), ("worker", False)])
+def test_only_odd_nodes_learn_of_the_driver(settings: Settings, name: str, registers: bool) -> None:
+    right = parts(replace(settings, node=name))
+    assert faults.apply(["register-on-odd-nodes"], right).registers is registers
+
+
+@both("never-heal-slices")
+def test_a_slice_that_others_change_stays_changed(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    publisher = node(word).process._publisher
+    fake_api.until(publisher.published.is_set)
+    (name,) = fake_api.slices
+    writes = len(fake_api.writes)
+    fake_api.edit(name, lambda slice_: slice_["spec"]["devices"].pop())
+    fake_api.until(lambda: len(fake_api.slices[name]["spec"]["devices"]) == (3 if wrong else 4))
+    fake_api.remove(name)
+    fake_api.until(lambda: (name in fake_api.slices) is not wrong)
+    assert (len(fake_api.writes) == writes) is wrong
+
+
+@both("publish-a-generation-too-low")
+def test_a_pool_that_needs_more_slices_keeps_its_generation(
+    start: Start, settings: Settings, fake_api: FakeApi, word: str, wrong: bool
+) -> None:
+    file = Path(settings.hardware)
+    file.write_text(file.read_text().replace("count: 4", "count: 200"))
+    shown = [100]
+
+    def growing(right: Parts) -> Parts:
+        part = replace(right, published=lambda inventory: inventory.devices[: shown[0]])
+        return faults.apply([word] if word else [], part)
+
+    publisher = start(settings, growing)._publisher
+    fake_api.until(publisher.published.is_set)
+    shown[0] = 200
+    publisher.refresh()
+    fake_api.until(lambda: len(fake_api.slices) == 2)
+    generations = {slice_["spec"]["pool"]["generation"] for slice_ in fake_api.slices.values()}
+    assert (generations == {1}) is wrong
+
+
+def test_each_mutant_can_be_switched_on_and_says_what_is_wrong() -> None:
+    assert MUTANTS.items() <= faults.FAULTS.items()
+    assert all(mutant.__doc__ for mutant in MUTANTS.values())
