@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from testbed import folders
 from testbed.bringup import Testbed, bring_up, tear_down
 from testbed.models.config import effective
 from testbed.progress import Silent
@@ -44,7 +45,8 @@ def testbed() -> Iterator[Testbed]:
     if os.geteuid() != 0:
         pytest.fail("these tests need root")
     tear_down(NAME, Silent())
-    yield bring_up(effective(None, {"name": NAME, "nodes": 1}), Silent(), ephemeral=True)
+    gpus = folders.data("manifests") / "hardware/gpus.yaml"  # one slice, and nothing else in it
+    yield bring_up(effective(None, {"name": NAME, "nodes": 1, "hardware": gpus}), Silent(), ephemeral=True)
     tear_down(NAME, Silent())
 
 
@@ -89,7 +91,8 @@ def pod(kubectl: Kubectl) -> Iterator[Callable[[str], Callable[[], Any]]]:
 
 
 def published(testbed: Testbed) -> dict[str, Any]:
-    (slice_,) = testbed.kube.list("resource.k8s.io/v1", "ResourceSlice")
+    mine = "spec.driver=gpu.dra-testbed.example"
+    (slice_,) = testbed.kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=mine)
     return dict(slice_)
 
 

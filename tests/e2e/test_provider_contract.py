@@ -66,6 +66,9 @@ PROTOCOLS: dict[Capability, type] = {
     Capability.DRIVER_SOCKET: ReachesSockets,
     Capability.RUN_ON_NODE: Cluster,
     Capability.MAKE_OBJECTS: Cluster,
+    # These two are the kubeconfig's rights, and need no method.
+    Capability.KUBELET_METRICS: Cluster,
+    Capability.ACT_AS_DRIVER: Cluster,
 }
 
 
@@ -144,6 +147,22 @@ def test_it_lists_the_abilities_that_it_has_and_fulfils_their_protocols(testbed:
     assert all(isinstance(node, Node) for node in cluster.nodes())
     assert cluster.capabilities == ABILITIES[testbed.name.removeprefix("contract-")]
     assert all(isinstance(cluster, PROTOCOLS[ability]) for ability in cluster.capabilities)
+
+
+def test_it_asks_kubelets_for_their_metrics(testbed: Testbed, workers: list[str]) -> None:
+    able(testbed, Capability.KUBELET_METRICS)
+
+    assert "kubelet_node_name" in testbed.kube.request("GET", f"/api/v1/nodes/{workers[0]}/proxy/metrics")
+
+
+def test_it_acts_in_the_name_of_an_account(testbed: Testbed) -> None:
+    able(testbed, Capability.ACT_AS_DRIVER)
+    name = "system:serviceaccount:default:default"
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    said = testbed.kube.request("POST", path, body=review, headers=[("Impersonate-User", name)])
+
+    assert said["status"]["userInfo"]["username"] == name
 
 
 def test_the_kubeconfig_is_its_owners_alone(testbed: Testbed) -> None:
