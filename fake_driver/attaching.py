@@ -151,7 +151,7 @@ class Attacher:
                         "what became of a device of claim %s/%s is not told: %s", one.namespace, one.name, trouble
                     )
                 self._queue.again(one, self._refusals.stumble())
-            except Exception:
+            except Exception:  # one claim that cannot be told must not end the thread for the others
                 log.exception("a device of claim %s/%s", one.namespace, one.name)
                 self._queue.again(one, self._refusals.stumble())
 

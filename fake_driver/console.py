@@ -54,7 +54,7 @@ class Console:
             return {"ok": True, **self._verbs[verb](asked)}
         except (DriverError, OSError) as refused:
             return {"ok": False, "error": str(refused)}
-        except Exception as broken:
+        except Exception as broken:  # whoever asks gets an answer, also about an error of the driver itself
             log.exception("a request to change the hardware")
             return {"ok": False, "error": f"the driver has an error of its own: {broken!r}"}
 

@@ -90,7 +90,7 @@ class DraService:
             yield facts
         except (DriverError, OSError) as refused:
             entry.error = str(refused)
-        except Exception as broken:
+        except Exception as broken:  # one claim's error never costs the answers of the claims beside it
             log.exception("%s of claim %s", verb, ref)
             entry.error = f"the driver has an error of its own: {broken!r}"
         if entry.error:
