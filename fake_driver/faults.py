@@ -26,6 +26,16 @@ from fake_driver.wrong_drivers import (
     UnprepareFails,
     UnprepareForgetsTheDevice,
 )
+from fake_driver.wrong_lives import (
+    RefusesWhatIsPrepared,
+    StartsClean,
+    TrustsItsCheckpoint,
+    UnpreparesOnlyItsOwn,
+    deleted_slices_stay_away,
+    leaves_its_lock_behind,
+    publishes_from_scratch,
+    registers_once,
+)
 from fake_driver.wrong_slices import (
     publish_once,
     publish_with_wrong_generation,
@@ -166,6 +176,10 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             unplugged_devices_stay_published,
             taints_are_not_published,
             publish_with_wrong_generation,
+            registers_once,
+            leaves_its_lock_behind,
+            deleted_slices_stay_away,
+            publishes_from_scratch,
         )
     }
     | {
@@ -179,6 +193,10 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             ForgetRequestNames,
             AnswerWithSubrequestNames,
             KnowClaimsByName,
+            StartsClean,
+            UnpreparesOnlyItsOwn,
+            TrustsItsCheckpoint,
+            RefusesWhatIsPrepared,
         )
     }
     | {f"crash-{point}": _crash(point) for point in POINTS}

@@ -52,6 +52,7 @@ class Parts:
     publishes: bool = True
     registers: bool = True
     reports: bool = True
+    asked: Callable[[], None] = lambda: None  # by a kubelet, who this is
     reached: Callable[[str], None] = lambda _point: None
 
 
@@ -77,7 +78,7 @@ class Process:
         self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = Board({(pool, one.name): at_first(one) for pool, one in use.inventory.with_pools()})
-        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps)
+        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.asked)
         self._publisher = Publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(
             settings.driver,
