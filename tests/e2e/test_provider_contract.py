@@ -46,11 +46,10 @@ MAKERS = {"existing": "local", "existing-on-kind": "kind"}
 ABILITIES = {
     "local": EVERYTHING,
     "kind": EVERYTHING - {Capability.PROCESS_ON_NODE},
-    "existing": frozenset({Capability.MAKE_OBJECTS, Capability.CHANGE_DRIVER, Capability.RUN_ON_NODE}),
+    "existing": frozenset({Capability.MAKE_OBJECTS, Capability.RUN_ON_NODE}),
     "existing-on-kind": frozenset(
         {
             Capability.MAKE_OBJECTS,
-            Capability.CHANGE_DRIVER,
             Capability.RUN_ON_NODE,
             Capability.RESTART_KUBELET,
             Capability.RESTART_RUNTIME,

@@ -79,6 +79,15 @@ def test_a_test_waits_and_decides_only_by_words(entry: catalogue.Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_what_a_test_has_changed_is_put_right_before_its_objects_are_deleted(entry: catalogue.Entry) -> None:
+    (function,) = ast.parse(entry.source).body
+    assert isinstance(function, ast.FunctionDef)
+    # pytest undoes fixtures in the reverse order, and no pod ends without a kubelet and a driver.
+    names = [each.arg for each in function.args.args]
+    assert "scenario" not in names[1:]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
 def test_a_requirement_names_faults_of_the_fake_driver_that_fail_it(entry: catalogue.Entry) -> None:
     is_the_drivers = entry.requirement.about is Subject.DRIVER  # no driver can fail the others
     assert bool(entry.requirement.mutants) is is_the_drivers

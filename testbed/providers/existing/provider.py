@@ -27,7 +27,7 @@ _ON_NODES = frozenset({Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capab
 _BY_LEVEL = {
     Allow.READ_ONLY: frozenset[Capability](),
     Allow.WORKLOADS: frozenset({Capability.MAKE_OBJECTS}),
-    Allow.RESTART: frozenset({Capability.MAKE_OBJECTS, Capability.CHANGE_DRIVER}) | _ON_NODES,
+    Allow.RESTART: frozenset({Capability.MAKE_OBJECTS}) | _ON_NODES,
 }
 
 
