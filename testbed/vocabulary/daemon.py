@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,26 +26,25 @@ _UPDATED = "kubectl.kubernetes.io/restartedAt"
 
 @dataclass(frozen=True)
 class Daemon:
-    """The driver's pods."""
+    """The driver's pods. `kept` has, by the name of a DaemonSet, its spec before the driver left a node."""
 
     world: World
-    kept: dict[str, Object] = field(
-        default_factory=dict
-    )  # by the name of a DaemonSet: its spec before the driver left a node
+    kept: dict[str, Object] = field(default_factory=dict)
 
     def restart(self, node: str) -> None:
         """Delete the driver's pod on a node, and wait until its successor is ready."""
         old = self._pods_on({node})
         for pod in old:
             self.world.kube.delete(pod)
-        self._wait_for_others(old, {node}, "the driver to be back")
+        self._wait_until_gone(old, f"the driver's pod on {node} to be gone")
+        wait_ready(self.world.kube, self.world.driver_file)
 
     def leave(self, node: str) -> None:
         """The driver goes from a node, and stays away until `come_back`. On others it is not touched."""
         for each in self._daemonsets():
             self.kept.setdefault(each["metadata"]["name"], copy.deepcopy(each["spec"]))
             self._write(each, _without(each["spec"], node))
-        self._wait(lambda: _none(self._pods_on({node})), f"the driver to be gone from {node}")
+        self._wait_until_gone(self._pods_on({node}), f"the driver to be gone from {node}")
 
     def come_back(self) -> None:
         """The driver is where it was before, and ready."""
@@ -69,23 +68,23 @@ class Daemon:
         return old
 
     def should_be_updated(self, old: list[Object]) -> None:
-        """Wait until the update is through."""
-        self._wait_for_others(old, {pod["spec"]["nodeName"] for pod in old}, "the update of the driver to be through")
-
-    def _wait_for_others(self, old: list[Object], nodes: Iterable[str], expected: str) -> None:
-        uids = {pod["metadata"]["uid"] for pod in old}
-
-        def replaced() -> None:
-            _none([pod for pod in self._pods_on(nodes) if pod["metadata"]["uid"] in uids])
-
-        self._wait(replaced, expected)
-        wait_ready(self.world.kube, self.world.driver_file)
-
-    def _wait(self, check: Callable[[], None], expected: str) -> None:
+        """Wait until the update is through: a pod that does not get ready holds it up."""
+        expected = "the update of the driver to be through"
         try:
-            eventually(check, expected, budgets.DRIVER_PODS, longest_pause=0.1)
+            self._wait_until_gone(old, expected)
         except WaitTimeout as late:
             raise DriverFailed(f"expected {expected}\n  last seen: {late.last_seen}\n  waited: {late.budget}") from late
+        wait_ready(self.world.kube, self.world.driver_file)
+
+    def _wait_until_gone(self, old: list[Object], expected: str) -> None:
+        uids = {pod["metadata"]["uid"] for pod in old}
+
+        def gone() -> None:
+            left = [pod["metadata"]["name"] for pod in self._pods() if pod["metadata"]["uid"] in uids]
+            if left:
+                raise NotYet(f"still there: {', '.join(left)}")
+
+        eventually(gone, expected, budgets.DRIVER_PODS, longest_pause=0.1)
 
     def _pods(self) -> list[Object]:
         """All of them, also those that are on their way out."""
@@ -147,8 +146,3 @@ def _without(spec: Object, node: str) -> Object:
 def _owners(pod: Object) -> list[str]:
     references = pod["metadata"].get("ownerReferences", ())
     return [str(each["name"]) for each in references if each["kind"] == "DaemonSet"]
-
-
-def _none(pods: list[Object]) -> None:
-    if pods:
-        raise NotYet("still there: " + ", ".join(pod["metadata"]["name"] for pod in pods))
