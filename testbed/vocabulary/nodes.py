@@ -37,10 +37,14 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
         self._stopped = True
 
     def start_kubelet(self) -> None:
-        """Start its kubelet again, and wait until the node is Ready and the kubelet knows the scenario's pods."""
+        """Start its kubelet again; wait until it has found its feet.
+
+        That is: the node is Ready, the slices of the node are deleted, as each kubelet does that starts, and its pods are known to it.
+        """
+        before = self._slices()
         self._parts.start_kubelet(self)
         self._stopped = False
-        eventually(self._serves, f"{self} to be Ready with its pods", budgets.NODE_READY)
+        eventually(lambda: self._check_started(before), f"the kubelet of {self} to be back", budgets.NODE_READY)
 
     def restart_kubelet(self) -> None:
         """End its kubelet and start it again."""
@@ -68,8 +72,15 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
     def _parts(self) -> RestartsParts:
         return cast("RestartsParts", self._cluster)
 
-    def _serves(self) -> None:
+    def _slices(self) -> frozenset[str]:
+        return frozenset(
+            str(each["metadata"].get("uid")) for each in self._world.slices() if each["spec"].get("nodeName") == self
+        )
+
+    def _check_started(self, slices: frozenset[str]) -> None:
         _check_ready(self._world.kube.get("v1", "Node", self))
+        if slices & self._slices():
+            raise NotYet("the kubelet has not deleted the slices of its node yet")
         for pod in self._own_pods():
             # A kubelet that has just started knows no pod for a moment, and whoever wants into one is refused.
             try:

@@ -19,7 +19,7 @@ class Machines:
 
     def __init__(self, kube: Any) -> None:
         self.kube, self.asked = kube, list[str]()
-        self.comes_back = True
+        self.comes_back = self.wipes = True
 
     def stop_kubelet(self, node: str) -> None:
         self.asked.append(f"stop {node}")
@@ -27,6 +27,8 @@ class Machines:
 
     def start_kubelet(self, node: str) -> None:
         self.asked.append(f"start {node}")
+        if self.wipes:
+            self.kube.objects.pop(("ResourceSlice", "default", f"slice-{node}"), None)
         if self.comes_back:
             self.kube.texts["p/c"] = "hello"
 
@@ -70,6 +72,15 @@ def test_a_restart_is_over_when_the_kubelet_knows_its_pods(machines: Callable[..
     assert parts.asked == ["stop node-1", "start node-1"]
     parts.comes_back = False
     with pytest.raises(WaitTimeout, match="container c has no log"):
+        Node("node-1", world, parts).restart_kubelet()
+
+
+def test_a_restart_is_over_when_the_kubelet_has_deleted_the_slices(
+    machines: Callable[..., tuple[World, Any]],
+) -> None:
+    world, parts = machines()
+    parts.wipes = False
+    with pytest.raises(WaitTimeout, match="has not deleted the slices"):
         Node("node-1", world, parts).restart_kubelet()
 
 
