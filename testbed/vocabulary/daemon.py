@@ -37,7 +37,7 @@ class Daemon:
         for pod in old:
             self.world.kube.delete(pod)
         self._wait_until_gone(old, f"the driver's pod on {node} to be gone")
-        wait_ready(self.world.kube, self.world.driver_file)
+        self._wait_until_ready()
 
     def leave(self, node: str) -> None:
         """The driver goes from a node, and stays away until `come_back`. On others it is not touched."""
@@ -52,7 +52,7 @@ class Daemon:
             before = self.kept.pop(each["metadata"]["name"], None)
             if before:
                 self._write(each, before)
-        wait_ready(self.world.kube, self.world.driver_file)
+        self._wait_until_ready()
 
     def update(self) -> None:
         """Update the driver on all nodes, as its DaemonSet does that, and wait until all old pods are gone and the new ones ready."""
@@ -74,7 +74,16 @@ class Daemon:
             self._wait_until_gone(old, expected)
         except WaitTimeout as late:
             raise DriverFailed(f"expected {expected}\n  last seen: {late.last_seen}\n  waited: {late.budget}") from late
-        wait_ready(self.world.kube, self.world.driver_file)
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        """It was ready here before, with the same image: when it does not come back, that is its own doing."""
+        try:
+            wait_ready(self.world.kube, self.world.driver_file)
+        except WaitTimeout as late:
+            raise DriverFailed(
+                f"expected {late.waited_for} to be ready again\n  last seen: {late.last_seen}\n  waited: {late.budget}"
+            ) from late
 
     def _wait_until_gone(self, old: list[Object], expected: str) -> None:
         uids = {pod["metadata"]["uid"] for pod in old}

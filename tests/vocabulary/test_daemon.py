@@ -24,7 +24,7 @@ class Controller:
 
     def __init__(self, kube: Any, spec: Any = SPEC) -> None:
         self.made = 0
-        self.asleep = False
+        self.asleep, self.status = False, READY
         kube.put("DaemonSet", "driver", NAMESPACE, metadata={"uid": "ds"}, spec=copy.deepcopy(spec))
         kube.react = self.step
         self.template = copy.deepcopy(spec["template"])
@@ -57,7 +57,9 @@ class Controller:
             "labels": {"app": "fake-gpu-driver"},
             "ownerReferences": [{"kind": "DaemonSet", "name": "driver"}],
         }
-        kube.put("Pod", f"driver-{self.made}", NAMESPACE, metadata=metadata, spec={"nodeName": node}, status=READY)
+        kube.put(
+            "Pod", f"driver-{self.made}", NAMESPACE, metadata=metadata, spec={"nodeName": node}, status=self.status
+        )
 
 
 @pytest.fixture
@@ -90,6 +92,13 @@ def test_a_pod_that_does_not_go_is_not_the_drivers_fault(daemon: Callable[..., t
     controller.asleep = True
     with pytest.raises(WaitTimeout, match=r"gone from node-1(.|\n)*still there: driver-1"):
         its.leave("node-1")
+
+
+def test_a_driver_that_does_not_come_back_is_blamed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    its, controller = daemon()
+    controller.status = {"phase": "Running", "conditions": []}
+    with pytest.raises(DriverFailed, match=r"on node-1, node-2 to be ready again(.|\n)*driver-3 is Running"):
+        its.restart("node-1")
 
 
 @pytest.mark.parametrize(
