@@ -57,14 +57,15 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
 )
 def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=driver.identity(device))
+    wanted = driver.identity(device)
+    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     daemon.leave(node)
     pod.delete().should_stay_ending()
     daemon.come_back()
     pod.should_be_gone()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=driver.identity(device))
+    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}
 

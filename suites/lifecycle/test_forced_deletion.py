@@ -16,11 +16,12 @@ FORCED = "kubernetes.io: Pod Lifecycle, forced termination; KEP-4381, NodeUnprep
 )
 def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     device = max(driver.devices_on(node))
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=driver.identity(device))
+    wanted = driver.identity(device)
+    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
     scenario.pod("first").should_run().delete_by_force()
 
     scenario.claim("first").should_be_deallocated()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=driver.identity(device))
+    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}
 
@@ -58,12 +59,13 @@ def test_a_successor_has_the_names_of_its_predecessor(scenario, node):
 )
 def test_a_pod_is_deleted_by_force_while_the_kubelet_is_away(scenario, driver, node):
     device = max(driver.devices_on(node))
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=driver.identity(device))
+    wanted = driver.identity(device)
+    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     node.stop_kubelet()
     pod.delete_by_force()
     node.start_kubelet()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=driver.identity(device))
+    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}

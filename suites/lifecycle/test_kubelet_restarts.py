@@ -96,14 +96,15 @@ def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
 )
 def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     device = max(driver.devices_on(node))
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=driver.identity(device))
+    wanted = driver.identity(device)
+    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     node.stop_kubelet()
     pod.delete()
     node.start_kubelet()
     pod.should_be_gone()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=driver.identity(device))
+    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}
 
@@ -161,7 +162,8 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=driver.identity(device))
+    wanted = driver.identity(device)
+    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     daemon.leave(node)
@@ -169,6 +171,6 @@ def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver,
     node.restart_kubelet()
     daemon.come_back()
     pod.should_be_gone()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=driver.identity(device))
+    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}

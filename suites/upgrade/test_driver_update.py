@@ -37,12 +37,13 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
 )
 def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
-    scenario.apply("upgrade/chosen-device.yaml", name="first", wanted=driver.identity(device))
+    wanted = driver.identity(device)
+    scenario.apply("upgrade/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     daemon.update()
     pod.delete().should_be_gone()
-    scenario.apply("upgrade/chosen-device.yaml", name="next", wanted=driver.identity(device))
+    scenario.apply("upgrade/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_run().seen_devices == {device}
 
