@@ -94,7 +94,7 @@ class Judge:
 
 
 def _first(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
-    """Of several fixtures that failed at the end of a test, the first, which pytest lists last: the others find again what it could not clean up."""
+    """Of several fixtures that failed at the end of a test, the first: the others find again what it left. pytest lists it last."""
     if isinstance(raised.value, BaseExceptionGroup):
         return _first(pytest.ExceptionInfo.from_exception(raised.value.exceptions[-1]))
     return raised
