@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from fake_driver import logs, wiring
 from fake_driver import settings as configuration
-from fake_driver import wiring
 from fake_driver.errors import ConfigurationError
 from fake_driver.network import NetworkProcess
+from fake_driver.removal import RemovalProcess
 from fake_driver.settings import Settings
 
 log = logging.getLogger("fake_driver")
@@ -21,13 +22,14 @@ log = logging.getLogger("fake_driver")
 
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM or SIGINT."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.set_up("logfmt", "info")
     told = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.set())
     try:
         settings = configuration.read(arguments, os.environ)
-        log.info("settings:\n%s", settings.shown())
+        logs.set_up(settings.log, settings.log_level, driver=settings.driver, node=settings.node)
+        log.info("settings", extra={"facts": settings.shown()})
         process = _process(settings)
         process.start()
         # What is there now stays. A full collection that looks at all of it takes tens of milliseconds, in which calls wait.
@@ -41,9 +43,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _process(settings: Settings) -> wiring.Process | NetworkProcess:
+def _process(settings: Settings) -> wiring.Process | NetworkProcess | RemovalProcess:
     if settings.role == "network":
-        return NetworkProcess(settings, wiring.api(settings))
+        return NetworkProcess(settings)
+    if settings.role == "removal":
+        return RemovalProcess(settings)
     return wiring.Process(settings, _parts(settings))
 
 

@@ -12,7 +12,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,21 @@ class _Request:
 
 
 class Api:
-    """The API server. Thread-safe; connections are kept and used again."""
+    """The API server. Thread-safe; connections are kept and used again. `told` hears method, path and status of each answer; 0 is none."""
 
-    def __init__(self, server: str, *, token_file: Path | None = None, ca_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+        told: Callable[[str, str, int], None] = lambda *_: None,
+    ) -> None:
         url = urlsplit(server)
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise ConfigurationError(f"the API server {server!r} is not a URL such as https://10.0.0.1:443")
         self._host, self._port, self._secure = url.hostname, url.port, url.scheme == "https"
-        self._token_file = token_file
+        self._token_file, self._told = token_file, told
         self._tls = _tls(ca_file) if self._secure else None
         self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
         self._open: set[http.client.HTTPConnection] = set()
@@ -151,6 +158,7 @@ class Api:
         try:
             text = self._exchange(_Request(method, where, query, body), patience)
         except (OSError, http.client.HTTPException, ValueError) as lost:
+            self._told(method, where, 0)
             raise ApiError(what, 0, str(lost) or type(lost).__name__) from lost
         return _parsed(what, text)
 
@@ -190,6 +198,7 @@ class Api:
             self._dial(connection)
         connection.request(request.method, request.target, request.content, headers)
         response = connection.getresponse()
+        self._told(request.method, request.where, response.status)
         if response.status >= 400:
             raise ApiError(f"{request.method} {request.where}", response.status, _reason(response.read()))
         return response

@@ -23,6 +23,7 @@ Environment = Mapping[str, str]
 Note = Callable[..., None]  # Journal.note
 _CLASS = "device"
 _ADMIN = "admin"
+_SHARE_LETTERS = 8
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ def environment(device: Device, use: AllocatedDevice) -> dict[str, str]:
     """The variables that tell a container which device it got, and how.
 
     GPU_DEVICE_GPU_0=gpu-0, GPU_DEVICE_GPU_0_UUID=… and so on; with admin access GPU_DEVICE_GPU_0_ADMIN_ACCESS=true; what configuration
-    says of the device, such as GPU_DEVICE_GPU_0_SHARING_STRATEGY=…; and the variables that it names: user_a=b.
+    says of the device, such as GPU_DEVICE_GPU_0_SHARING_STRATEGY=…; and the variables that it names: user_a=b. A share has the start of
+    its id in its names, because a container may have two of one device: GPU_DEVICE_GPU_0_SHARE_1F3A5C7E_MEMORY=4Gi.
     """
     stem = f"{_variable(device.kind)}_DEVICE_{_variable(device.name)}"
     facts = {**device.attributes, **device.capacity}
@@ -47,7 +49,14 @@ def environment(device: Device, use: AllocatedDevice) -> dict[str, str]:
         said["IPS"] = ",".join(device.network.ips)
     access = {"ADMIN_ACCESS": "true"} if use.admin_access else {}
     told = {f"{stem}_{name}": text for name, text in {**said, **use.facts, **access}.items()}
-    return {stem: device.name, **told, **use.variables}
+    return {stem: device.name, **told, **_share(stem, use), **use.variables}
+
+
+def _share(stem: str, use: AllocatedDevice) -> Environment:
+    if use.share_id is None:
+        return {}
+    name = f"{stem}_SHARE_{_variable(use.share_id[:_SHARE_LETTERS])}"
+    return {name: use.share_id, **{f"{name}_{_variable(what)}": use.consumed[what] for what in sorted(use.consumed)}}
 
 
 def device_name(uid: str, device: AllocatedDevice) -> str:

@@ -36,7 +36,8 @@ Rebuild = Callable[[str], PreparedClaim | None]
 
 def encode(claim: PreparedClaim) -> bytes:
     """The content of a claim's file."""
-    data = json.dumps({"ref": asdict(claim.ref), "devices": [asdict(device) for device in claim.devices]})
+    content = {"ref": asdict(claim.ref), "devices": [asdict(device) for device in claim.devices]}
+    data = json.dumps({**content, "pod_claim": claim.pod_claim} if claim.pod_claim else content)
     return json.dumps({"version": VERSION, "checksum": _checksum(data), "data": data}).encode()
 
 
@@ -50,7 +51,7 @@ def decode(content: bytes, uid: str) -> PreparedClaim:
             raise Damaged("its checksum is wrong")
         inner: dict[str, Any] = json.loads(outer["data"])
         devices = tuple(_made(AllocatedDevice, device) for device in inner["devices"])
-        claim = PreparedClaim(_made(ClaimRef, inner["ref"]), devices)
+        claim = PreparedClaim(_made(ClaimRef, inner["ref"]), devices, str(inner.get("pod_claim", "")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as broken:
         raise Damaged(f"it cannot be read: {broken!r}") from broken
     if claim.ref.uid != uid:
@@ -117,6 +118,13 @@ class Checkpoint:
             # Somebody removed the folder under our feet: what is forgotten is forgotten, but life goes on.
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             return _opened(self._folder / ".lock")
+
+    def count(self) -> int:
+        """How many claims there are, without waiting for whoever works on them."""
+        try:
+            return sum(1 for _ in self._stamps())
+        except FileNotFoundError:
+            return 0
 
     def recover(self, uids: list[str]) -> None:
         """Clean up after a killed process, and adopt claims that have a CDI file but no checkpoint, because the folder was lost."""

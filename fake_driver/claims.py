@@ -13,6 +13,9 @@ from fake_driver.errors import ClaimRefused
 from fake_driver.names import LABEL, SUBDOMAIN, UID, fits
 
 Object = Mapping[str, Any]
+_POD_CLAIM = (
+    "resource.kubernetes.io/pod-claim-name"  # the control plane's own; it knows the template that a claim was made from
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class AllocatedDevice:
     device: str
     admin_access: bool = False
     share_id: str | None = None
+    # Of a device that claims share: how much of each capacity is this claim's.
+    consumed: Mapping[str, str] = field(default_factory=dict, hash=False)
     # What opaque configuration says: of the device (behind its own name), and in the user's or the admin's own words.
     facts: Mapping[str, str] = field(default_factory=dict, hash=False)
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -68,22 +73,32 @@ class AllocatedDevice:
 
 @dataclass(frozen=True)
 class PreparedClaim:
-    """A claim and its devices, as they are remembered."""
+    """A claim and its devices, as they are remembered. A claim that was made for one pod has there a name of its own."""
 
     ref: ClaimRef
     devices: tuple[AllocatedDevice, ...]
+    pod_claim: str = ""
 
 
 def allocated(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:
     """The claim's devices of this driver, when it is the claim that the kubelet meant and it is allocated."""
-    uid = claim.get("metadata", {}).get("uid")
+    metadata = claim.get("metadata", {})
+    uid = metadata.get("uid")
     if uid != ref.uid:
         raise ClaimRefused(f"claim {ref} was replaced: the API server has UID {uid}")
     allocation = claim.get("status", {}).get("allocation")
     if not allocation:
         raise ClaimRefused(f"claim {ref} is not allocated")
     results = allocation.get("devices", {}).get("results") or []
-    return PreparedClaim(ref, tuple(_device(result, ref) for result in results if result.get("driver") == driver))
+    devices = tuple(_device(result, ref) for result in results if result.get("driver") == driver)
+    return PreparedClaim(ref, devices, _pod_claim(metadata.get("annotations") or {}, ref))
+
+
+def _pod_claim(annotations: Object, ref: ClaimRef) -> str:
+    name = annotations.get(_POD_CLAIM, "")
+    if name and not fits(LABEL, name):
+        raise ClaimRefused(f"claim {ref} has an annotation {_POD_CLAIM} that is no name: {str(name)[:300]!r}")
+    return str(name)
 
 
 def _device(result: Object, ref: ClaimRef) -> AllocatedDevice:
@@ -92,8 +107,9 @@ def _device(result: Object, ref: ClaimRef) -> AllocatedDevice:
     named = 1 <= len(parts) <= 2 and all(fits(LABEL, part) for part in parts)
     if not (named and fits(LABEL, result.get("device")) and (share is None or fits(UID, share))):
         raise ClaimRefused(f"claim {ref} has an allocation result that is malformed: {str(dict(result))[:300]}")
+    consumed = {str(name): str(value) for name, value in (result.get("consumedCapacity") or {}).items()}
     return AllocatedDevice(
-        str(request), str(result.get("pool")), result["device"], bool(result.get("adminAccess")), share
+        str(request), str(result.get("pool")), result["device"], bool(result.get("adminAccess")), share, consumed
     )
 
 

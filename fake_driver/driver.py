@@ -1,7 +1,8 @@
 """The two verbs of a DRA driver. The servicers call them; here the pure parts and the effects come together.
 
-prepare:    read the claim -> what is ours in it, and how it is configured -> it is free -> checkpoint -> CDI file -> answer; status later
-unprepare:  CDI file away -> checkpoint away; needs neither the API server nor the claim
+prepare:    read the claim -> what is ours in it, and how it is configured -> it is free -> checkpoint -> metadata and CDI file -> answer;
+            status later
+unprepare:  CDI file and metadata away -> checkpoint away; needs neither the API server nor the claim
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from fake_driver import cdi, claims, opaque
 from fake_driver.api import PATIENCE
@@ -20,6 +21,7 @@ from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.hardware.model import Device
 from fake_driver.inventory import Inventory
 from fake_driver.locks import ClaimLocks
+from fake_driver.metadata import MetadataFolder
 from fake_driver.names import UID, fits
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,7 @@ class Collaborators:
     in_order: opaque.Order = opaque.in_order
     conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
     reports: Reports = field(default_factory=Silence)
+    metadata: MetadataFolder | None = None
     reached: Callable[[str], None] = lambda _point: None
 
 
@@ -84,9 +87,16 @@ class Driver:
         with self._checkpoint.locked() as ledger:
             self._cdi.sweep()
             known = tuple(ledger.claims.values())
+            if self._use.metadata:
+                self._use.metadata.sweep(ledger.claims.keys())
         log.info("%d claims are prepared", len(known))
         for claim in known:
             self._use.reports.prepared(claim, None)
+
+    @property
+    def prepared(self) -> int:
+        """How many claims are prepared here."""
+        return self._checkpoint.count()
 
     def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
         """Make a claim's devices ready. Asked again, it does all of it again and gives the same answer.
@@ -95,9 +105,8 @@ class Driver:
         """
         with self._locks.hold(ref.uid):
             claim, served = self._what_is_ours(ref.checked(), patience)
-            additions = tuple(self._addition(ref.uid, device) for device in claim.devices)
             with self._checkpoint.locked() as ledger:
-                self._commit(ledger, claim, additions)
+                additions = self._commit(ledger, claim)
             self._use.reports.prepared(claim, served)
         ids = [(self._cdi.qualified(addition.name),) for addition in additions]
         return tuple(map(Prepared, claim.devices, ids))
@@ -144,15 +153,25 @@ class Driver:
         found = self._use.inventory.find(device.pool, device.device)
         return opaque.configured(device, said, is_network=found.network is not None)
 
-    def _addition(self, uid: str, device: AllocatedDevice) -> CdiDevice:
-        found = self._use.inventory.find(device.pool, device.device)
-        return CdiDevice(cdi.device_name(uid, device), self._use.environment(found, device), found.container_edits)
+    def _additions(self, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
+        """What containers get. All devices of a request come together, so the first brings the request's metadata."""
+        mounts = self._use.metadata.write(claim, self._use.inventory.find) if self._use.metadata else {}
+        return tuple(
+            self._addition(claim.ref.uid, device, mounts.pop(device.base_request, None)) for device in claim.devices
+        )
 
-    def _commit(self, ledger: Ledger, claim: PreparedClaim, additions: tuple[CdiDevice, ...]) -> None:
+    def _addition(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        found = self._use.inventory.find(device.pool, device.device)
+        edits = found.container_edits
+        if mount:
+            edits = {**edits, "mounts": [*edits.get("mounts", ()), mount]}
+        return CdiDevice(cdi.device_name(uid, device), self._use.environment(found, device), edits)
+
+    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         uid = claim.ref.uid
         if not claim.devices:
             self._release(ledger, uid)
-            return
+            return ()
         problem = self._use.conflict(claim, ledger.claims)
         if problem:
             raise ClaimRefused(problem)
@@ -161,17 +180,21 @@ class Driver:
         ledger.keep(claim)
         self._use.reached("after-checkpoint")
         try:
+            additions = self._additions(claim)
             self._cdi.write(uid, additions)
         except OSError:
             if is_new:
                 self._release(ledger, uid)
             raise
         self._use.reached("after-cdi")
+        return additions
 
     def _release(self, ledger: Ledger, uid: str) -> bool:
         self._use.reached("before-cdi-removal")
         had_file = self._cdi.remove(uid)
         self._use.reached("after-cdi-removal")
+        if self._use.metadata:
+            self._use.metadata.remove(uid)
         known = uid in ledger.claims
         ledger.forget(uid)
         self._use.reached("after-checkpoint-removal")

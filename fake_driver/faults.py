@@ -16,15 +16,26 @@ from fake_driver.hardware.model import Device
 from fake_driver.slices import Object
 from fake_driver.wiring import Parts
 from fake_driver.wrong_drivers import (
+    AnswerWithAnotherDevice,
+    AnswerWithoutCdiIds,
     AnswerWithSubrequestNames,
     CdiFileIsLost,
     FirstDeviceOnly,
+    FirstPrepareFails,
     ForgetRequestNames,
     KnowClaimsByName,
     KnowDevicesByName,
+    LeavesCdiFiles,
+    MakeUpDevices,
     NeverGiveBack,
+    RefusedClaimsStayPrepared,
+    ReuseCdiNames,
+    SwallowsConfigErrors,
+    TakesConfigOfOthers,
     UnprepareFails,
     UnprepareForgetsTheDevice,
+    UnprepareNeedsTheClaim,
+    UnprepareOfUnknownFails,
 )
 from fake_driver.wrong_lives import (
     RefusesWhatIsPrepared,
@@ -122,6 +133,21 @@ def status_of_another_device(right: Parts) -> Parts:
     return replace(right, known=known)
 
 
+def ignores_claim_config(right: Parts) -> Parts:
+    """Only what the admin put into the class counts; what users say is forgotten."""
+    return replace(right, in_order=lambda found: [one for one in right.in_order(found) if one.from_class])
+
+
+def prepares_busy_devices(right: Parts) -> Parts:
+    """Whoever comes gets a device, also one that another claim has."""
+    return replace(right, conflict=lambda _wanted, _others: "")
+
+
+def make_up_devices(right: Parts) -> Parts:
+    """A device that nobody knows is taken for the first one of the node."""
+    return replace(right, inventory=MakeUpDevices(right.inventory.pool, right.inventory.devices))
+
+
 def know_devices_by_name(right: Parts) -> Parts:
     """A device of another node is taken for the one that has its name here."""
     return replace(right, inventory=KnowDevicesByName(right.inventory.pool, right.inventory.devices))
@@ -155,6 +181,21 @@ def _crash(point: str) -> Callable[[Parts], Parts]:
     return crash
 
 
+def rights_are_wrong(right: Parts) -> Parts:
+    """Not the driver is wrong, but what it may do: manifests/fake_driver grants too much, or too little, when it is told this word."""
+    return right
+
+
+RIGHTS = (
+    "may-not-read-claims",
+    "may-read-secrets",
+    "may-write-claims",
+    "may-make-pods",
+    "may-allocate",
+    "status-of-all-drivers",
+    "slices-of-all-nodes",
+)
+
 FAULTS: dict[str, Callable[[Parts], Parts]] = (
     {
         fault.__name__.replace("_", "-"): fault
@@ -172,6 +213,9 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             status_never_written,
             status_of_another_device,
             know_devices_by_name,
+            ignores_claim_config,
+            prepares_busy_devices,
+            make_up_devices,
             publish_once,
             unplugged_devices_stay_published,
             taints_are_not_published,
@@ -197,8 +241,19 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             UnpreparesOnlyItsOwn,
             TrustsItsCheckpoint,
             RefusesWhatIsPrepared,
+            TakesConfigOfOthers,
+            SwallowsConfigErrors,
+            RefusedClaimsStayPrepared,
+            LeavesCdiFiles,
+            ReuseCdiNames,
+            AnswerWithoutCdiIds,
+            AnswerWithAnotherDevice,
+            UnprepareNeedsTheClaim,
+            UnprepareOfUnknownFails,
+            FirstPrepareFails,
         )
     }
+    | dict.fromkeys(RIGHTS, rights_are_wrong)
     | {f"crash-{point}": _crash(point) for point in POINTS}
 )
 

@@ -9,8 +9,8 @@ _UNFINISHED = ".unfinished"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-def write_whole(path: Path, content: bytes, mode: int) -> None:
-    """Write a file so that readers see the old content or the new one, and a power cut keeps one of them.
+def write_whole(path: Path, content: bytes, mode: int, *, is_lasting: bool = True) -> None:
+    """Write a file so that readers see the old content or the new one, and a power cut keeps one of them, if it is lasting.
 
     Callers hold a lock for the path. The unfinished file has a name that neither a CDI runtime nor the checkpoint reads.
     """
@@ -20,12 +20,14 @@ def write_whole(path: Path, content: bytes, mode: int) -> None:
             os.fchmod(file.fileno(), mode)  # whatever the umask
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if is_lasting:
+                os.fsync(file.fileno())
         unfinished.replace(path)
     except OSError:
         unfinished.unlink(missing_ok=True)
         raise
-    remember_names(path.parent)
+    if is_lasting:
+        remember_names(path.parent)
 
 
 def remove(path: Path) -> bool:

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -59,6 +60,11 @@ class Board:
         with self._news:
             self._health.pop(key, None)
             self._tell()
+
+    def counts(self) -> Counter[str]:
+        """How many devices are how."""
+        with self._news:
+            return Counter(each.status for each in self._health.values())
 
     def tell(self) -> None:
         """Wake whoever waits, so that it looks whether it is still wanted."""

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -22,17 +22,20 @@ _LONGEST_LINE = 2**16
 
 
 class Journal:
-    """Appends to a file in the plugin's data folder, and says the same in the log. A full disk never fails a call."""
+    """Appends to a file in the plugin's data folder, and says the same in the log and to `heard`. A full disk never fails a call."""
 
-    def __init__(self, path: Path, largest: int = LARGEST) -> None:
-        self.path, self._largest = path, largest
+    def __init__(
+        self, path: Path, largest: int = LARGEST, heard: Callable[[str, Mapping[str, object]], None] = lambda *_: None
+    ) -> None:
+        self.path, self._largest, self._heard = path, largest, heard
         self._lock = threading.Lock()
         self._last = 0
         self._left: tuple[int, int] | None = None  # the file and its size when we wrote last
 
     def note(self, event: str, **facts: object) -> None:
         """Write down what happened."""
-        log.info("%s %s", event, " ".join(f"{key}={json.dumps(value)}" for key, value in facts.items()))
+        log.info(event, extra={"facts": facts})
+        self._heard(event, facts)
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         with self._lock:
             try:

@@ -1,7 +1,7 @@
 """Readiness and liveness over HTTP, because that costs a node next to nothing; a probe that starts a Python costs 100 ms of CPU.
 
 /readyz is 200 once the kubelet has registered the driver and all slices are published; until then its text says what is missing.
-/healthz is 200 while the parts that must never end still run.
+/healthz is 200 while the parts that must never end still run. Beside them are pages for programs, such as /metrics.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from fake_driver.errors import ConfigurationError
 
 # For each path: what is missing, in words; nothing means 200.
 Checks = Mapping[str, Callable[[], list[str]]]
+# For each path: the type of its content, and the content.
+Pages = Mapping[str, tuple[str, Callable[[], str]]]
 
 
 class Probes:
     """A small HTTP server in a thread of its own."""
 
-    def __init__(self, address: tuple[str, int], checks: Checks) -> None:
-        handler = type("Handler", (_Handler,), {"checks": checks})
+    def __init__(self, address: tuple[str, int], checks: Checks, pages: Pages | None = None) -> None:
+        handler = type("Handler", (_Handler,), {"checks": checks, "pages": pages or {}})
         try:
             self._server = _Server(address, handler)
         except OSError as taken:
@@ -61,15 +63,24 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     """Answers one probe."""
 
     checks: ClassVar[Checks] = {}
+    pages: ClassVar[Pages] = {}
     timeout = 2  # a client that says nothing must not keep others waiting
 
     def do_GET(self) -> None:
-        """200, or 503 with what is missing."""
+        """200, or 503 with what is missing; or a page."""
+        if self.path in self.pages:
+            kind, content = self.pages[self.path]
+            self._answer(200, content(), kind)
+            return
         check = self.checks.get(self.path)
         missing = check() if check else [f"nothing here but {' and '.join(self.checks)}"]
         status = 404 if check is None else 503 if missing else 200
-        text = ("\n".join(missing) or "ok").encode()
+        self._answer(status, "\n".join(missing) or "ok", "text/plain; charset=utf-8")
+
+    def _answer(self, status: int, said: str, kind: str) -> None:
+        text = said.encode()
         self.send_response(status)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)

@@ -78,6 +78,11 @@ class Publisher:
         return {name: fields for name, fields in self._losses.fields.items() if fields}
 
     @property
+    def count(self) -> int:
+        """How many slices there are, as far as we know."""
+        return len(self._view.slices)
+
+    @property
     def alive(self) -> bool:
         """Whether the threads still do their work."""
         return self._thread.is_alive() and self._lookout.alive

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fake_driver import logs
 from fake_driver.errors import ConfigurationError
 from fake_driver.names import DRIVER, SUBDOMAIN, UID, fits
 
+ROLES = ("node", "network", "removal")
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -28,10 +30,13 @@ class Settings:
     node: str = _setting("NODE_NAME", "name of the node that this process serves")
     hardware: str = _setting("FAKE_DRIVER_HARDWARE", "file with the hardware to pretend (kind Hardware)")
     kinds: str = _setting(
-        "FAKE_DRIVER_KINDS", "kinds of devices that are this driver's, separated by commas; empty means all of the file"
+        "FAKE_DRIVER_KINDS",
+        "kinds of devices that are this driver's, separated by commas; !nic means all but nic; empty means all",
     )
     role: str = _setting(
-        "FAKE_DRIVER_ROLE", "node serves one node; network publishes the pools that belong to none", "node"
+        "FAKE_DRIVER_ROLE",
+        "node serves one node; network publishes the pools of no node, and attaches devices; removal tidies a node",
+        "node",
     )
     driver: str = _setting("FAKE_DRIVER_NAME", "name of the driver", "gpu.dra-testbed.example")
     pod_uid: str = _setting("POD_UID", "UID of this pod; becomes part of the sockets' names, for updates without a gap")
@@ -44,6 +49,14 @@ class Settings:
     token_file: str = _setting("FAKE_DRIVER_TOKEN_FILE", "file with the bearer token", f"{_ACCOUNT}/token")
     ca_file: str = _setting("FAKE_DRIVER_CA_FILE", "file with the API server's CA", f"{_ACCOUNT}/ca.crt")
     probes: str = _setting("FAKE_DRIVER_PROBES", "address for readiness and liveness, such as :8080; empty serves none")
+    metadata: str = _setting(
+        "FAKE_DRIVER_METADATA",
+        "versions of device metadata for containers, separated by commas, such as v1beta1,v1alpha1; empty writes none",
+    )
+    log: str = _setting("FAKE_DRIVER_LOG", "shape of the log's lines: logfmt or json", "logfmt")
+    log_level: str = _setting(
+        "FAKE_DRIVER_LOG_LEVEL", "least level that is logged: debug, info, warning, error", "info"
+    )
     faults: str = _setting("FAKE_DRIVER_FAULTS", "ways in which to be wrong on purpose, separated by commas")
 
     @property
@@ -55,6 +68,11 @@ class Settings:
     def fault_words(self) -> tuple[str, ...]:
         """The faults that are asked for."""
         return _words(self.faults)
+
+    @property
+    def metadata_words(self) -> tuple[str, ...]:
+        """The versions of device metadata that containers get."""
+        return _words(self.metadata)
 
     @property
     def kind_words(self) -> tuple[str, ...]:
@@ -71,9 +89,9 @@ class Settings:
             raise ConfigurationError(f"the probes' address {self.probes!r} is not one such as :8080 or 127.0.0.1:8080")
         return host.strip("[]"), int(port)
 
-    def shown(self) -> str:
-        """All of them, one per line."""
-        return "\n".join(f"  {one.name} = {getattr(self, one.name)}" for one in fields(self))
+    def shown(self) -> dict[str, str]:
+        """All that say something."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -118,8 +136,15 @@ def _check(settings: Settings) -> None:
                 settings.role == "network" or fits(SUBDOMAIN, settings.node),
                 "must be the name of a node",
             ),
-            ("role", "FAKE_DRIVER_ROLE", settings.role in {"node", "network"}, "must be node or network"),
-            ("hardware", "FAKE_DRIVER_HARDWARE", settings.hardware, "must be a file"),
+            ("role", "FAKE_DRIVER_ROLE", settings.role in ROLES, f"must be one of {', '.join(ROLES)}"),
+            ("log", "FAKE_DRIVER_LOG", settings.log in logs.SHAPES, f"must be one of {', '.join(logs.SHAPES)}"),
+            (
+                "log_level",
+                "FAKE_DRIVER_LOG_LEVEL",
+                settings.log_level in logs.LEVELS,
+                f"must be one of {', '.join(logs.LEVELS)}",
+            ),
+            ("hardware", "FAKE_DRIVER_HARDWARE", settings.hardware or settings.role == "removal", "must be a file"),
             (
                 "driver",
                 "FAKE_DRIVER_NAME",
@@ -127,7 +152,12 @@ def _check(settings: Settings) -> None:
                 "must be a DNS subdomain of at most 63 letters",
             ),
             ("pod_uid", "POD_UID", not settings.pod_uid or fits(UID, settings.pod_uid), "must be a UID"),
-            ("api_server", "FAKE_DRIVER_API_SERVER", settings.api_server, "must be a URL outside of a pod"),
+            (
+                "api_server",
+                "FAKE_DRIVER_API_SERVER",
+                settings.api_server or settings.role == "removal",
+                "must be a URL outside of a pod",
+            ),
         )
         if not is_right
     ]

@@ -121,7 +121,7 @@ def _metadata(start: str, home: _Home) -> Object:
 
 
 def _device(device: Device) -> Object:
-    attributes = {name: _attribute(value) for name, value in device.attributes.items()}
+    attributes = {name: attribute(value) for name, value in device.attributes.items()}
     content: Object = {"name": device.name, "attributes": attributes}
     if device.capacity:
         content["capacity"] = {
@@ -170,7 +170,8 @@ def _values(amounts: Mapping[str, str]) -> Object:
     return {name: {"value": value} for name, value in amounts.items()}
 
 
-def _attribute(value: Value) -> Object:
+def attribute(value: Value) -> Object:
+    """An attribute's value in the words of the API."""
     if isinstance(value, tuple):
         ((kind, _),) = _scalar(value[0]).items()
         return {f"{kind}s": [inner for each in value for inner in _scalar(each).values()]}

@@ -51,12 +51,14 @@ class Sockets:
         self._siblings = ((registry, re.compile(alike)), (data, re.compile(own)))
 
     def make_room(self) -> None:
-        """Make the folders; remove our own sockets, and those of predecessors that were killed: the kubelet would try them for ever."""
+        """Make the folders; remove the sockets of predecessors that were killed: the kubelet would try them for ever.
+
+        A predecessor that still serves at our own names loses them when we serve: without a gap, in which he would take them back.
+        """
         for folder, pattern in self._siblings:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for path in folder.iterdir():
-                own = path in {self.registration, self.service, self.control}
-                if pattern.fullmatch(path.name) and path.is_socket() and (own or _is_dead(path)):
+                if pattern.fullmatch(path.name) and path.is_socket() and is_dead(path):
                     log.info("removing the stale socket %s", path)
                     path.unlink(missing_ok=True)
         # The kubelet may have made this folder for our mount; nobody else has business in it.
@@ -79,7 +81,8 @@ def _hashed(text: str, size: int) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode().rstrip("=")
 
 
-def _is_dead(path: Path) -> bool:
+def is_dead(path: Path) -> bool:
+    """Whether nobody listens at a socket any more."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:

@@ -98,15 +98,14 @@ class UnpreparesOnlyItsOwn(Driver):
 class TrustsItsCheckpoint(Driver):
     """What is in the checkpoint is taken for done, though its CDI file may be gone."""
 
-    def _commit(self, ledger: Ledger, claim: PreparedClaim, additions: tuple[CdiDevice, ...]) -> None:
-        if claim.ref.uid not in ledger.claims:
-            super()._commit(ledger, claim, additions)
+    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
+        return self._additions(claim) if claim.ref.uid in ledger.claims else super()._commit(ledger, claim)
 
 
 class RefusesWhatIsPrepared(Driver):
     """A claim can be prepared once; asked again, as a kubelet does that has started anew, it refuses."""
 
-    def _commit(self, ledger: Ledger, claim: PreparedClaim, additions: tuple[CdiDevice, ...]) -> None:
+    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         if claim.ref.uid in ledger.claims:
             raise ClaimRefused(f"claim {claim.ref} is prepared already: fault refuses-what-is-prepared")
-        super()._commit(ledger, claim, additions)
+        return super()._commit(ledger, claim)

@@ -20,17 +20,25 @@ from fake_driver.planning import at_generation
 from fake_driver.settings import Settings
 from fake_driver.slices import Object, Owner, desired, of_network
 
+# Who has which kinds of devices of one server, as the driver files say.
+AS_INSTALLED = {Settings.driver: "!nic", "nic.dra-testbed.example": "nic"}
+
 
 def main(arguments: Sequence[str]) -> int:
     """Print a list of slices as JSON."""
     parser = argparse.ArgumentParser(prog="fake_driver.hardware", description="The slices that a hardware file means.")
     parser.add_argument("file", type=Path, help="a file of kind Hardware")
     parser.add_argument("--node", default="node-1", help="name of the node")
-    parser.add_argument("--driver", default=Settings.driver, help="name of the driver")
+    parser.add_argument("--driver", help="name of the driver; without it: the two drivers that the manifests install")
     parser.add_argument("--kinds", default="", help="kinds of devices, separated by commas; empty means all")
     given = parser.parse_args(arguments)
+    drivers = {given.driver: given.kinds} if given.driver else AS_INSTALLED
     try:
-        found = slices(given.file, given.node, given.driver, [kind for kind in given.kinds.split(",") if kind])
+        found = [
+            each
+            for driver, kinds in drivers.items()
+            for each in slices(given.file, given.node, driver, [kind for kind in kinds.split(",") if kind])
+        ]
     except ConfigurationError as wrong:
         sys.stderr.write(f"{wrong}\n")
         return 2

@@ -29,7 +29,10 @@ WHOLE = "whole"
 
 
 def pools(hardware: Hardware, node: str, kinds: Collection[str] = ()) -> tuple[Pool, ...]:
-    """The node's own pool, which is named like it, and after it those of the network. No kinds means all of them."""
+    """The node's own pool, which is named like it, and after it those of the network.
+
+    `kinds` are those of one driver, where several share a server: `gpu`, or `!nic` for all but that one. None means all.
+    """
     of_network = (
         Pool(pool.name, _made(hardware, pool.groups, pool.name, kinds), node_selector=pool.node_selector)
         for pool in hardware.pools
@@ -67,10 +70,15 @@ def _made(hardware: Hardware, groups: Sequence[Group], pool: str, kinds: Collect
     for group in there:
         for row in range(group.count):
             spot = _Spot(pool, index[group.kind], position[group.kind], among[group.kind])
-            found += _whole_and_parts(group, row, spot) if not kinds or group.kind in kinds else ()
+            found += _whole_and_parts(group, row, spot) if _is_of(group.kind, kinds) else ()
             index[group.kind] += 1
             position[group.kind] += group.size
     return changed(found, hardware.changes, pool)
+
+
+def _is_of(kind: str, kinds: Collection[str]) -> bool:
+    wanted = [word for word in kinds if not word.startswith("!")]
+    return f"!{kind}" not in kinds and (not wanted or kind in wanted)
 
 
 def _whole_and_parts(group: Group, row: int, spot: _Spot) -> Iterator[Device]:

@@ -18,6 +18,7 @@ MOST_DEVICES = 10_000
 _MOST_ENTRIES = 32  # attributes and capacities of one device together
 _MOST_COUNTERS = 32
 _MOST_CONDITIONS = 4
+_LONGEST_ATTACHING, _MOST_FAILURES = 600, 1000
 _KIND = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
 _PROFILE = re.compile(r"[a-z0-9](?:[-.a-z0-9]{0,14}[a-z0-9])?")
 _COUNTER = re.compile(r"[a-z][a-z0-9]{0,31}")
@@ -102,7 +103,23 @@ def _binding(section: Section) -> Binding | None:
         section.problem("bindingConditions", f"and bindingFailureConditions may be {_MOST_CONDITIONS} each")
     if bool(conditions) != bool(failures):
         section.problem("bindingConditions", "and bindingFailureConditions need each other")
-    return Binding(conditions, failures, binds) if named or binds else None
+    seconds, failing = _attaching(section, bool(named)) if "attaching" in section.content else (1, 0)
+    section.asked.add("attaching")
+    return Binding(conditions, failures, binds, seconds, failing) if named or binds else None
+
+
+def _attaching(parent: Section, is_needed: bool) -> tuple[int, int]:
+    """How long it takes until the conditions are true, and how often it fails before."""
+    if not is_needed:
+        parent.problem("attaching", "needs bindingConditions: nothing else waits for it")
+    section = parent.section("attaching")
+    seconds, failures = section.take("seconds", int, 1) or 0, section.take("failures", int, 0) or 0
+    if not 0 <= seconds <= _LONGEST_ATTACHING:
+        section.problem("seconds", f"must be 0 to {_LONGEST_ATTACHING}")
+    if not 0 <= failures <= _MOST_FAILURES:
+        section.problem("failures", f"must be 0 to {_MOST_FAILURES}")
+    section.done()
+    return seconds, failures
 
 
 def _network(parent: Section) -> NetworkPlan:

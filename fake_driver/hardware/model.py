@@ -46,11 +46,16 @@ class Policy:
 
 @dataclass(frozen=True)
 class Binding:
-    """What has to be true of a device before a pod that got it may start; the API's binding conditions."""
+    """What has to be true of a device before a pod that got it may start; the API's binding conditions.
+
+    Attaching takes so many seconds, and fails so many times before it succeeds.
+    """
 
     conditions: tuple[str, ...] = ()
     failure_conditions: tuple[str, ...] = ()
     binds_to_node: bool = False
+    seconds: int = 1
+    failures: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,11 @@ class Hardware:
     groups: tuple[Group, ...]
     changes: tuple[Change, ...] = ()
     pools: tuple[NetworkPool, ...] = ()
+
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """Those of nodes and those of pools."""
+        return (*self.groups, *(group for pool in self.pools for group in pool.groups))
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("G9",),
     mutants=("admin-takes-device", "no-env"),
 )
 def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
@@ -63,6 +64,7 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     tier=E2E,
     exclusive=True,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device",),
 )
 def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nodes, node):
@@ -82,6 +84,7 @@ def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nod
     tier=E2E,
     exclusive=True,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device",),
 )
 def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
@@ -101,6 +104,7 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
     level=MUST,
     tier=E2E,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device", "first-device-only"),
 )
 def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
@@ -116,6 +120,7 @@ def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("AA2",),
     mutants=("first-device-only", "no-env"),
 )
 def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver):
@@ -132,6 +137,7 @@ def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver
     level=MUST,
     tier=E2E,
     source=KEP,
+    covers=("G9",),
     mutants=("unprepare-forgets-the-device", "cdi-file-is-lost"),
 )
 def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
@@ -151,6 +157,7 @@ def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
     level=MUST,
     tier=E2E,
     source=KEP,
+    covers=("G9",),
     mutants=("admin-takes-device", "unprepare-forgets-the-device"),
 )
 def test_the_end_of_a_user_disturbs_no_monitor(scenario, admin_scenario):

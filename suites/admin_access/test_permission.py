@@ -15,6 +15,7 @@ REFUSAL = f"admin access to devices requires the `{LABEL}: true` label on the co
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("AA1",),
     about=CLUSTER,
 )
 def test_a_claim_is_refused_without_the_label(scenario):
@@ -27,6 +28,7 @@ def test_a_claim_is_refused_without_the_label(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("AA1",),
     about=CLUSTER,
 )
 def test_a_template_is_refused_without_the_label(scenario):
@@ -54,6 +56,7 @@ def test_another_value_of_the_label_does_not_count(scenario, value):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("AA1",),
     about=CLUSTER,
 )
 @pytest.mark.parametrize(

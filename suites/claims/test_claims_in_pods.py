@@ -12,6 +12,7 @@ POD = "API reference: Pod v1, spec.containers.resources.claims"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L9",),
     mutants=("no-env",),
 )
 def test_a_pod_refers_to_a_claim_by_name(scenario):
@@ -28,6 +29,7 @@ def test_a_pod_refers_to_a_claim_by_name(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
+    covers=("L12", "L14", "G15"),
     mutants=("no-env",),
 )
 def test_init_containers_and_sidecars_see_the_devices(scenario):
@@ -44,6 +46,7 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
+    covers=("G16",),
     mutants=("no-env",),
 )
 def test_a_container_without_a_claim_sees_nothing(scenario):
@@ -62,6 +65,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    covers=("P4", "G16"),
     mutants=("forget-request-names", "first-device-only"),
 )
 def test_a_container_refers_to_one_request_of_a_claim(scenario):
@@ -80,6 +84,7 @@ def test_a_container_refers_to_one_request_of_a_claim(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    covers=("P4",),
     mutants=("first-device-only", "no-env"),
 )
 def test_a_container_refers_to_a_whole_claim(scenario):
@@ -132,6 +137,7 @@ def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
     level=MUST,
     tier=E2E,
     source="KEP-4381, preparing resources",
+    covers=("P3",),
     mutants=("forget-registration-socket",),
 )
 def test_a_claim_that_no_container_refers_to(scenario):
@@ -149,6 +155,7 @@ def test_a_claim_that_no_container_refers_to(scenario):
     tier=E2E,
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
+    covers=("P9", "#135919"),
     mutants=("no-env", "share-one-device"),
 )
 def test_a_pod_has_an_old_claim_and_a_new_one(scenario):

@@ -31,6 +31,7 @@ def test_a_generated_claim_bears_the_name_of_its_pod(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L7",),
     mutants=("unprepare-fails",),
 )
 def test_a_generated_claim_goes_with_its_pod(scenario):
@@ -50,6 +51,7 @@ def test_a_generated_claim_goes_with_its_pod(scenario):
     level=MUST,
     tier=E2E,
     source=API,
+    covers=("L18",),
     mutants=("no-env",),
 )
 def test_long_names_are_cut(scenario):
@@ -68,6 +70,7 @@ def test_long_names_are_cut(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
+    covers=("L7",),
     mutants=("no-env",),
 )
 def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
@@ -86,6 +89,7 @@ def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
+    covers=("L16",),
     mutants=("no-env", "unprepare-fails"),
 )
 def test_the_claims_of_a_job_end_with_its_work(scenario):
@@ -124,6 +128,7 @@ def test_a_pod_that_follows_under_the_same_name_has_a_new_claim(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
+    covers=("L15", "L16"),
     mutants=("unprepare-fails",),
 )
 @pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 1)], ids=["succeeded", "failed"])
@@ -142,6 +147,7 @@ def test_a_pod_that_has_ended_needs_no_claim(scenario, phase, code):
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Pod Lifecycle, container restart policy; KEP-4381, NodePrepareResources",
+    covers=("L17", "G15"),
     mutants=("cdi-file-is-lost",),
 )
 def test_a_container_that_starts_again_finds_its_devices(scenario):

@@ -10,6 +10,7 @@ from testbed.conformance import E2E, MUST, requirement
     tier=E2E,
     devices=2,
     source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
+    covers=("L7", "G16"),
     mutants=("share-one-device", "no-env"),
 )
 def test_two_claims_from_one_template(scenario):

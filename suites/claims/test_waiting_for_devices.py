@@ -50,6 +50,7 @@ def test_a_pod_waits_for_its_template(scenario):
     level=MUST,
     tier=E2E,
     source=CLASS,
+    covers=("L4",),
     mutants=("no-env",),
 )
 def test_a_pod_waits_for_its_class(scenario):
@@ -68,6 +69,7 @@ def test_a_pod_waits_for_its_class(scenario):
     level=MUST,
     tier=E2E,
     source=CLASS,
+    covers=("L5",),
     mutants=("no-env",),
 )
 def test_a_pod_waits_for_a_class_with_devices(scenario):
@@ -88,6 +90,7 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    covers=("L2", "S2"),
     mutants=("never-give-back", "unprepare-fails"),
 )
 def test_one_pod_more_than_there_are_devices(scenario, nodes):
@@ -109,6 +112,7 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L13",),
     mutants=("unprepare-fails",),
 )
 def test_a_claim_is_deallocated_and_used_again(scenario, node):

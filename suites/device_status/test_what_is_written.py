@@ -14,6 +14,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("DS1",),
     about=CLUSTER,
 )
 def test_what_is_written_is_read(scenario):
@@ -113,6 +114,7 @@ def test_network_data_is_checked(scenario, network, words):
     level=MUST,
     tier=E2E,
     source=API,
+    covers=("G17",),
     mutants=("unprepare-fails",),
 )
 def test_it_goes_with_the_allocation(scenario):
@@ -192,6 +194,7 @@ def test_a_status_ends_no_pod(scenario):
     level=SHOULD,
     tier=E2E,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
+    covers=("DS1", "G17"),
     features=("device-status",),
     mutants=("status-never-written",),
 )
@@ -210,6 +213,7 @@ def test_the_driver_says_that_a_device_is_ready(scenario):
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Server-Side Apply, field management",
+    covers=("G17",),
     features=("device-status",),
     mutants=("status-never-written",),
 )

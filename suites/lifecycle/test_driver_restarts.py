@@ -14,6 +14,7 @@ RESTART = (Capability.CHANGE_DRIVER,)
     needs=RESTART,
     source=CALLS,
     mutants=("starts-clean", "cdi-file-is-lost"),
+    covers=("N2", "G15"),
 )
 def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
     scenario.apply("lifecycle/pod.yaml", node=node)
@@ -33,6 +34,7 @@ def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
     needs=RESTART,
     source=CALLS,
     mutants=("leaves-its-lock-behind", "no-env"),
+    covers=("P8",),
 )
 def test_a_pod_waits_for_its_driver(scenario, daemon, node):
     daemon.leave(node)
@@ -54,6 +56,7 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
     needs=RESTART,
     source="KEP-4381, NodeUnprepareResources: a pod is not gone before its claims are unprepared",
     mutants=("unprepares-only-its-own", "never-give-back"),
+    covers=("N8", "N15", "G12"),
 )
 def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
@@ -78,6 +81,7 @@ def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, nod
     needs=(Capability.REBOOT_NODE,),
     source="KEP-4381, NodePrepareResources: CDI files do not survive a reboot, so the call has to write them again",
     mutants=("trusts-its-checkpoint",),
+    covers=("G13",),
 )
 def test_a_pod_runs_again_after_a_reboot(scenario, node):
     scenario.apply("lifecycle/pod.yaml", node=node)

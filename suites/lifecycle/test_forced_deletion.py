@@ -33,6 +33,7 @@ def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     tier=DISRUPTIVE,
     source=FORCED,
     mutants=("know-claims-by-name", "unprepare-fails"),
+    covers=("B3",),
 )
 def test_a_successor_has_the_names_of_its_predecessor(scenario, node):
     scenario.apply("lifecycle/pod.yaml", node=node)
@@ -56,6 +57,7 @@ def test_a_successor_has_the_names_of_its_predecessor(scenario, node):
     needs=(Capability.RESTART_KUBELET,),
     source=FORCED,
     mutants=("unprepare-fails", "never-give-back"),
+    covers=("N12",),
 )
 def test_a_pod_is_deleted_by_force_while_the_kubelet_is_away(scenario, driver, node):
     device = max(driver.devices_on(node))

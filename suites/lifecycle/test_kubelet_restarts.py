@@ -35,6 +35,7 @@ def test_a_pod_runs_while_its_kubelet_is_restarted(scenario, node):
     needs=KUBELET,
     source="kubernetes.io: Device Plugins and DRA, registration of kubelet plugins",
     mutants=("registers-once",),
+    covers=("N1",),
 )
 def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
     node.restart_kubelet()
@@ -52,6 +53,7 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
     needs=KUBELET,
     source=SLICES,
     mutants=("deleted-slices-stay-away",),
+    covers=("N24",),
 )
 def test_deleted_slices_are_published_again(scenario, driver, node):
     scenario.apply("lifecycle/pod.yaml", node=node)
@@ -73,6 +75,7 @@ def test_deleted_slices_are_published_again(scenario, driver, node):
     needs=KUBELET,
     source=CALLS,
     mutants=("registers-once", "no-env"),
+    covers=("N5",),
 )
 def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
     node.stop_kubelet()
@@ -117,6 +120,7 @@ def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     needs=KUBELET,
     source="KEP-4381, NodePrepareResources: the call has to be idempotent",
     mutants=("refuses-what-is-prepared",),
+    covers=("G13",),
 )
 def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):
     scenario.apply("lifecycle/pod.yaml", node=node)
@@ -137,6 +141,7 @@ def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):
     needs=BOTH,
     source=CALLS,
     mutants=("leaves-its-lock-behind",),
+    covers=("N9",),
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, node):
     daemon.leave(node)
@@ -159,6 +164,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
     needs=BOTH,
     source=CALLS,
     mutants=("unprepares-only-its-own", "unprepare-fails"),
+    covers=("N10",),
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))

@@ -12,6 +12,7 @@ REASON = "FailedPrepareDynamicResources"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("B1",),
     about=CLUSTER,
 )
 def test_the_claim_does_not_exist(scenario, node):
@@ -27,6 +28,7 @@ def test_the_claim_does_not_exist(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("B1",),
     about=CLUSTER,
 )
 def test_the_claim_is_not_allocated(scenario, node):
@@ -43,6 +45,7 @@ def test_the_claim_is_not_allocated(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("B1",),
     about=CLUSTER,
 )
 def test_the_claim_comes_from_a_template(scenario, node):
@@ -60,6 +63,7 @@ def test_the_claim_comes_from_a_template(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("G10",),
     mutants=("no-env",),
 )
 def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
@@ -80,6 +84,7 @@ def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("G10",),
     mutants=("no-env",),
 )
 def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
@@ -99,6 +104,7 @@ def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("G10",),
     mutants=("unprepare-fails",),
 )
 def test_the_claim_is_released_with_it(scenario, node):
@@ -157,6 +163,7 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     tier=E2E,
     nodes=2,
     source="KEP-4381, NodePrepareResources; the kubelet does not look at the allocation's node selector",
+    covers=("G26",),
     mutants=("know-devices-by-name",),
 )
 def test_the_claim_is_allocated_on_another_node(scenario, nodes):
@@ -201,6 +208,7 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     devices=2,
     kubernetes="1.37",
     source="github.com/kubernetes/kubernetes pull request 140212; before 1.37 the kubelet unprepares the claim",
+    covers=("#140212",),
     about=CLUSTER,
 )
 def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):

@@ -13,6 +13,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
     tier=E2E,
     devices=2,
     source=DOCS,
+    covers=("PL1",),
     mutants=("answer-with-subrequest-names", "first-device-only", "no-env"),
 )
 def test_the_first_alternative_is_taken(scenario):
@@ -30,6 +31,7 @@ def test_the_first_alternative_is_taken(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("PL1",),
     mutants=("answer-with-subrequest-names", "no-env"),
 )
 def test_the_second_alternative_is_taken(scenario):

@@ -11,6 +11,7 @@ DOCS = "kubernetes.io: Resource Quotas, object count and DeviceClass quota"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("A7", "A8"),
     about=CLUSTER,
 )
 def test_a_quota_on_claims(scenario):

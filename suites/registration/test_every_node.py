@@ -9,6 +9,7 @@ from testbed.conformance import E2E, MUST, requirement
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Dynamic Resource Allocation; KEP-4381, communication between kubelet and resource kubelet plugin",
+    covers=("P1",),
     mutants=("forget-registration-socket", "no-env"),
 )
 def test_a_pod_with_a_claim_starts_on_every_node(scenario, nodes):

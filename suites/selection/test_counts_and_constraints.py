@@ -14,6 +14,7 @@ MATCH = "API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.match
     tier=E2E,
     devices=2,
     source=COUNT,
+    covers=("G4",),
     mutants=("first-device-only", "share-one-device", "no-env"),
 )
 def test_several_devices(scenario):
@@ -31,6 +32,7 @@ def test_several_devices(scenario):
     tier=E2E,
     exclusive=True,
     source="API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.allocationMode",
+    covers=("G1",),
     mutants=("first-device-only", "no-env"),
 )
 def test_all_devices_of_a_node(scenario, driver):
@@ -89,6 +91,7 @@ def test_less_than_one_device(scenario):
     tier=E2E,
     devices=2,
     source=MATCH,
+    covers=("G2",),
     features=("example-match-attribute",),
     mutants=("first-device-only", "no-env"),
 )
@@ -109,6 +112,7 @@ def test_devices_of_a_request_match(scenario, driver):
     tier=E2E,
     devices=2,
     source=MATCH,
+    covers=("G2",),
     features=("example-match-attribute",),
     mutants=("forget-request-names", "no-env"),
 )

@@ -134,6 +134,7 @@ def test_all_devices_with_an_attribute(scenario, driver):
     level=MUST,
     tier=E2E,
     source=API,
+    covers=("S1",),
     about=CLUSTER,
 )
 def test_an_attribute_that_no_device_has(scenario):

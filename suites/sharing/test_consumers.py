@@ -12,6 +12,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L8",),
     mutants=("no-env",),
 )
 def test_containers_of_a_pod_share_one_claim(scenario):
@@ -28,6 +29,7 @@ def test_containers_of_a_pod_share_one_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L3", "L11"),
     mutants=("no-env",),
 )
 def test_many_pods_start_with_one_claim_at_once(scenario):
@@ -123,6 +125,7 @@ def test_the_last_pod_releases_the_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    covers=("L2",),
     mutants=("unprepare-fails",),
 )
 def test_pods_use_a_claim_one_after_another(scenario):
@@ -181,6 +184,7 @@ def test_a_shared_claim_is_where_its_device_is(scenario):
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",
+    covers=("G10",),
     about=CLUSTER,
 )
 def test_a_claim_has_room_for_256_consumers(scenario):

@@ -9,6 +9,7 @@ from testbed.conformance import E2E, MUST, requirement
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates",
+    covers=("L10",),
     mutants=("no-env",),
 )
 def test_two_pods_share_one_claim(scenario):

@@ -14,6 +14,7 @@ NEEDED = (Capability.CHANGE_DRIVER,)
     needs=NEEDED,
     source=UPDATE,
     mutants=("starts-clean", "cdi-file-is-lost"),
+    covers=("U1",),
 )
 def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     scenario.apply("upgrade/pod.yaml", node=node)
@@ -34,6 +35,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     needs=NEEDED,
     source=UPDATE,
     mutants=("unprepares-only-its-own", "never-give-back"),
+    covers=("U1", "G12"),
 )
 def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
@@ -77,6 +79,7 @@ def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
     needs=NEEDED,
     source=UPDATE,
     mutants=("leaves-its-lock-behind", "no-env"),
+    covers=("U1",),
 )
 def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
     old = daemon.begin_update()
@@ -95,6 +98,7 @@ def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
     needs=NEEDED,
     source=UPDATE,
     mutants=("publishes-from-scratch",),
+    covers=("U1",),
 )
 def test_the_slices_stay_while_the_driver_is_updated(scenario, driver, daemon, node):
     scenario.apply("upgrade/pod.yaml", node=node)

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import re
+import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from pathlib import Path
 from testbed.bench.contestants import Contestant, Place
 from testbed.bench.kubelet import Claim
 from testbed.binaries import ensure, lock_for
+from testbed.bringup import on_record
 from testbed.kube.client import Kube, Object
+from testbed.models.config import TestbedConfig
 from testbed.progress import Progress, Silent
 from testbed.providers.base import ClusterSpec
-from testbed.providers.local import LocalProvider, creation
+from testbed.providers.local import creation
 from testbed.waiting import Budget, NotYet, eventually
 
 _NODE = "bench"
@@ -96,23 +99,19 @@ class Arena:
 @contextlib.contextmanager
 def opened(kubernetes: str, progress: Progress) -> Iterator[Arena]:
     """An API server of that version with nothing else; it ends, and all of it goes, at the end."""
-    provider, lock = LocalProvider(), lock_for(kubernetes)
+    lock = lock_for(kubernetes)
     programs = ensure(lock, ["etcd", "kube-apiserver"], progress=Silent())
     spec = ClusterSpec(lock.kubernetes, nodes=1, programs=programs)
-    name = "bench-driver"
-    with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
-        cluster = Path(folder) / "cluster"
-        try:
-            with progress.step(f"etcd and API server {lock.kubernetes}"):
-                made = creation.start_control_plane(name, spec, cluster)
-                creation.wait_for_api_server(made)
-                arena = Arena(
-                    Path(folder), Kube(made.kubeconfig), _credentials(Path(folder), made.kubeconfig), lock.kubernetes
-                )
-                _furnish(arena)
-            yield arena
-        finally:
-            provider.delete(name, cluster)
+    config = TestbedConfig(name=f"bench-{secrets.token_hex(3)}", kubernetes=kubernetes, nodes=1)
+    with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder, on_record(config, progress) as cluster:
+        with progress.step(f"etcd and API server {lock.kubernetes}"):
+            made = creation.start_control_plane(config.name, spec, cluster)
+            creation.wait_for_api_server(made)
+            arena = Arena(
+                Path(folder), Kube(made.kubeconfig), _credentials(Path(folder), made.kubeconfig), lock.kubernetes
+            )
+            _furnish(arena)
+        yield arena
 
 
 def _furnish(arena: Arena) -> None:

@@ -11,6 +11,7 @@ from testbed.bringup.testbeds import attach
 from testbed.errors import TestbedError
 from testbed.kube import features
 from testbed.kube.client import Kube
+from testbed.models.driver_file import load_companions
 from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, Owner, TestbedPhase, TestbedStatus
 from testbed.providers import provider
 from testbed.providers.base import Component
@@ -27,7 +28,7 @@ def status_of(name: str) -> TestbedStatus:
     except TestbedError as lost:  # a container engine may be away, and the testbed is there all the same
         problems.append(lost.what)
     nodes: list[NodeStatus] = []
-    driver = None
+    driver, companions = None, tuple[DriverStatus, ...]()
     kubeconfig: Path | None = None
     kubernetes = str(record.config.get("spec", {}).get("kubernetes", ""))
     if record.phase is Phase.READY:
@@ -37,7 +38,10 @@ def status_of(name: str) -> TestbedStatus:
             kubernetes = features.version(testbed.kube)
             nodes = [_node(node) for node in testbed.kube.list("v1", "Node")]
             problems += [f"node {node.name} is not ready" for node in nodes if not node.ready]
-            driver = _driver(testbed.kube, testbed.driver_file.driver) if testbed.driver_file else None
+            if testbed.driver_file:
+                driver = _driver(testbed.kube, testbed.driver_file.driver)
+                beside = load_companions(testbed.driver_file)
+                companions = tuple(_driver(testbed.kube, each.driver) for each in beside)
         except TestbedError as lost:
             problems.append(lost.what)
     elif record.abandoned:
@@ -51,6 +55,7 @@ def status_of(name: str) -> TestbedStatus:
         kubeconfig=kubeconfig,
         nodes=tuple(nodes),
         driver=driver,
+        companions=companions,
         components=tuple(
             ComponentStatus(name=part.name, pid=part.process.pid if part.process else None, alive=part.alive)
             for part in components

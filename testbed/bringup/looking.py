@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from testbed.drivers import manifests, refuse_foreign
+from testbed.drivers import manifests_together, refuse_foreign
 from testbed.errors import TestbedError, UsageError
 from testbed.images.driver import cached
 from testbed.kube import rights
@@ -34,31 +34,31 @@ def look_at(provider: FindsClusters, spec: ClusterSpec) -> Look:
     return Look(*provider.find(spec))
 
 
-def refuse_what_will_fail(
-    look: Look, config: TestbedConfig, driver_file: DriverFile | None, workload: str
-) -> list[str]:
+def refuse_what_will_fail(look: Look, config: TestbedConfig, drivers: Sequence[DriverFile], workload: str) -> list[str]:
     """Somebody else's driver of that name, rights that its installation lacks. What may go well all the same comes back as remarks."""
     if Capability.MAKE_OBJECTS not in look.cluster.capabilities:
         _refuse_idle_hardware(config)
         return []
     needed = [workload]
-    if driver_file and driver_file.install:
-        image = driver_image(config, driver_file)
+    if any(each.install for each in drivers):
+        image = driver_image(config, drivers)
         needed += [image] if image else []
-        refuse_foreign(look.kube, driver_file)
-        _refuse_without_rights(look.kube, manifests(driver_file, image=image, hardware=config.hardware))
+        for each in drivers:
+            refuse_foreign(look.kube, each)
+        _refuse_without_rights(look.kube, manifests_together(drivers, image=image, hardware=config.hardware))
     return _unseen_images(look.kube, [each for each in needed if each.startswith(_UNPULLABLE)])
 
 
-def driver_image(config: TestbedConfig, driver_file: DriverFile) -> str:
-    """The image that the driver's manifests get: nobody loads one here, so it has to be known and there."""
-    if not driver_file.install or not driver_file.install.built_in_image:
+def driver_image(config: TestbedConfig, drivers: Sequence[DriverFile]) -> str:
+    """The image that the drivers' manifests get: nobody loads one here, so it has to be known and there."""
+    needing = [each.name for each in drivers if each.install and each.install.built_in_image]
+    if not needing:
         return ""
     made = cached()
     if config.images.driver or made:
         return config.images.driver or (made.reference if made else "")
     raise UsageError(
-        f"driver {driver_file.name} needs an image that the cluster has or can pull",
+        f"driver {needing[0]} needs an image that the cluster has or can pull",
         hint="--driver-image IMAGE; or dra-testbed images build driver, and load that archive into the nodes",
     )
 

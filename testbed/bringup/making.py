@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.drivers import manifests
+from testbed.drivers import load_together, manifests_together
 from testbed.errors import TestbedError
 from testbed.kube.client import Resource, group_of
 from testbed.models.config import TestbedConfig, config_from_record
-from testbed.models.driver_file import load_driver_file
 from testbed.providers.base import ClusterSpec, FindsClusters
 
 _ANY_IMAGE = "any"  # it changes no kind
@@ -49,7 +48,7 @@ def making(provider: FindsClusters, record: Mapping[str, Any]) -> Making:
 
 def _installed(config: TestbedConfig) -> frozenset[tuple[str, str]] | None:
     try:
-        objects = manifests(load_driver_file(config.driver), image=_ANY_IMAGE) if config.driver else []
+        objects = manifests_together(load_together(config.driver), image=_ANY_IMAGE) if config.driver else []
     except TestbedError:  # the file has gone or changed since: then it may have been anything
         return None
     return frozenset((group_of(each["apiVersion"]), each["kind"]) for each in objects)

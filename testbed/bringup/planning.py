@@ -11,7 +11,7 @@ from typing import Any
 from testbed.bringup import looking, steps
 from testbed.bringup.looking import Look
 from testbed.bringup.steps import Context
-from testbed.drivers import manifests
+from testbed.drivers import manifests_together
 from testbed.kube import features, rights
 from testbed.kube.client import Object
 from testbed.models.config import TestbedConfig
@@ -68,7 +68,7 @@ def planned(config: TestbedConfig) -> Iterator[tuple[Plan, Look | None]]:
         yield _to_be_made(context), None
         return
     look = looking.look_at(context.provider, steps.spec_of(context))
-    remarks = looking.refuse_what_will_fail(look, config, context.driver_file, steps.workload_image(config))
+    remarks = looking.refuse_what_will_fail(look, config, context.drivers, steps.workload_image(config))
     yield replace(_as_found(context, context.provider, look), remarks=tuple(remarks)), look
 
 
@@ -100,18 +100,18 @@ def _as_found(context: Context, provider: FindsClusters, look: Look) -> Plan:
 
 
 def _objects(context: Context) -> list[Object]:
-    if context.driver_file is None:
+    if not context.drivers:
         return []
     image = context.config.images.driver or _OURS
-    builds = context.driver_file.install is not None and context.driver_file.install.built_in_image
-    return manifests(context.driver_file, image=image if builds else "", hardware=context.config.hardware)
+    return manifests_together(context.drivers, image=image, hardware=context.config.hardware)
 
 
 def _driver(context: Context, *, installs: bool) -> str:
     if context.driver_file is None:
         return "none"
     how = "is installed" if installs and context.driver_file.install else "is judged as it is there"
-    return f"{context.driver_file.driver} {how}"
+    beside = [each.driver for each in context.drivers[1:]] if installs else []
+    return f"{context.driver_file.driver} {how}" + (f"; beside it {', '.join(beside)}" if beside else "")
 
 
 def _told(each: Object) -> str:

@@ -10,13 +10,13 @@ from pathlib import Path
 from testbed import binaries, images
 from testbed.binaries import Lock
 from testbed.bringup import looking
-from testbed.drivers import install, wait_ready
+from testbed.drivers import install_together, load_together
 from testbed.errors import ApiError, TestbedError
 from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.config import TestbedConfig
-from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.models.driver_file import DriverFile
 from testbed.models.gates import check_gates, check_runtime_config, check_skew
 from testbed.progress import Progress
 from testbed.providers import provider
@@ -38,13 +38,18 @@ class Context:
     provider: Provider
     lock: Lock
     owner: Owner
-    driver_file: DriverFile | None = None
+    drivers: tuple[DriverFile, ...] = ()  # the one under test, and those beside it
     programs: dict[str, Path] = field(default_factory=dict)
     sandbox: str = ""
     archives: list[Path] = field(default_factory=list)
     driver_image: str = ""
     cluster: Cluster | None = None
     kube: Kube | None = None
+
+    @property
+    def driver_file(self) -> DriverFile | None:
+        """The driver under test, where there is one."""
+        return self.drivers[0] if self.drivers else None
 
     @property
     def the_cluster(self) -> Cluster:
@@ -73,7 +78,7 @@ def begin(config: TestbedConfig, folder: Path, progress: Progress, owner: Owner)
         )
     if isinstance(context.provider, FindsClusters):
         look = looking.look_at(context.provider, spec_of(context))
-        remarks = looking.refuse_what_will_fail(look, config, context.driver_file, workload_image(config))
+        remarks = looking.refuse_what_will_fail(look, config, context.drivers, workload_image(config))
         for each in [*(f"{problem.what}: {problem.cure}" for problem in found), *remarks]:
             progress.say(f"note: {each}")
     return context
@@ -89,7 +94,7 @@ def request(config: TestbedConfig, folder: Path, progress: Progress, owner: Owne
     check_gates(config.feature_gates, lock.gates)
     check_runtime_config(config.runtime_config, lock.resource_versions)
     context = Context(config, folder, progress, provider(config.provider), lock, owner or Owner(config.name, ""))
-    context.driver_file = load_driver_file(config.driver) if config.driver else None
+    context.drivers = load_together(config.driver) if config.driver else ()
     return context
 
 
@@ -113,10 +118,10 @@ def build_images(context: Context) -> None:
     context.archives = [sandbox.archive]
     if not context.config.images.workload:
         context.archives.append(images.workload(context.progress).archive)
-    if context.driver_file and context.driver_file.install:
-        if context.driver_file.install.built_in_image:
-            _driver_image(context)
-        context.archives += context.driver_file.install.images
+    installed = [each.install for each in context.drivers if each.install]
+    if any(each.built_in_image for each in installed):
+        _driver_image(context)
+    context.archives += dict.fromkeys(archive for each in installed for archive in each.images)
 
 
 def _driver_image(context: Context) -> None:
@@ -159,11 +164,11 @@ def install_driver(context: Context) -> None:
         context.progress.say(f"driver {context.driver_file.driver} is judged as it is: nothing may be made there")
         return
     if isinstance(context.provider, FindsClusters):
-        context.driver_image = looking.driver_image(context.config, context.driver_file)
-    with context.progress.step(f"driver {context.driver_file.driver}"):
-        hardware = context.config.hardware
-        install(context.the_kube, context.driver_file, context.owner, image=context.driver_image, hardware=hardware)
-        wait_ready(context.the_kube, context.driver_file)
+        context.driver_image = looking.driver_image(context.config, context.drivers)
+    names = " and ".join(each.driver for each in context.drivers)
+    with context.progress.step(f"driver {names}"):
+        hardware, image = context.config.hardware, context.driver_image
+        install_together(context.the_kube, context.drivers, context.owner, image=image, hardware=hardware)
 
 
 def _space(folder: Path) -> list[Problem]:

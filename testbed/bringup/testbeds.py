@@ -42,18 +42,7 @@ def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = Fal
     _remove_all_abandoned(progress)
     with state.changing(config.name):
         _refuse_or_clear(config.name, progress)
-        owner = state.me()
-        record = Record(
-            config.name,
-            config.provider,
-            Phase.CREATING,
-            owner.pid,
-            owner.started,
-            process.pid_space(),
-            ephemeral,
-            config_to_record(config),
-            new_identity(),
-        )
+        record = _record(config, ephemeral)
         context = steps.begin(config, state.cluster_folder(config.name), progress, record.owner)
         state.write(record)
         with _undone_on_failure(record, progress):
@@ -71,6 +60,18 @@ def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = Fal
         context.driver_file,
         record.owner,
     )
+
+
+@contextlib.contextmanager
+def on_record(config: TestbedConfig, progress: Progress) -> Iterator[Path]:
+    """The folder for a cluster that somebody starts himself: his own while he lives, and the next sweep's if he is killed."""
+    with state.changing(config.name):
+        record = _record(config, ephemeral=True)
+        state.write(record)
+        try:
+            yield state.cluster_folder(config.name)
+        finally:
+            _undo(record, progress)
 
 
 def attach(name: str) -> Testbed:
@@ -114,6 +115,14 @@ def remove_if_abandoned(name: str, progress: Progress) -> bool:
             _remove(record, progress)
             return True
     return False
+
+
+def _record(config: TestbedConfig, ephemeral: bool) -> Record:
+    """A testbed that is being made, by this process."""
+    mine, space, content = state.me(), process.pid_space(), config_to_record(config)
+    return Record(
+        config.name, config.provider, Phase.CREATING, mine.pid, mine.started, space, ephemeral, content, new_identity()
+    )
 
 
 def _remove_all_abandoned(progress: Progress) -> None:

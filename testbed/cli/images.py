@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
+from pathlib import Path
 from typing import get_args
 
 import click
@@ -11,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from testbed.binaries import lock_for, minors
-from testbed.images import Image, basics, cached_node, driver
+from testbed.images import Image, basics, cached_node, docker, driver
 from testbed.images import node as make_node
-from testbed.images.driver import Way
+from testbed.images.driver import RELEASE, Way
 from testbed.images.driver import cached as cached_driver
 from testbed.progress import Progress
 
@@ -61,6 +63,29 @@ def build(way: Way | None, names: tuple[str, ...]) -> None:
     for name in names or NAMES:
         began = time.monotonic()
         _tell(_made(name, way, progress), began)
+
+
+@group.command()
+@click.option(
+    "--as", "reference", metavar="REFERENCE", help=f"The image's name in FILE. [default for the driver: {RELEASE}]"
+)
+@click.argument("name", type=click.Choice(NAMES))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def save(name: str, file: Path, reference: str | None) -> None:
+    r"""Write an image into FILE, for clusters that dra-testbed does not make.
+
+    It is made first where the cache has none. Then one of these brings it to the nodes:
+
+    \b
+    kind load image-archive FILE
+    ctr --namespace k8s.io images import FILE
+    docker load --input FILE
+    """
+    image = _cached(name) or _made(name, None, Progress())
+    wanted = reference or (RELEASE if name == "driver" else image.reference)
+    with tempfile.TemporaryDirectory(dir=file.absolute().parent) as scratch:
+        digest = docker.rewrite(image.archive, wanted, file, Path(scratch))
+    click.echo(f"{wanted}  {_megabytes(file.stat().st_size)}  {digest}")
 
 
 @group.command()

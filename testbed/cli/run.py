@@ -88,7 +88,7 @@ def list_(output: str) -> None:
     """The requirements that there are."""
     from testbed.conformance import table  # noqa: PLC0415 - so that --help stays quick
 
-    entries = _catalogue().entries
+    entries = _catalogue().every
     if output == "json":
         options.print_json([_data(entry) for entry in entries])
         return
@@ -108,10 +108,11 @@ def explain(requirement: str, output: str) -> None:
     each = entry.requirement
     click.echo(f"{each.id}  {each.level}, {each.tier}, since Kubernetes {each.kubernetes}\n\n{each.sentence}\n")
     click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
-    click.echo(f"fails on: {', '.join(each.mutants) or 'no known mutant'}\ntest:     {entry.path}::{entry.function}")
+    click.echo(f"fails on: {', '.join(each.mutants) or 'no known mutant'}\ntest:     {entry.test or 'none yet'}")
     for name, text in manifests.items():
         click.echo(f"\n--- {name}\n{text}", nl=False)
-    click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)
+    if entry.function:
+        click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)
 
 
 def _check(wanted: _Wanted, profile: str | None) -> None:
@@ -245,9 +246,9 @@ def _manifest(name: str) -> str:
 
 
 def _data(entry: Entry) -> dict[str, Any]:
-    return {**asdict(entry.requirement), "test": f"{entry.path}::{entry.function}"}
+    return {**asdict(entry.requirement), "test": entry.test}
 
 
 def _row(entry: Entry) -> list[str]:
     each = entry.requirement
-    return [each.id, each.level, each.tier, each.sentence]
+    return [each.id, each.level, each.tier, each.sentence if entry.function else f"{each.sentence} (no test yet)"]

@@ -9,22 +9,30 @@ import inspect
 import itertools
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 from testbed.conformance.requirement import Requirement, requirement_of
 from testbed.errors import TestbedError, UsageError, did_you_mean
 
+# A suite's list of requirements that have no test yet: PLANNED, a tuple of them.
+_PLANNED = "requirements.py"
+
 
 @dataclass(frozen=True)
 class Entry:
-    """A requirement and the test that checks it."""
+    """A requirement and the test that checks it. One that is only planned has no function, and the path of the list that it is on."""
 
     requirement: Requirement
     path: Path
     function: str
     source: str
+
+    @property
+    def test(self) -> str:
+        """Where its test is, as pytest writes it; '' as long as there is none."""
+        return f"{self.path}::{self.function}" if self.function else ""
 
     @property
     def manifests(self) -> tuple[str, ...]:
@@ -36,9 +44,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All requirements, by their ids."""
+    """All requirements, by their ids. `entries` have tests and are judged; `planned` are written down, and nobody is judged by them."""
 
     entries: tuple[Entry, ...]
+    planned: tuple[Entry, ...] = field(default=())
+
+    @property
+    def every(self) -> tuple[Entry, ...]:
+        """With and without a test."""
+        return tuple(sorted((*self.entries, *self.planned), key=_by_id))
 
     @property
     def digest(self) -> str:
@@ -48,10 +62,10 @@ class Catalogue:
 
     def get(self, wanted: str) -> Entry:
         """The entry with that id."""
-        for entry in self.entries:
+        for entry in self.every:
             if entry.requirement.id == wanted.upper():
                 return entry
-        known = [entry.requirement.id for entry in self.entries]
+        known = [entry.requirement.id for entry in self.every]
         raise UsageError(
             f"there is no requirement {wanted}", hint=did_you_mean(wanted.upper(), known) or "dra-testbed list"
         )
@@ -63,20 +77,26 @@ class Catalogue:
 
 def read(places: Iterable[Path]) -> Catalogue:
     """The catalogue of these files and folders. Two requirements with one id are an error."""
-    entries = sorted(
-        (entry for path in _files(places) for entry in _entries(path)), key=lambda entry: entry.requirement.id
-    )
-    for one, other in itertools.pairwise(entries):
+    places = list(places)
+    entries = (entry for path in _files(places, "test_*.py") for entry in _entries(path))
+    lists = (path for path in _files(places, _PLANNED) if path.name == _PLANNED)
+    planned = (Entry(each, path, "", "") for path in lists for each in _module(path).PLANNED)
+    made = Catalogue(tuple(sorted(entries, key=_by_id)), tuple(sorted(planned, key=_by_id)))
+    for one, other in itertools.pairwise(made.every):
         if one.requirement.id == other.requirement.id:
             raise UsageError(
-                f"{one.requirement.id} is there twice: {one.path}::{one.function} and {other.path}::{other.function}",
+                f"{one.requirement.id} is there twice: {one.test or one.path} and {other.test or other.path}",
                 hint="an id belongs to one test for ever: take the next free number",
             )
-    return Catalogue(tuple(entries))
+    return made
 
 
-def _files(places: Iterable[Path]) -> list[Path]:
-    found = {file.resolve() for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))}
+def _by_id(entry: Entry) -> str:
+    return entry.requirement.id
+
+
+def _files(places: Iterable[Path], pattern: str) -> list[Path]:
+    found = {file.resolve() for place in places for file in ([place] if place.is_file() else place.rglob(pattern))}
     return sorted(found)
 
 

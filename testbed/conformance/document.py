@@ -8,9 +8,10 @@ from testbed.conformance.catalogue import Catalogue, Entry
 
 _HEAD = """# Requirements
 
-What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance > docs/requirements.md`.
+What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance --write`.
 
 Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
+What has no test yet is written down and no more: no run judges by it.
 
 | id | level | tier | about | requirement | source | test |
 |---|---|---|---|---|---|---|
@@ -19,7 +20,7 @@ Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a fail
 
 def markdown(catalogue: Catalogue, root: Path) -> str:
     """The page; paths are seen from `root`."""
-    return _HEAD + "".join(_row(entry, root.resolve()) for entry in catalogue.entries)
+    return _HEAD + "".join(_row(entry, root.resolve()) for entry in catalogue.every)
 
 
 def _row(entry: Entry, root: Path) -> str:
@@ -31,6 +32,6 @@ def _row(entry: Entry, root: Path) -> str:
         each.about,
         each.sentence,
         each.source,
-        f"`{entry.path.relative_to(root)}`",
+        f"`{entry.path.relative_to(root)}`" if entry.function else "no test yet",
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

@@ -21,8 +21,6 @@ from testbed.waiting import Budget, NotYet, eventually
 
 FILE, _LOCK = ".leases.json", ".leases.lock"
 _TURN = Budget("lease", 900, "each test before it may take as long as a test may take")
-
-
 _MOST = 3  # devices that a test asks for, if it does not ask for all
 
 
@@ -81,7 +79,11 @@ class Leases:
     def _change(self, change: Callable[[list[Place]], list[Place]]) -> None:
         with self._locked():
             queue = [asdict(each) for each in change(self._read())]
-            (self.folder / FILE).write_text(json.dumps(queue))
+            written = (
+                self.folder / f"{FILE}.new"
+            )  # a worker that is killed just now leaves the whole old queue, or the whole new one
+            written.write_text(json.dumps(queue))
+            written.replace(self.folder / FILE)
 
     def _read(self) -> list[Place]:
         """Who is in the queue and alive: a worker that was killed holds nothing."""

@@ -28,6 +28,7 @@ class Requirement:
     """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it.
 
     `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
+    `covers` are the ids of others (suites/upstream.yaml) who ask the same.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Requirement:
     mutants: tuple[str, ...] = ()
     about: Subject = Subject.DRIVER
     exclusive: bool = False
+    covers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -70,10 +72,12 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     mutants: tuple[str, ...] = (),
     about: Subject = Subject.DRIVER,
     exclusive: bool = False,
+    covers: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
-        id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants, about, exclusive
+        *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
+        *(about, exclusive, covers),
     )
 
     def attach(function: F) -> F:

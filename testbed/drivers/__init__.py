@@ -6,5 +6,16 @@ No driver is known here by name: everything about one is in its driver file.
 from testbed.drivers.foreign import refuse_foreign
 from testbed.drivers.install import install, manifests, uninstall
 from testbed.drivers.ready import expected_nodes, wait_ready
+from testbed.drivers.together import install_together, load_together, manifests_together
 
-__all__ = ["expected_nodes", "install", "manifests", "refuse_foreign", "uninstall", "wait_ready"]
+__all__ = [
+    "expected_nodes",
+    "install",
+    "install_together",
+    "load_together",
+    "manifests",
+    "manifests_together",
+    "refuse_foreign",
+    "uninstall",
+    "wait_ready",
+]

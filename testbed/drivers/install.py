@@ -52,23 +52,35 @@ def uninstall(
 
 def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> list[Object]:
     """The objects that make the driver, rendered, in their order; none for a driver that is there already."""
+    texts_of = texts(driver_file, image=image, hardware=hardware)
+    return [each for path, text in texts_of.items() for each in _objects(path, text)]
+
+
+def texts(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> dict[Path, str]:
+    """The same as YAML, by template."""
     _refuse_idle_hardware(driver_file, hardware)
     if driver_file.install is None:
-        return []
-    shipped = folders.data("manifests") / "hardware" / "gpus.yaml"
+        return {}
+    shipped = folders.data("manifests") / "hardware" / "server.yaml"
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,
         "namespace": driver_file.pods.namespace,
         "hardware": _description(hardware or shipped),
-        **({"image": image} if image else {}),
+        **({"image": image} if image and driver_file.install.built_in_image else {}),
         **driver_file.install.variables,
     }
-    return [each for path in driver_file.install.manifests for each in _rendered(path, variables)]
+    return {path: render_file(path, variables, allow_unused=True) for path in driver_file.install.manifests}
 
 
-def _rendered(path: Path, variables: dict[str, object]) -> list[Object]:
+def takes_hardware(driver_file: DriverFile) -> bool:
+    """Whether any of its templates asks for hardware."""
+    templates = driver_file.install.manifests if driver_file.install else ()
+    return any("hardware" in variables_of(path) for path in templates)
+
+
+def _objects(path: Path, text: str) -> list[Object]:
     try:
-        documents = list(yaml.safe_load_all(render_file(path, variables, allow_unused=True)))
+        documents = list(yaml.safe_load_all(text))
     except yaml.YAMLError as broken:
         raise UsageError(f"{path} is not YAML once its variables are filled in: {broken}") from broken
     found = [content for content in documents if content]
@@ -86,8 +98,7 @@ def _is_object(content: object) -> bool:
 
 def _refuse_idle_hardware(driver_file: DriverFile, hardware: Path | None) -> None:
     """Hardware that no template asks for would change nothing, and nobody would notice."""
-    templates = driver_file.install.manifests if driver_file.install else ()
-    if hardware and not any("hardware" in variables_of(path) for path in templates):
+    if hardware and not takes_hardware(driver_file):
         raise UsageError(
             f"--hardware {hardware} means nothing to driver {driver_file.name}: none of its manifests uses the variable hardware",
             hint="leave out --hardware, or use {{ hardware }} in a manifest of the driver file",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from testbed import folders
+from testbed import __version__, folders
 from testbed.errors import TestbedError
 from testbed.images import docker, oci, python_base, tarball, wheels
 from testbed.images.basics import PATH
@@ -34,6 +34,7 @@ SETTINGS = Settings(
         "PYTHONUNBUFFERED": "1",
     },
 )
+RELEASE = f"localhost/dra-testbed/driver:{__version__}"  # the name in the manifests that people apply by hand
 _IMPORTS = ("grpc", "google.protobuf", "urllib3", "yaml", "fake_driver")
 _CODE = ("fake_driver", "testbed/__init__.py", "testbed/kubelet/__init__.py", "testbed/kubelet/stubs")
 _RECIPE = 1  # count it up when this module makes something else of the same layers and code

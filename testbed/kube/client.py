@@ -82,9 +82,10 @@ class Kube:
         body: Any = None,
         content_type: str = "application/json",
         timeout: float = 10.0,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> Any:
-        """One request; JSON comes back parsed, all else as text. Every refusal is an ApiError."""
-        with self._open(method, path, query, body, content_type, timeout) as response:
+        """One request; JSON comes back parsed, all else as text. Every refusal is an ApiError. `headers` may say in whose name."""
+        with self._open(method, path, query, body, content_type, timeout, headers=headers) as response:
             text = response.data.decode("utf-8", errors="replace")
         if "json" in (response.headers.get("Content-Type") or ""):
             return json.loads(text)
@@ -220,17 +221,19 @@ class Kube:
         timeout: float,
         *,
         whole: bool = True,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         url = self._api.configuration.host + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json", "User-Agent": self._api.user_agent, "Content-Type": content_type}
-        headers |= {each["key"]: each["value"] for each in self._api.configuration.auth_settings().values()}
+        sent = urllib3.HTTPHeaderDict(headers)
+        sent.update({"Accept": "application/json", "User-Agent": self._api.user_agent, "Content-Type": content_type})
+        sent.update({each["key"]: each["value"] for each in self._api.configuration.auth_settings().values()})
         payload = None if body is None else json.dumps(body)
         try:
             response = self._api.rest_client.pool_manager.request(
                 method,
                 url,
                 body=payload,
-                headers=headers,
+                headers=sent,
                 timeout=_patient(timeout),
                 preload_content=whole,
                 retries=False,

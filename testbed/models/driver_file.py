@@ -11,18 +11,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from testbed.errors import UsageError
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
 ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 
 
-def _pattern(text: str) -> str:
+def _expression(text: str) -> str:
     try:
-        groups = re.compile(text).groupindex
+        re.compile(text)
     except re.error as bad:
         raise ValueError(f"is not a regular expression: {bad}") from bad
-    if "id" not in groups:
+    return text
+
+
+def _pattern(text: str) -> str:
+    if "id" not in re.compile(_expression(text)).groupindex:
         raise ValueError("has no group that is called id: (?P<id>…)")
     return text
 
@@ -82,6 +87,36 @@ class Examples(Strict):
     )
 
 
+class Setting(Strict):
+    """One way to configure a device, and the line that a container shows where its device is so configured."""
+
+    parameters: dict[str, Any] = Field(description="opaque parameters, as they stand in a claim")
+    shows: Annotated[str, AfterValidator(_expression)] = Field(
+        description="regular expression for a line of the command's output"
+    )
+
+
+class Mistake(Strict):
+    """A configuration that the driver has to refuse."""
+
+    parameters: dict[str, Any] = Field(description="opaque parameters with a mistake in one field")
+    field: str = Field(min_length=1, description="what the refusal says about where the mistake is")
+
+
+class Configuration(Strict):
+    """How the driver's devices are configured, and how that shows in a container."""
+
+    command: tuple[str, ...] = Field(min_length=1, description="run in the container")
+    one: Setting
+    other: Setting = Field(description="a device that is configured so is not configured like `one`")
+    invalid: Mistake
+
+    def shown(self, output: str) -> frozenset[str]:
+        """Which of the two a command's output shows: one, other."""
+        settings = {"one": self.one, "other": self.other}
+        return frozenset(name for name, each in settings.items() if re.search(each.shows, output, re.MULTILINE))
+
+
 class Control(Strict):
     """How the driver's hardware is changed while it runs."""
 
@@ -97,11 +132,16 @@ class DriverSpec(Strict):
     driver: DriverName
     device_class: ObjectName
     install: Install | None = Field(None, description="absent means that it is installed already")
+    companions: tuple[ExistingFile, ...] = Field(
+        (),
+        description="driver files of other drivers that are installed beside this one and not judged; companions of theirs are left out",
+    )
     pods: Pods
     nodes: Nodes = Nodes()
     probe: Probe
     features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
     examples: Examples = Examples()
+    configuration: Configuration | None = Field(None, description="absent means that no configuration is judged")
     control: Control | None = Field(None, description="absent means that its hardware cannot be changed")
 
 
@@ -140,6 +180,11 @@ class DriverFile(Strict):
         return self.spec.install
 
     @property
+    def companions(self) -> tuple[Path, ...]:
+        """The driver files of the drivers beside it."""
+        return self.spec.companions
+
+    @property
     def hardware(self) -> Literal["synthetic", "unknown"]:
         """What its devices are: the driver that dra-testbed builds only pretends to have them; of others nothing is known."""
         return "synthetic" if self.spec.install and self.spec.install.built_in_image else "unknown"
@@ -158,8 +203,9 @@ class DriverFile(Strict):
     def features(self) -> frozenset[str]:
         """The optional parts of DRA that it takes part in, and those that the rest of the file makes it possible to judge."""
         given = self.spec.examples.model_dump(exclude_defaults=True)
+        there = {"companion": self.companions, "live-control": self.control, "configuration": self.spec.configuration}
         examples = (f"example-{name.replace('_', '-')}" for name in given)
-        return frozenset({*self.spec.features, *examples, *(["live-control"] if self.control else [])})
+        return frozenset({*self.spec.features, *examples, *(name for name, part in there.items() if part)})
 
     @property
     def control(self) -> Control | None:
@@ -172,6 +218,11 @@ class DriverFile(Strict):
         return self.spec.examples
 
     @property
+    def configuration(self) -> Configuration | None:
+        """How its devices are configured."""
+        return self.spec.configuration
+
+    @property
     def probe(self) -> Probe:
         """How a container shows its device."""
         return self.spec.probe
@@ -180,3 +231,17 @@ class DriverFile(Strict):
 def load_driver_file(path: Path) -> DriverFile:
     """Read a driver file; the manifests and images that it names must be there."""
     return load(path, DriverFile)
+
+
+def load_companions(driver_file: DriverFile) -> tuple[DriverFile, ...]:
+    """The drivers that are installed beside one; each is another driver, with a class of its own."""
+    found = tuple(load_driver_file(path) for path in driver_file.companions)
+    for what in ("driver", "device_class"):
+        names = [getattr(each, what) for each in (driver_file, *found)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UsageError(
+                f"driver file {driver_file.name}: it and its companions have the {what.replace('_', ' ')} {twice[0]} twice",
+                hint="a companion is another driver, with names of its own",
+            )
+    return found

@@ -91,6 +91,13 @@ class ContainerEdits(Strict):
     additional_gids: tuple[int, ...] = ()
 
 
+class Attaching(Strict):
+    """How the fake driver makes binding conditions true."""
+
+    seconds: int = Field(1, ge=0, le=600, description="how long it takes")
+    failures: int = Field(0, ge=0, le=1000, description="so many times it fails before it succeeds")
+
+
 class Group(Strict):
     """Devices that are alike."""
 
@@ -110,6 +117,7 @@ class Group(Strict):
     binds_to_node: bool = False
     binding_conditions: tuple[str, ...] = Field((), max_length=4)
     binding_failure_conditions: tuple[str, ...] = Field((), max_length=4)
+    attaching: Attaching | None = None
     container_edits: ContainerEdits | None = None
 
 

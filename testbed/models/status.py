@@ -76,6 +76,7 @@ class TestbedStatus(Published):
     kubeconfig: Path | None = None
     nodes: tuple[NodeStatus, ...] = ()
     driver: DriverStatus | None = None
+    companions: tuple[DriverStatus, ...] = Field((), description="the drivers beside the one under test")
     components: tuple[ComponentStatus, ...] = ()
     problems: tuple[str, ...] = Field((), description="what is wrong, each with what to try")
 
@@ -88,9 +89,9 @@ class TestbedStatus(Published):
             f"  node        {node.name}  {'ready' if node.ready else 'not ready'}  {node.address}"
             for node in self.nodes
         ]
-        if self.driver:
-            seen = f"on {len(self.driver.nodes_with_slices)} nodes, {self.driver.slices} slices, {self.driver.devices} devices"
-            lines.append(f"  driver      {self.driver.name}  {seen}")
+        for driver in filter(None, (self.driver, *self.companions)):
+            seen = f"on {len(driver.nodes_with_slices)} nodes, {driver.slices} slices, {driver.devices} devices"
+            lines.append(f"  driver      {driver.name}  {seen}")
         lines += [f"  component   {part.name}  {part.state}" for part in self.components]
         lines += [f"  problem     {problem}" for problem in self.problems]
         return "\n".join(line.rstrip() for line in lines)

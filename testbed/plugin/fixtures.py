@@ -14,12 +14,14 @@ from testbed.conformance.leases import Leases
 from testbed.conformance.requirement import Requirement
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
-from testbed.models.driver_file import load_driver_file
+from testbed.models.driver_file import load_companions, load_driver_file
 from testbed.plugin import lane
 from testbed.plugin.marking import required
+from testbed.vocabulary.accounts import Account
 from testbed.vocabulary.daemon import Daemon, returning
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.hardware import Hardware, changeable
+from testbed.vocabulary.kubelets import Kubelets
 from testbed.vocabulary.nodes import Node, borrowed
 from testbed.vocabulary.scenario import Scenario, opened
 from testbed.vocabulary.world import World
@@ -40,8 +42,10 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
+    driver_file = load_driver_file(context.driver_file)
     process = f"{context.run}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
-    return World(testbed.owner, testbed.kube, load_driver_file(context.driver_file), manifests, image, process)
+    companions = load_companions(driver_file)
+    return World(testbed.owner, testbed.kube, driver_file, manifests, image, process, companions, testbed.cluster)
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +114,18 @@ def node(nodes: frozenset[str], world: World, testbed: Testbed) -> Iterator[Node
 def driver(world: World) -> Driver:
     """The driver under test."""
     return Driver(world)
+
+
+@pytest.fixture(scope="session")
+def kubelets(world: World) -> Kubelets:
+    """The kubelets, and what they know of claims and devices."""
+    return Kubelets(world)
+
+
+@pytest.fixture(scope="session")
+def account(world: World) -> Account:
+    """The account that the driver's pods have at the API server."""
+    return Account(world)
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,8 @@ class Capability(enum.StrEnum):
     RESTART_API_SERVER = "restart-api-server"
     PROCESS_ON_NODE = "process-on-node"
     DRIVER_SOCKET = "driver-socket"
+    KUBELET_METRICS = "kubelet-metrics"
+    ACT_AS_DRIVER = "act-as-driver"  # what the driver's account may do is asked, and tried in its name
 
 
 @dataclass(frozen=True)

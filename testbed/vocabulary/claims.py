@@ -53,6 +53,12 @@ class Claim:
         return list(self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()))
 
     @property
+    def configured_by(self) -> tuple[str, ...]:
+        """Who said something about its devices, in the order in which it counts: FromClass, FromClaim."""
+        devices = self.object.get("status", {}).get("allocation", {}).get("devices", {})
+        return tuple(each["source"] for each in devices.get("config", ()))
+
+    @property
     def requests(self) -> frozenset[str]:
         """The requests that devices were allocated for; one with alternatives is followed by `/` and the one that was chosen."""
         return frozenset(each["request"] for each in self.results)
@@ -104,6 +110,12 @@ class Claim:
         """Ask for its end."""
         self.world.kube.delete(self.object)
 
+    def vanish(self) -> None:
+        """Take it away although somebody uses it, as an administrator does who removes its finalizers."""
+        seen = self.object
+        self.world.kube.delete(seen)
+        self.world.kube.patch(seen, {"metadata": {"finalizers": None}})
+
     def should_be_allocated(self) -> Claim:
         """Wait until the scheduler gave it devices."""
         cause = Diagnosis("no pod asks for it, or no free device fits")
@@ -114,9 +126,9 @@ class Claim:
         return self._should("be deallocated", _free, budgets.RELEASED, _STILL_USED)
 
     def should_be_reserved_for(self, *pods: str) -> Claim:
-        """Wait until exactly these pods may use it."""
+        """Wait until exactly these pods may use it; none named means nobody."""
         cause = Diagnosis("the controller manager or the scheduler has not noticed a pod that came or went")
-        wanted = f"be reserved for {' and '.join(pods)}"
+        wanted = f"be reserved for {' and '.join(pods) or 'nobody'}"
         return self._should(wanted, _only_for(frozenset(pods)), budgets.RELEASED, cause)
 
     def should_have_condition(self, device: Device, kind: str, status: str = "True") -> Claim:

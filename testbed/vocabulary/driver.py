@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Device, Pool, identities, pools
-from testbed.errors import DriverFailed, WaitTimeout
+from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_file import Examples
 from testbed.vocabulary import budgets
@@ -38,6 +38,20 @@ class Driver:
     def device_class(self) -> str:
         """The DeviceClass by which users ask for its devices."""
         return self.world.driver_file.device_class
+
+    @property
+    def companion(self) -> Driver:
+        """The first of the drivers beside it."""
+        if not self.world.companions:
+            raise UsageError(
+                f"driver file {self.world.driver_file.name} names no companions",
+                hint="a requirement says features=companion",
+            )
+        return Driver(replace(self.world, driver_file=self.world.companions[0], companions=()))
+
+    def own(self, devices: Iterable[Device]) -> frozenset[Device]:
+        """Those of them that are this driver's."""
+        return frozenset(device for device in devices if device.driver == self.name)
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -124,6 +138,12 @@ class Driver:
     def examples(self) -> Examples:
         """What may be asked of its devices, as the driver file says it."""
         return self.world.driver_file.examples
+
+    @property
+    def mistaken_field(self) -> str:
+        """Where the mistake is in the configuration that the driver file calls invalid."""
+        known = self.world.driver_file.configuration
+        return known.invalid.field if known else ""
 
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
         for pool in self.pools:

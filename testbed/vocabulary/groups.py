@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from testbed.drivers.slices import Device
-from testbed.vocabulary.pods import Container, Pod
+from testbed.vocabulary.containers import Container
+from testbed.vocabulary.pods import Pod
 
 
 class Pods(tuple[Pod, ...]):

@@ -1,15 +1,16 @@
-"""The words `pod` and `container`: what becomes of a pod, the devices that it was given, and those that a container really sees."""
+"""The word `pod`: what becomes of a pod, and the devices that it was given."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
 
-from testbed.drivers.slices import Device, identities
-from testbed.errors import DriverFailed, WaitTimeout
+from testbed.drivers.slices import Device
+from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets, states
 from testbed.vocabulary.claims import Claim
+from testbed.vocabulary.containers import Container
 from testbed.vocabulary.diagnosis import diagnose, in_order, line, tell
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
@@ -18,8 +19,6 @@ from testbed.waiting import Budget, NotYet, eventually
 
 _TOO_QUICK = "no relationship found between node"
 _HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
-# In the background, so that the answer still comes when the container's end takes the program with it.
-_END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
 
 
 @dataclass(frozen=True)
@@ -89,9 +88,9 @@ class Pod:
         """Some of its containers, in this order."""
         return tuple(self.container(name) for name in names)
 
-    def delete(self) -> Pod:
-        """Ask for its end, as a user does."""
-        self.world.kube.delete(self.object)
+    def delete(self, *, by_force: bool = False) -> Pod:
+        """Ask for its end, as a user does; by force it is gone from the API at once, and its kubelet tidies up later."""
+        self.world.kube.delete(self.object, grace=0 if by_force else None)
         return self
 
     def delete_by_force(self) -> Pod:
@@ -206,73 +205,6 @@ class Pod:
     @property
     def _target(self) -> Target:
         return Target("v1", "Pod", self.namespace, self.name)
-
-
-@dataclass(frozen=True)
-class Container:
-    """A container of a pod."""
-
-    pod: Pod
-    name: str
-
-    @property
-    def devices(self) -> frozenset[Device]:
-        """The devices of the claims, or of the single requests in them, that it refers to."""
-        spec = self.pod.object["spec"]
-        mine = next(
-            each for each in (*spec.get("initContainers", ()), *spec["containers"]) if each["name"] == self.name
-        )
-        claims = self.pod.claims
-        refers = mine.get("resources", {}).get("claims", ())
-        return frozenset(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
-
-    @property
-    def seen_devices(self) -> frozenset[Device]:
-        """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
-        command = list(self.pod.world.driver_file.probe.command)
-        return self._found_in(self.pod.world.kube.exec(self.pod.namespace, self.pod.name, command, container=self.name))
-
-    @property
-    def printed_devices(self) -> frozenset[Device]:
-        """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
-        return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
-
-    @property
-    def restarts(self) -> int:
-        """How often it was started again."""
-        statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
-        return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
-
-    def restart(self) -> Container:
-        """Let its process end, and wait until the kubelet has started it again."""
-        before = self.restarts
-        self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
-        check = states.started_again(self.name, before)
-        self.pod._should(f"run again in container {self.name}", check, budgets.RESTARTED)
-        return self
-
-    def _found_in(self, text: str) -> frozenset[Device]:
-        """A pool may just be written anew; what nobody publishes at last is told."""
-        expected = f"all that container {self.name} of pod {self.pod.name} sees to be published"
-        try:
-            return eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
-        except WaitTimeout as late:
-            raise DriverFailed(
-                late.last_seen, hint="look at spec.probe of the driver file, or why the driver does not publish it"
-            ) from late
-
-    def _published(self, text: str) -> frozenset[Device]:
-        world, probe = self.pod.world, self.pod.world.driver_file.probe
-        known = identities(world.slices(), world.driver_file.driver, probe.identity_attribute)
-        found = probe.ids(text)
-        missing = sorted(set(found) - set(known))
-        if missing:
-            raise NotYet(
-                f"container {self.name} of pod {self.pod.name} sees a device {missing[0]}, but no ResourceSlice of "
-                f"{world.driver_file.driver} has a device with that {probe.identity_attribute}; "
-                f"known are {', '.join(sorted(known)) or 'none'}"
-            )
-        return frozenset(known[each] for each in found)
 
 
 @dataclass

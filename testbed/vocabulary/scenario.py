@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import yaml
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Object
 from testbed.kube.ownership import PROCESS, REQUIREMENT
+from testbed.models.driver_file import Configuration
 from testbed.rendering import render_file
 from testbed.vocabulary import evidence
 from testbed.vocabulary.claims import Claim
@@ -109,6 +111,7 @@ class Scenario:
             "driver": self.world.driver_file.driver,
             "image": self.world.workload_image,
             "probe": list(self.world.driver_file.probe.command),
+            "settings": _settings(self.world.driver_file.configuration),
             "unique": self.namespace,
         }
         path = _found(self.world.manifests, manifest)
@@ -137,6 +140,14 @@ def opened(world: World, requirement: str) -> Iterator[Scenario]:
         yield scenario
     finally:
         scenario.ledger.clean_up()
+
+
+def _settings(known: Configuration | None) -> dict[str, str]:
+    """The opaque parameters that the driver file gives, by their names there, each as JSON on one line."""
+    if known is None:
+        return {}
+    given = {"one": known.one.parameters, "other": known.other.parameters, "invalid": known.invalid.parameters}
+    return {name: json.dumps(each) for name, each in given.items()}
 
 
 def _home(name: str) -> tuple[Object, Object]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
+from testbed.providers.base import Cluster
 
 RESOURCE = "resource.k8s.io/v1"
 
@@ -17,6 +18,8 @@ class World:
     """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found.
 
     `process` is on all that is made: a word for the pytest process, so that another can clear up after one that was killed.
+    `companions` are drivers beside it, for claims that several drivers have a part in.
+    `cluster` is for what goes past the API; only requirements with a Capability may want it.
     """
 
     owner: Owner
@@ -25,6 +28,8 @@ class World:
     manifests: Path
     workload_image: str
     process: str = ""
+    companions: tuple[DriverFile, ...] = ()
+    cluster: Cluster | None = None
 
     def slices(self) -> list[Object]:
         """The driver's ResourceSlices."""

@@ -25,7 +25,8 @@ def server() -> Iterator[ApiServer]:
     with api_server.running() as made:
         made.answers["GET /metrics"] = (200, METRICS)
         made.answers[SLICES] = (200, {"items": []})
-        made.answers["GET /api/v1/namespaces/dra-testbed-driver/pods"] = (200, {"items": []})
+        for namespace in ("dra-testbed-driver", "dra-testbed-nic-driver"):
+            made.answers[f"GET /api/v1/namespaces/{namespace}/pods"] = (200, {"items": []})
         yield made
 
 
@@ -45,6 +46,8 @@ def test_a_new_cluster_and_every_object_of_its_driver(capsys: pytest.CaptureFixt
     assert (plan["cluster"], plan["nodes"]) == ("gpus, made by provider local", 3)
     assert "DaemonSet fake-gpu-driver in namespace dra-testbed-driver" in plan["objects"]
     assert "ClusterRole gpu.dra-testbed.example" in plan["objects"]
+    assert "DaemonSet fake-nic-driver in namespace dra-testbed-nic-driver" in plan["objects"]
+    assert plan["driver"] == "gpu.dra-testbed.example is installed; beside it nic.dra-testbed.example"
 
 
 def test_without_a_driver_nothing_is_made_in_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from click.testing import CliRunner
 
 from testbed.binaries import Lock
 from testbed.cli import images as commands
+from testbed.cli.main import run
 from testbed.errors import UsageError
-from testbed.images import Image, basics
+from testbed.images import Image, basics, oci, tarball
+from testbed.images.driver import RELEASE
 
 
 @pytest.fixture
@@ -116,3 +119,21 @@ def test_a_node_image_of_an_unknown_version_is_wrong_usage() -> None:
     result = CliRunner().invoke(commands.group, ["node", "--kubernetes", "1.12"])
 
     assert isinstance(result.exception, UsageError)
+
+
+def test_an_image_is_saved_under_the_name_that_the_manifests_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layer = oci.write_layer([tarball.file("hello", "world")], tmp_path / "layer.tar")
+    archive = tmp_path / "cached.tar"
+    config = oci.configuration(oci.Settings(), [layer], ["a layer"])
+    digest = oci.write_archive("localhost/x:abc", config, [layer], archive)
+    monkeypatch.setattr(commands, "cached_driver", lambda: Image("driver", "localhost/x:abc", archive, digest))
+
+    assert run(["images", "save", "driver", str(tmp_path / "driver.tar")]) == 0
+    assert capsys.readouterr().out.split() == [RELEASE, "0.0", "MB", digest]
+    with tarfile.open(tmp_path / "driver.tar") as saved:
+        content = saved.extractfile("manifest.json")
+        assert content
+        assert json.load(content)[0]["RepoTags"] == [RELEASE]
+    assert {path.name for path in tmp_path.iterdir()} == {"layer.tar", "cached.tar", "driver.tar"}

@@ -252,3 +252,22 @@ def test_a_requirement_is_explained_with_its_manifest_and_test(capsys: pytest.Ca
 def test_an_unknown_requirement_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "SHARE-01"]) == 2
     assert "did you mean SHARE-01" in capsys.readouterr().err
+
+
+def test_what_has_no_test_yet_is_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "-o", "json"]) == 0
+    listed = {each["id"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["REG-101"]["test"] == ""
+    assert listed["CLAIM-001"]["test"].endswith("::test_two_claims_from_one_template")
+
+    assert run(["explain", "REG-101"]) == 0
+    said = capsys.readouterr().out
+    assert "test:     none yet" in said
+    assert "---" not in said
+
+
+def test_what_has_no_test_yet_is_never_planned(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--plan", "--profile", "full", "-o", "json"]) == 0
+    planned = {each["id"] for each in json.loads(capsys.readouterr().out)}
+    assert "CLAIM-001" in planned
+    assert "REG-101" not in planned

@@ -79,3 +79,33 @@ def test_a_suite_that_does_not_import_is_an_error_that_names_it(tmp_path: Path) 
     (tmp_path / "test_broken.py").write_text("import nothing_like_this")
     with pytest.raises(TestbedError, match=r"test_broken\.py cannot be imported"):
         read([tmp_path])
+
+
+_LIST = """
+from testbed.conformance import MUST, WIRE, Requirement
+
+PLANNED = (Requirement("{id}", "It will work.", MUST, WIRE, "here"),)
+"""
+
+
+def test_what_has_no_test_is_known_and_not_judged(tmp_path: Path) -> None:
+    _write(tmp_path, "a", "T-002")
+    (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
+    known = read([tmp_path])
+
+    assert [each.requirement.id for each in known.every] == ["T-001", "T-002"]
+    assert [each.requirement.id for each in known.entries] == ["T-002"]
+    assert known.get("T-001").test == ""
+    assert known.get("T-002").test.endswith("test_a.py::test_a")
+
+
+def test_an_id_that_is_planned_is_taken(tmp_path: Path) -> None:
+    _write(tmp_path, "a", "T-001")
+    (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
+    with pytest.raises(UsageError, match="T-001 is there twice"):
+        read([tmp_path])
+
+
+def test_a_single_file_brings_no_plans(tmp_path: Path) -> None:
+    (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
+    assert read([_write(tmp_path, "a", "T-002")]).planned == ()

@@ -73,7 +73,7 @@ def installed(testbed: Testbed, admin: list[str], tmp_path_factory: pytest.TempP
     up = dra("up", *admin, "--name", "theirs")
     assert up.returncode == 0, up.stderr
     content = yaml.safe_load((folders.data("manifests") / "drivers/fake-gpu.yaml").read_text())
-    del content["spec"]["install"]
+    del content["spec"]["install"], content["spec"]["companions"]
     file = tmp_path_factory.mktemp("driver") / "in-place.yaml"
     file.write_text(yaml.safe_dump(content))
     yield file

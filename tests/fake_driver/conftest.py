@@ -15,6 +15,7 @@ from fake_driver.settings import Settings
 from fake_driver.wiring import Parts, Process, parts
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 from tests.fake_driver.fake_api import FakeApi, Handler, Threads
+from tests.fake_driver.rights import granted
 
 HARDWARE = """
 apiVersion: dra-testbed/v1alpha1
@@ -35,7 +36,8 @@ class Kubelet:
 
     def channel(self, socket: Path) -> grpc.Channel:
         if socket not in self._channels:
-            options = [("grpc.default_authority", "localhost")]
+            # A kubelet that comes later has a connection of its own, and not the one that this process has to the same path.
+            options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
             self._channels[socket] = grpc.insecure_channel(f"unix:{socket}", options=options)
         return self._channels[socket]
 
@@ -71,6 +73,8 @@ def fake_api() -> Iterator[FakeApi]:
     api = FakeApi()
     yield api
     api.close()
+    beyond = api.asked - granted("node") - granted("network") - {("", "get")}
+    assert not beyond, f"the driver asked for what its manifests do not allow: {sorted(beyond)}"
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ class FakeApi:
         self.keep_status: Callable[[list[Object]], list[Object]] = lambda devices: devices
         self.applied: list[tuple[str, Object]] = []
         self.tokens: list[str] = []
+        self.asked: set[tuple[str, str]] = set()
         self.gate = threading.Event()
         self.gate.set()
         self.changed = threading.Condition()
@@ -55,11 +56,24 @@ class FakeApi:
             {"request": "gpu", "driver": DRIVER, "pool": "worker", "device": device, **more} for device in devices
         ]
         allocation = {"devices": {"results": results, "config": list(config)}} if devices else None
-        self.claims["default", name] = {
-            "metadata": {"name": name, "namespace": "default", "uid": uid},
-            "status": {"allocation": allocation} if allocation else {},
-        }
+        self.put_claim(
+            {
+                "metadata": {"name": name, "namespace": "default", "uid": uid},
+                "status": {"allocation": allocation} if allocation else {},
+            }
+        )
         return {"uid": uid, "namespace": "default", "name": name}
+
+    def put_claim(self, claim: Object) -> None:
+        """A claim as it is from now on; who watches learns it."""
+        with self.changed:
+            self.claims[claim["metadata"]["namespace"], claim["metadata"]["name"]] = claim
+            self._event("MODIFIED", claim)
+
+    def remove_claim(self, name: str) -> None:
+        """The end of a claim."""
+        with self.changed:
+            self._event("DELETED", self.claims.pop(("default", name)))
 
     def edit(self, name: str, change: Callable[[Object], None]) -> None:
         """What somebody else does to a slice."""
@@ -136,8 +150,10 @@ class FakeApi:
                 return 200, {"versions": [{"version": version} for version in self.versions]}
         return None
 
-    def events(self, since: int, query: Mapping[str, list[str]] = MappingProxyType({})) -> Iterator[Object]:
-        """Watch events from a version on."""
+    def events(
+        self, since: int, query: Mapping[str, list[str]] = MappingProxyType({}), of: str = "resourceslices"
+    ) -> Iterator[Object]:
+        """Watch events from a version on. A claim here has no spec."""
         with self.changed:
             epoch = self._epoch
             self._watches += 1
@@ -146,13 +162,19 @@ class FakeApi:
             with self.changed:
                 self.changed.wait_for(partial(self._is_news, since, epoch), 60)
                 news = [(version, event) for version, event in self._events if version > since]
-            yield from (event for _, event in news if _selected(event["object"], query))
+            yield from (
+                event
+                for _, event in news
+                if ("spec" in event["object"]) == (of == "resourceslices") and _selected(event["object"], query)
+            )
             since = news[-1][0] if news else since
 
     def _is_news(self, since: int, epoch: int) -> bool:
         return self._closed or epoch != self._epoch or self._version > since
 
     def _claim(self, method: str, words: list[str], body: Object, query: Mapping[str, list[str]]) -> tuple[int, Object]:
+        if len(words) == 4:
+            return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.claims.values())}
         found = self.claims.get((words[4], words[6]))
         if not found:
             return 404, {"message": f"resourceclaims {words[6]!r} not found"}
@@ -171,7 +193,7 @@ class FakeApi:
             if wanted or others:
                 claim["status"]["devices"] = others + wanted
             self.applied.append((manager, body))
-            self.changed.notify_all()
+            self._event("MODIFIED", claim)
         return 200, claim
 
     def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
@@ -215,10 +237,23 @@ def _place(entry: Object) -> tuple[object, ...]:
 
 
 def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
-    """Whether a field selector finds a slice."""
+    """Whether a field selector finds a slice; claims are not selected."""
     (selector,) = query.get("fieldSelector", [""])
     terms = (term.partition("=") for term in selector.split(",") if term)
     return all(item["spec"].get(field.removeprefix("spec."), "") == value for field, _, value in terms)
+
+
+def right(method: str, path: str, *, is_watch: bool) -> tuple[str, str]:
+    """Resource and verb that the API server's authorizer would be asked about; what everybody may see is ('', 'get')."""
+    words = path.strip("/").split("/")
+    words = words[2:] if words[0] == "api" else words[3:]
+    if words[:1] == ["namespaces"] and len(words) > 2:
+        words = words[2:]
+    if not words:
+        return "", "get"
+    of_one = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    of_all = {"GET": "watch" if is_watch else "list", "POST": "create", "DELETE": "deletecollection"}
+    return "/".join((words[0], *words[2:])), (of_one if len(words) > 1 else of_all)[method]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -232,9 +267,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = parse_qs(url.query)
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        self.fake.asked.add(right(self.command, url.path, is_watch="watch" in query))
         self.fake.tokens.append(self.headers.get("Authorization", ""))
         if "watch" in query and not self.fake.down:
-            self._stream(self.fake.events(int(query["resourceVersion"][0]), query))
+            self._stream(self.fake.events(int(query["resourceVersion"][0]), query, url.path.rpartition("/")[2]))
             return
         status, content = self.fake.answer(self.command, url.path, body, query)
         text = json.dumps(content).encode()

@@ -11,6 +11,7 @@ from fake_driver.driver import Collaborators, Driver
 from fake_driver.errors import ApiError
 from fake_driver.hardware.model import Device
 from fake_driver.inventory import Inventory
+from fake_driver.metadata import VERSIONS, MetadataFolder
 from fake_driver.opaque import API_VERSION
 
 NAME = "gpu.example"
@@ -39,7 +40,8 @@ class Node:
         """Start, or start again after a crash."""
         cdi = CdiFolder(self.folder / "cdi", NAME)
         checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, INVENTORY.pool_of))
-        use = Collaborators(INVENTORY, self.read, reports=self, reached=self.reached)
+        metadata = MetadataFolder(self.folder / "metadata", NAME, VERSIONS, lambda _device, _use: {})
+        use = Collaborators(INVENTORY, self.read, reports=self, metadata=metadata, reached=self.reached)
         self.driver = Driver(NAME, use, cdi, checkpoint)
         self.driver.recover()
 
@@ -72,6 +74,11 @@ class Node:
 
     def files(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "cdi").glob("*"))
+
+    def edits(self, ref: ClaimRef) -> list[dict[str, Any]]:
+        """What each device of a claim adds to containers."""
+        content = json.loads((self.folder / f"cdi/{NAME}-{ref.uid}.json").read_text())
+        return [device["containerEdits"] for device in content["devices"]]
 
     def env(self, ref: ClaimRef) -> list[str]:
         content = json.loads((self.folder / f"cdi/{NAME}-{ref.uid}.json").read_text())

@@ -42,6 +42,22 @@ def test_a_container_learns_that_it_only_looks_on() -> None:
     assert found == {"GPU_DEVICE_GPU_0": "gpu-0", "GPU_DEVICE_GPU_0_ADMIN_ACCESS": "true"}
 
 
+def test_shares_of_one_device_tell_their_parts_without_a_clash() -> None:
+    gpu = Device("gpu-0", "gpu", {}, {"memory": "48Gi"})
+    one, two = (
+        environment(gpu, replace(USE, share_id=f"{start}-0000-4000-8000-000000000000", consumed={"memory": memory}))
+        for start, memory in (("1f3a5c7e", "4Gi"), ("2b4d6f80", "8Gi"))
+    )
+    assert {**one, **two} == {
+        "GPU_DEVICE_GPU_0": "gpu-0",
+        "GPU_DEVICE_GPU_0_MEMORY": "48Gi",
+        "GPU_DEVICE_GPU_0_SHARE_1F3A5C7E": "1f3a5c7e-0000-4000-8000-000000000000",
+        "GPU_DEVICE_GPU_0_SHARE_1F3A5C7E_MEMORY": "4Gi",
+        "GPU_DEVICE_GPU_0_SHARE_2B4D6F80": "2b4d6f80-0000-4000-8000-000000000000",
+        "GPU_DEVICE_GPU_0_SHARE_2B4D6F80_MEMORY": "8Gi",
+    }
+
+
 def test_a_container_learns_what_configuration_says_over_what_the_hardware_says() -> None:
     device = Device(
         "nic-0", "nic", {"interface": "eth0"}, {}, network=Network("eth0", ("192.0.2.1/24", "2001:db8::1/64"), "02:00")

@@ -85,6 +85,12 @@ def test_what_a_newer_driver_added_is_left_alone() -> None:
     assert decode(text.encode(), "aa") == PreparedClaim(ClaimRef("aa"), (AllocatedDevice("r", "p", "d"),))
 
 
+def test_all_that_is_known_of_a_claim_is_kept() -> None:
+    share = AllocatedDevice("r", "p", "d", share_id="s", consumed={"memory": "4Gi"})
+    whole = PreparedClaim(ClaimRef("aa", "default", "one"), (share,), "mine")
+    assert decode(encode(whole), "aa") == whole
+
+
 def test_a_claim_survives_the_process(tmp_path: Path) -> None:
     keep(Checkpoint(tmp_path), claim("aa", "gpu-0"), claim("bb", "gpu-1"))
     after = Checkpoint(tmp_path)

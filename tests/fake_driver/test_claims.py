@@ -36,6 +36,28 @@ def test_admin_access_and_shares_are_read() -> None:
     assert [device.share_id for device in devices] == [None, "share-1", None]
 
 
+def test_how_much_of_a_shared_device_is_ours_is_read() -> None:
+    (device,) = allocated(
+        claim(result(shareID="s", consumedCapacity={"memory": "4Gi", "slices": "1"})), REF, DRIVER
+    ).devices
+    assert device.consumed == {"memory": "4Gi", "slices": "1"}
+
+
+def test_a_generated_claim_keeps_the_name_that_its_pod_has_for_it() -> None:
+    generated = claim(result())
+    assert allocated(generated, REF, DRIVER).pod_claim == ""
+    generated["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": "mine"}
+    assert allocated(generated, REF, DRIVER).pod_claim == "mine"
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "A", "a" * 64])
+def test_a_name_that_must_not_become_part_of_a_path_is_refused(name: str) -> None:
+    generated = claim(result())
+    generated["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": name}
+    with pytest.raises(ClaimRefused, match="that is no name"):
+        allocated(generated, REF, DRIVER)
+
+
 GPU = AllocatedDevice("r", "p", "gpu-0")
 SHARE, ADMIN = replace(GPU, share_id="s"), replace(GPU, admin_access=True)
 

@@ -60,6 +60,14 @@ def test_an_entry_says_which_device_and_that_it_is_ready() -> None:
     assert said(AllocatedDevice("gpu", "worker", "gpu-0", share_id="s"))[0]["shareID"] == "s"
 
 
+def test_each_share_of_a_device_has_an_entry() -> None:
+    shares = tuple(AllocatedDevice("gpu", "worker", "gpu-0", share_id=share) for share in ("s", "t"))
+    found = entries(
+        PreparedClaim(ClaimRef("uid-1"), shares), "gpu.example", {}, lambda use: {"data": {"of": use.share_id}}, NOW
+    )
+    assert [(one["shareID"], one["data"]) for one in found] == [("s", {"of": "s"}), ("t", {"of": "t"})]
+
+
 def test_a_device_that_a_claim_has_twice_has_one_entry() -> None:
     claim = PreparedClaim(ClaimRef("uid-1"), (USE, replace(USE, request="monitor", admin_access=True)))
     assert entries(claim, "gpu.example", {}, lambda _: {"data": {"uuid": "u-0"}}, NOW) == said()

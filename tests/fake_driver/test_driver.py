@@ -35,6 +35,27 @@ def test_what_the_hardware_file_adds_to_a_container_is_in_the_cdi_file(node: Nod
     assert content["devices"][0]["containerEdits"]["deviceNodes"] == EDITS["deviceNodes"]
 
 
+def test_the_first_device_of_a_request_brings_its_metadata_which_goes_with_the_claim(node: Node) -> None:
+    ref = node.allocate("one", "gpu-0", "gpu-1")
+    node.driver.prepare(ref)
+    first, second = node.edits(ref)
+    (mount,) = first["mounts"]
+    assert "mounts" not in second
+    assert json.loads(Path(mount["hostPath"]).read_text().partition("\n}\n")[0] + "}")["metadata"]["uid"] == ref.uid
+    node.driver.unprepare(ref)
+    assert not Path(mount["hostPath"]).parent.exists()
+
+
+def test_a_driver_that_starts_removes_metadata_that_nobody_has_any_more(node: Node) -> None:
+    kept, lost = node.allocate("kept", "gpu-0"), node.allocate("lost", "gpu-1")
+    node.driver.prepare(kept)
+    node.driver.prepare(lost)
+    (node.folder / f"claims/{lost.uid}.json").unlink()
+    (node.folder / f"cdi/{NAME}-{lost.uid}.json").unlink()
+    node.start()
+    assert [path.name for path in (node.folder / "metadata").iterdir()] == [kept.uid]
+
+
 def test_asked_again_it_gives_the_same_answer_and_the_file_is_back(node: Node) -> None:
     ref = node.allocate("one", "gpu-0")
     first = node.driver.prepare(ref)

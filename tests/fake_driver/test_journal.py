@@ -27,10 +27,13 @@ def test_it_stays_small(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "journal.old.jsonl").read_text().splitlines()[0])["number"] > 0
 
 
-def test_the_log_says_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_and_whoever_listens_hear_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    Journal(tmp_path / "journal.jsonl").note("prepare", uid="a")
-    assert 'prepare uid="a"' in caplog.text
+    heard: list[object] = []
+    Journal(tmp_path / "journal.jsonl", heard=lambda *said: heard.append(said)).note("prepare", uid="a")
+    (record,) = caplog.records
+    assert (record.message, record.__dict__["facts"]) == ("prepare", {"uid": "a"})
+    assert heard == [("prepare", {"uid": "a"})]
 
 
 def test_a_folder_that_is_gone_fails_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -48,7 +48,8 @@ def test_it_starts_serves_and_ends_with_sigterm_leaving_no_socket(
     assert process.returncode == 0
     assert not registration.exists()
     assert not Path(info.endpoint).exists()
-    assert f"node = {settings.node}" in said
+    assert f"node={settings.node} " in said
+    assert f"uid={claim['uid']}" in said
     assert "told to stop" in said
     assert fake_api.slices
 

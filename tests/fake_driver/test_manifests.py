@@ -8,34 +8,40 @@ import pytest
 import yaml
 
 from fake_driver import opaque
-from fake_driver.hardware import description
+from fake_driver.faults import RIGHTS
+from fake_driver.hardware import description, devices
 from testbed.rendering import render_file
 
 ROOT = Path(__file__).parents[2] / "manifests"
-DRIVER_FILE = yaml.safe_load((ROOT / "drivers/fake-gpu.yaml").read_text())
-VARIABLES: dict[str, object] = {
-    "image": "localhost/driver:1",
-    "driver_name": "gpu.dra-testbed.example",
-    "namespace": "dra-testbed-driver",
-    "hardware": (ROOT / "hardware/gpus.yaml").read_text(),
-}
+DRIVER_FILES = {name: yaml.safe_load((ROOT / f"drivers/{name}.yaml").read_text()) for name in ("fake-gpu", "fake-nic")}
+DRIVER_FILE = DRIVER_FILES["fake-gpu"]
+FABRIC = (ROOT / "hardware/fabric.yaml").read_text()
 Object = dict[str, Any]
 
 
-def rendered(**more: object) -> list[Object]:
+def rendered(driver: str = "fake-gpu", **more: object) -> list[Object]:
     """All objects, in the order in which they are applied."""
-    paths = [ROOT / "drivers" / relative for relative in DRIVER_FILE["spec"]["install"]["manifests"]]
-    texts = [render_file(path, {**VARIABLES, **more}, allow_unused=True) for path in paths]
-    return [document for text in texts for document in yaml.safe_load_all(text)]
+    spec = DRIVER_FILES[driver]["spec"]
+    paths = [ROOT / "drivers" / relative for relative in spec["install"]["manifests"]]
+    variables = {
+        "image": "localhost/driver:1",
+        "driver_name": spec["driver"],
+        "namespace": spec["pods"]["namespace"],
+        "hardware": (ROOT / "hardware/gpus.yaml").read_text(),
+        **spec["install"].get("variables", {}),
+        **more,
+    }
+    texts = [render_file(path, variables, allow_unused=True) for path in paths]
+    return [document for text in texts for document in yaml.safe_load_all(text) if document]
 
 
-def find(kind: str, **more: object) -> Object:
-    (found,) = (one for one in rendered(**more) if one["kind"] == kind)
+def find(kind: str, driver: str = "fake-gpu", **more: object) -> Object:
+    (found,) = (one for one in rendered(driver, **more) if one["kind"] == kind)
     return found
 
 
-def container(**more: object) -> Object:
-    (found,) = find("DaemonSet", **more)["spec"]["template"]["spec"]["containers"]
+def container(driver: str = "fake-gpu", **more: object) -> Object:
+    (found,) = find("DaemonSet", driver, **more)["spec"]["template"]["spec"]["containers"]
     return dict(found)
 
 
@@ -44,18 +50,62 @@ def test_every_template_is_installed() -> None:
     assert installed == {path.name for path in (ROOT / "fake_driver").glob("*.yaml")}
 
 
-def test_the_driver_file_finds_the_pods() -> None:
-    pods, daemon = DRIVER_FILE["spec"]["pods"], find("DaemonSet")
+@pytest.mark.parametrize("driver", DRIVER_FILES)
+def test_the_driver_file_finds_the_pods(driver: str) -> None:
+    pods, daemon = DRIVER_FILES[driver]["spec"]["pods"], find("DaemonSet", driver)
     key, _, value = pods["selector"].partition("=")
-    assert daemon["metadata"]["namespace"] == pods["namespace"] == find("Namespace")["metadata"]["name"]
+    assert daemon["metadata"]["namespace"] == pods["namespace"] == find("Namespace", driver)["metadata"]["name"]
     assert daemon["spec"]["template"]["metadata"]["labels"][key] == value
-    assert container()["name"] == pods["container"]
+    assert container(driver=driver)["name"] == pods["container"]
 
 
-def test_the_class_and_the_driver_have_the_names_of_the_driver_file() -> None:
-    spec = DRIVER_FILE["spec"]
-    assert find("DeviceClass")["metadata"]["name"] == spec["deviceClass"]
-    assert {"name": "FAKE_DRIVER_NAME", "value": spec["driver"]} in container()["env"]
+@pytest.mark.parametrize("driver", DRIVER_FILES)
+def test_the_class_and_the_driver_have_the_names_of_the_driver_file(driver: str) -> None:
+    spec = DRIVER_FILES[driver]["spec"]
+    assert find("DeviceClass", driver)["metadata"]["name"] == spec["deviceClass"]
+    assert {"name": "FAKE_DRIVER_NAME", "value": spec["driver"]} in container(driver=driver)["env"]
+
+
+def test_the_two_drivers_have_no_object_in_common_and_share_out_the_devices() -> None:
+    names = [{(one["kind"], one["metadata"]["name"]) for one in rendered(driver)} for driver in DRIVER_FILES]
+    assert not set.intersection(*names)
+    server = description.read(ROOT / "hardware/server.yaml")
+    found = [
+        {device.name for device in devices.devices(server, "node-1", kinds(driver).split(","))}
+        for driver in DRIVER_FILES
+    ]
+    assert not set.intersection(*found)
+    assert set.union(*found) == {device.name for device in devices.devices(server, "node-1")}
+    assert all(found)
+
+
+def kinds(driver: str) -> str:
+    (found,) = (one["value"] for one in container(driver=driver)["env"] if one["name"] == "FAKE_DRIVER_KINDS")
+    return str(found)
+
+
+@pytest.mark.parametrize("driver", DRIVER_FILES)
+def test_pools_of_the_network_get_one_process_of_their_own_without_root(driver: str) -> None:
+    assert "Deployment" not in {one["kind"] for one in rendered(driver)}
+    deployment = find("Deployment", driver, hardware=FABRIC)
+    assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
+    pod = deployment["spec"]["template"]["spec"]
+    (only,) = pod["containers"]
+    assert {"name": "FAKE_DRIVER_ROLE", "value": "network"} in only["env"]
+    assert {"name": "FAKE_DRIVER_KINDS", "value": kinds(driver)} in only["env"]
+    assert only["securityContext"]["runAsNonRoot"]
+    assert only["securityContext"]["readOnlyRootFilesystem"]
+    assert not any("hostPath" in volume for volume in pod["volumes"])
+    selector = DRIVER_FILES[driver]["spec"]["pods"]["selector"].partition("=")[2]
+    assert deployment["spec"]["template"]["metadata"]["labels"]["app"] != selector, "it is no pod of a node"
+
+
+def test_a_driver_may_speak_of_devices_of_the_network_only_where_there_are_some() -> None:
+    without, along = str(rendered()), str(rendered(hardware=FABRIC))
+    assert "arbitrary-node:patch" not in without
+    assert "mayBeHere" not in without
+    assert "arbitrary-node:patch" in along
+    assert "|| variables.mayBeHere" in along
 
 
 def test_the_hardware_arrives_as_it_was_written() -> None:
@@ -97,23 +147,7 @@ def test_paths_are_the_same_inside_and_outside() -> None:
     }
     inside = {one["name"]: one["mountPath"] for one in container()["volumeMounts"]}
     assert outside.items() <= inside.items()
-    assert inside["data"].endswith(VARIABLES["driver_name"])
-
-
-def test_the_rights_are_those_that_the_driver_uses() -> None:
-    rights = {
-        (resource, verb)
-        for rule in find("ClusterRole")["rules"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-    assert rights == {
-        ("nodes", "get"),
-        ("resourceclaims", "get"),
-        ("resourceclaims/status", "patch"),
-        ("resourceclaims/driver", "associated-node:patch"),
-        *(("resourceslices", verb) for verb in ("list", "watch", "create", "update", "delete")),
-    }
+    assert inside["data"].endswith(DRIVER_FILE["spec"]["driver"])
 
 
 def test_the_right_to_write_a_status_is_for_devices_of_this_driver_alone() -> None:
@@ -140,7 +174,11 @@ def test_the_policies_speak_of_the_account_of_the_pods_and_are_bound() -> None:
 
 
 def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
-    text = render_file(ROOT / "fake_driver/optional/config-policy.yaml", VARIABLES, allow_unused=True)
+    text = render_file(
+        ROOT / "fake_driver/optional/config-policy.yaml",
+        {"driver_name": DRIVER_FILE["spec"]["driver"]},
+        allow_unused=True,
+    )
     policy, binding = yaml.safe_load_all(text)
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
     rules = [one["expression"] for one in policy["spec"]["validations"]]
@@ -150,3 +188,18 @@ def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
     shared = {"apiVersion", "kind", "env"}
     assert set(re.findall(r"'(\w+)'", gpu)) == shared | {"sharing"}
     assert set(re.findall(r"'(\w+)'", nic)) == shared | {key for key, *_ in opaque._NIC_FIELDS}
+
+
+def test_containers_get_metadata_unless_somebody_wants_none() -> None:
+    assert {"name": "FAKE_DRIVER_METADATA", "value": "v1beta1,v1alpha1"} in container()["env"]
+    assert {"name": "FAKE_DRIVER_METADATA", "value": ""} in container(metadata=[])["env"]
+
+
+def granted(*faults: str) -> list[Object]:
+    """All but the driver itself, which is told its faults in any case."""
+    return [one for one in rendered(faults=list(faults)) if one["kind"] != "DaemonSet"]
+
+
+@pytest.mark.parametrize("fault", RIGHTS)
+def test_wrong_rights_are_there_only_when_they_are_asked_for(fault: str) -> None:
+    assert granted(fault) != granted() == granted("no-env")

@@ -3,12 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
 
-from fake_driver import wiring
 from fake_driver.network import NetworkProcess
 from fake_driver.settings import Settings
 
@@ -24,8 +23,8 @@ def run(settings: Settings) -> Iterator[Callable[..., NetworkProcess]]:
     running: list[NetworkProcess] = []
 
     def started(**more: str) -> NetworkProcess:
-        mine = replace(settings, node="", role="network", hardware=str(FABRIC), **more)
-        process = NetworkProcess(mine, wiring.api(mine))
+        mine = replace(settings, **{"node": "", "role": "network", "hardware": str(FABRIC), **more})
+        process = NetworkProcess(mine)
         process.start()
         running.append(process)
         return process
@@ -57,4 +56,23 @@ def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkProces
     assert process.missing() == ["the slices are not published"]
     fake_api.gate.set()
     process.stop()
-    assert process.broken() == ["the publisher ended"]
+    assert process.broken() == ["the publisher ended", "the attacher ended"]
+
+
+def test_it_attaches_the_devices_that_have_to_be_attached(
+    run: Callable[..., NetworkProcess], fake_api: FakeApi
+) -> None:
+    process = run()
+    conditions = ["dra-testbed.example/attached"], ["dra-testbed.example/attaching-failed"]
+    bound: dict[str, Any] = {"bindingConditions": conditions[0], "bindingFailureConditions": conditions[1]}
+    fake_api.claim(devices=("accelerator-0",), pool="accelerator-box", **bound)
+    fake_api.until(lambda: bool(fake_api.status()))
+    assert [one["type"] for one in fake_api.status()[0]["conditions"]] == ["dra-testbed.example/attached"]
+    assert process.broken() == []
+
+
+def test_without_such_devices_it_reads_no_claims(run: Callable[..., NetworkProcess]) -> None:
+    process = run(hardware=str(FABRIC.with_name("teaching.yaml")))
+    assert process._publisher.published.wait(5)
+    assert not process._attacher.alive
+    assert process.broken() == []

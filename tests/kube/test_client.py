@@ -353,3 +353,9 @@ def test_patience_gives_the_api_server_more_time_and_never_less(
         set_patience(1)
 
     assert asked == [seconds]
+
+
+def test_a_request_may_be_made_in_the_name_of_others(server: ApiServer, kube: Kube) -> None:
+    server.answers["GET /version"] = (200, {})
+    kube.request("GET", "/version", headers=[("Impersonate-User", "a"), ("Impersonate-Group", "b")])
+    assert {"Impersonate-User": "a", "Impersonate-Group": "b"}.items() <= server.last.headers.items()

@@ -143,3 +143,31 @@ def test_what_is_wrong_is_said(folder: Path, old: str, new: str, what: str) -> N
 )
 def test_the_driver_files_that_we_ship_are_right(file: Path) -> None:
     assert load_driver_file(file).name == file.stem
+
+
+CONFIGURED = (
+    FULL
+    + """
+  configuration:
+    command: [env]
+    one: {parameters: {speed: 1}, shows: '^SPEED=1$'}
+    other: {parameters: {speed: 2}, shows: '^SPEED=2$'}
+    invalid: {parameters: {speed: much}, field: speed}
+"""
+)
+
+
+def test_who_says_how_devices_are_configured_is_judged_by_it(folder: Path) -> None:
+    found = load(folder, CONFIGURED)
+
+    assert "configuration" in found.features
+    assert "configuration" not in load(folder, FULL).features
+    assert found.configuration
+    assert found.configuration.shown("PATH=/bin\nSPEED=2\n") == {"other"}
+    assert found.configuration.shown("SPEED=11\n") == frozenset()
+    assert found.configuration.invalid.parameters == {"speed": "much"}
+
+
+def test_what_shows_a_setting_is_a_regular_expression(folder: Path) -> None:
+    with pytest.raises(UsageError, match="is not a regular expression"):
+        load(folder, CONFIGURED.replace("^SPEED=2$", "^SPEED=(2$"))

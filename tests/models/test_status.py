@@ -16,6 +16,7 @@ STATUS = TestbedStatus(
     kubeconfig=Path("/state/mine/kubeconfig"),
     nodes=(NodeStatus(name="node-1", ready=True, address="10.0.0.2"), NodeStatus(name="node-2", ready=False)),
     driver=DriverStatus(name="gpu.example.com", nodes_with_slices=("node-1",), slices=1, devices=4),
+    companions=(DriverStatus(name="nic.example.com", nodes_with_slices=("node-1",), slices=1, devices=2),),
     components=(ComponentStatus(name="etcd", pid=8, alive=False),),
     problems=("etcd does not run",),
 )
@@ -37,6 +38,7 @@ def test_people_get_one_line_for_each_part_and_what_is_wrong_last() -> None:
         "  node        node-1  ready  10.0.0.2",
         "  node        node-2  not ready",
         "  driver      gpu.example.com  on 1 nodes, 1 slices, 4 devices",
+        "  driver      nic.example.com  on 1 nodes, 1 slices, 2 devices",
         "  component   etcd  dead",
         "  problem     etcd does not run",
     ]

@@ -106,7 +106,7 @@ def test_the_run_that_has_reserved_the_folder_lets_its_own_pytest_write_there(
 def test_a_driver_that_comes_with_us_is_named_as_on_our_command_line(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_it():\n    pass\n", "--driver", "fake-gpu")
     assert run.report.subject.driver_file == "fake-gpu"
-    assert "did you mean fake-gpu?" in judge("def test_it():\n    pass\n", "--driver", "fake-gpus").output
+    assert "did you mean fake-gpu" in judge("def test_it():\n    pass\n", "--driver", "fake-gpus").output
 
 
 def test_a_testbed_that_is_not_there_is_refused(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,3 +117,17 @@ def test_the_status_of_a_device(claim: Callable[..., Claim]) -> None:
     assert (made.conditions(other), made.data(other), made.network_data(other)) == ({}, None, {})
     with pytest.raises(NotObserved, match="the driver writes no device status"):
         made.should_have_condition(DEVICE, "Ready", "False")
+
+
+def test_a_claim_that_vanishes_keeps_no_finalizer(claim: Callable[..., Claim]) -> None:
+    found = claim(ALLOCATED, **OWNED)
+    kube: Any = found.world.kube
+    kube.finalizers["c"] = 1  # so that it can be asked for its end, and is still there
+    found.vanish()
+    assert "finalizers" not in kube.objects["ResourceClaim", "here", "c"]["metadata"]
+
+
+def test_a_claim_says_who_configured_its_devices(claim: Callable[..., Claim]) -> None:
+    assert claim(ALLOCATED).configured_by == ()
+    config = [{"source": "FromClass"}, {"source": "FromClaim"}]
+    assert claim({"allocation": {"devices": {"config": config}}}).configured_by == ("FromClass", "FromClaim")

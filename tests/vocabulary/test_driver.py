@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, UsageError
+from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.sayings import Saying
@@ -102,3 +104,21 @@ def test_a_driver_that_does_not_repair_its_slices_is_blamed(world: Make, uid: st
     slice_["spec"]["pool"]["resourceSliceCount"] = count
     with pytest.raises(NotObserved, match=rf"only their driver can bring them back(.|\n)*{seen}"):
         Driver(made).should_publish_instead_of(frozenset({"old"}), "node-1")
+
+
+def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:
+    assert Driver(world()).mistaken_field == "sharing.interval"
+
+
+def test_the_companion_is_another_driver_and_devices_are_told_apart(world: Make) -> None:
+    alone = world()
+    driver = Driver(replace(alone, companions=load_companions(alone.driver_file)))
+    assert (driver.companion.name, driver.companion.device_class) == ("nic.dra-testbed.example",) * 2
+    mine, other = Device(driver.name, "node-1", "gpu-0"), Device(driver.companion.name, "node-1", "nic-0")
+    assert driver.own([mine, other]) == {mine}
+    assert driver.companion.own([mine, other]) == {other}
+
+
+def test_without_companions_the_question_is_the_suites_mistake(world: Make) -> None:
+    with pytest.raises(UsageError, match="driver file fake-gpu names no companions"):
+        _ = Driver(world()).companion

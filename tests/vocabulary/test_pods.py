@@ -204,3 +204,19 @@ def test_a_kubelet_that_has_another_reason_is_left_alone(pod: Callable[..., Pod]
     with pytest.raises(NotObserved):
         waiting.should_run()
     assert "annotations" not in waiting.object["metadata"]
+
+
+def test_a_pod_is_deleted_with_its_grace_or_by_force(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
+    graces: list[int | None] = []
+    found = pod(RUNS)
+    monkeypatch.setattr(_kube(found), "delete", lambda _target, *, grace: graces.append(grace))
+    found.delete()
+    found.delete(by_force=True)
+    assert graces == [None, 0]
+
+
+def test_a_container_shows_its_settings_and_its_surroundings(pod: Callable[..., Pod]) -> None:
+    found = pod(RUNS)
+    _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n/dev/null\n"
+    assert found.container("c").settings == {"other"}
+    assert found.container("c").surroundings == {"GPU_DEVICE_GPU_0_SHARING_INTERVAL=Long", "/dev/null"}

@@ -102,6 +102,9 @@ def profile(**more: object) -> dict[str, object]:
     return {**GROUP, "partitions": {**PARTS, "profiles": [{**HALF, **more}]}}
 
 
+BOUND = {**GROUP, "bindingConditions": ["a"], "bindingFailureConditions": ["b"]}
+
+
 def policy(value: object = "10", **said: object) -> dict[str, object]:
     return {**SHARED, "capacity": {"m": {"value": value, "requestPolicy": said}}}
 
@@ -123,6 +126,10 @@ def policy(value: object = "10", **said: object) -> dict[str, object]:
         ({**GROUP, "bindingConditions": ["a"]}, "bindingConditions and bindingFailureConditions need each other"),
         ({**GROUP, "bindingConditions": ["a"], "bindingFailureConditions": ["a"]}, "all different"),
         ({**GROUP, "bindingConditions": list("abcde"), "bindingFailureConditions": ["x"]}, "may be 4 each"),
+        ({**GROUP, "attaching": {}}, "attaching needs bindingConditions"),
+        ({**BOUND, "attaching": {"seconds": 601}}, "attaching.seconds must be 0 to 600"),
+        ({**BOUND, "attaching": {"failures": -1}}, "attaching.failures must be 0 to 1000"),
+        ({**BOUND, "attaching": {"minutes": 1}}, "attaching.minutes is unknown"),
         ({**GROUP, "network": {"interface": "net{i}"}}, "network.interface is 'net{i}'"),
         ({**GROUP, "network": {"interface": "net", "ranges": ["10.0.0.1/8"]}}, "which is no range of addresses"),
         (

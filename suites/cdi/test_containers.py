@@ -1,0 +1,137 @@
+"""What a claim adds to a container comes by CDI: variables, device nodes, mounts. Only containers with the claim have it."""
+
+from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
+
+POD = "API reference: Pod v1, spec.containers.resources.claims"
+CDI = "github.com/cncf-tags/container-device-interface, SPEC.md"
+DRA = "k8s.io/kubelet, dra/v1/api.proto, Device.cdi_device_ids"
+
+
+@requirement(
+    "CDI-001",
+    "A claim adds something to a container that refers to it, and nothing to another: that one is like one of a pod without claims.",
+    level=SHOULD,
+    tier=E2E,
+    source=POD,
+    covers=("G14", "G16"),
+    mutants=("answer-without-cdi-ids",),
+)
+def test_nothing_leaks_to_a_container_without_the_claim(scenario):
+    scenario.apply("cdi/with-and-without.yaml")
+    with_claim, without = scenario.pod("pod").should_run().containers("with", "without")
+    plain = scenario.pod("plain").should_run().container("plain")
+
+    assert without.surroundings == plain.surroundings
+    assert with_claim.surroundings > plain.surroundings
+
+
+@requirement(
+    "CDI-002",
+    "A container with the whole claim has all that those with single requests of it have; these are not alike.",
+    level=SHOULD,
+    tier=E2E,
+    devices=2,
+    source=POD,
+    covers=("P4", "G16"),
+    mutants=("answer-without-cdi-ids",),
+)
+def test_a_container_has_what_its_requests_add(scenario):
+    scenario.apply("cdi/two-requests.yaml")
+    both, left, right = scenario.pod("pod").should_run().containers("both", "only-left", "only-right")
+
+    assert left.surroundings != right.surroundings
+    assert both.surroundings >= left.surroundings | right.surroundings
+
+
+@requirement(
+    "CDI-003",
+    "A container that is started again has the same around it as before.",
+    level=MUST,
+    tier=E2E,
+    source=CDI,
+    covers=("G15",),
+    mutants=("cdi-file-is-lost",),
+)
+def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
+    scenario.apply("cdi/pod-on-a-node.yaml", node=node)
+    container = scenario.pod("pod").should_run().should_stay_running().container("workload")
+    before = container.surroundings
+
+    assert container.restart().surroundings == before
+    assert before
+
+
+@requirement(
+    "CDI-004",
+    "A sidecar with a claim has the same around it as the other containers with it, and more than those without.",
+    level=SHOULD,
+    tier=E2E,
+    source=POD,
+    covers=("L14", "G15"),
+    mutants=("answer-without-cdi-ids",),
+)
+def test_a_sidecar_has_the_same_around_it(scenario):
+    scenario.apply("cdi/sidecar.yaml")
+    sidecar, workload, without = scenario.pod("pod").should_run().containers("sidecar", "workload", "without")
+
+    assert sidecar.surroundings == workload.surroundings
+    assert sidecar.surroundings > without.surroundings
+
+
+@requirement(
+    "CDI-005",
+    "The CDI ids of a claim are defined by a CDI file of its node.",
+    level=SHOULD,
+    tier=E2E,
+    devices=2,
+    source=DRA,
+    needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
+    covers=("W11", "G14"),
+    mutants=("answer-without-cdi-ids",),
+)
+def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
+    scenario.apply("cdi/two-pods.yaml", node=node)
+    pod = scenario.pod("first").should_run()
+
+    assert kubelets.cdi_ids(pod), "the kubelet was told no CDI id"
+    assert kubelets.cdi_ids(pod) <= kubelets.cdi_ids_defined(pod.node)
+
+
+@requirement(
+    "CDI-006",
+    "No two claims have a CDI id in common, so that nobody gets what a runtime still remembers of another.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source="k8s.io/dynamic-resource-allocation/kubeletplugin, Device.CDIDeviceIDs",
+    needs=(Capability.DRIVER_SOCKET,),
+    covers=("W11", "G14"),
+    mutants=("reuse-cdi-names",),
+)
+def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
+    scenario.apply("cdi/two-pods.yaml", node=node)
+    first, second = scenario.pods("first", "second").should_run()
+
+    assert kubelets.cdi_ids(first).isdisjoint(kubelets.cdi_ids(second))
+
+
+@requirement(
+    "CDI-007",
+    "When a pod with a claim has ended, the node has no other CDI files than before.",
+    level=SHOULD,
+    tier=E2E,
+    exclusive=True,
+    source="KEP-4381, NodeUnprepareResources",
+    needs=(Capability.RUN_ON_NODE,),
+    covers=("G14", "W25"),
+    mutants=("leaves-cdi-files",),
+)
+def test_nothing_is_left_when_the_pod_has_ended(scenario, node, kubelets):
+    before = kubelets.cdi_files(node)
+    scenario.apply("cdi/pod-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    assert kubelets.cdi_files(node) >= before
+
+    pod.delete().should_be_gone()
+
+    kubelets.should_have_cdi_files(node, before)

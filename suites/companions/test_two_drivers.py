@@ -1,0 +1,37 @@
+"""Devices of two drivers in one pod: each driver does its own part, and only that."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+
+@requirement(
+    "MULTI-001",
+    "A claim may have devices of several drivers; each of them prepares its own.",
+    level=MUST,
+    tier=E2E,
+    features=("companion",),
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.driver",
+    mutants=("no-env",),
+)
+def test_one_claim_for_two_drivers(scenario, driver):
+    scenario.apply("companions/one-claim.yaml", other_class=driver.companion.device_class)
+    pod = scenario.pod("pod").should_run()
+
+    assert {device.driver for device in pod.devices} == {driver.name, driver.companion.name}
+    assert pod.seen_devices == driver.own(pod.devices)
+
+
+@requirement(
+    "MULTI-002",
+    "A pod may have claims for devices of different drivers; each of them prepares its own.",
+    level=MUST,
+    tier=E2E,
+    features=("companion",),
+    source="API reference: Pod v1 core, PodSpec.resourceClaims",
+    mutants=("no-env",),
+)
+def test_one_claim_for_each_driver(scenario, driver):
+    scenario.apply("companions/two-claims.yaml", other_class=driver.companion.device_class)
+    pod = scenario.pod("pod").should_run()
+
+    assert {device.driver for device in pod.devices} == {driver.name, driver.companion.name}
+    assert pod.seen_devices == driver.own(pod.devices)

@@ -1,0 +1,87 @@
+"""Configuration that a driver cannot follow is refused in words that help its user, and harms nobody else."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, device configuration; KEP-4381, NodePrepareResources"
+REASON = "FailedPrepareDynamicResources"
+
+
+@requirement(
+    "CONFIG-020",
+    "A claim with invalid configuration is refused, and its pod is told which field is wrong.",
+    level=MUST,
+    tier=E2E,
+    features=("configuration",),
+    source=DOCS,
+    covers=("W21", "G19"),
+    mutants=("swallows-config-errors",),
+)
+def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
+    scenario.apply("configuration/invalid.yaml")
+    pod = scenario.pod("pod").should_be_told(REASON, "NodePrepareResources failed for ResourceClaim wrong")
+    pod.should_be_told(REASON, driver.mistaken_field)
+
+    assert pod.should_stay_pending().phase == "Pending"
+
+
+@requirement(
+    "CONFIG-021",
+    "A class with invalid configuration is refused in the same way: the pods of its users are told which field is wrong.",
+    level=MUST,
+    tier=E2E,
+    features=("configuration",),
+    source=DOCS,
+    covers=("W21",),
+    mutants=("swallows-config-errors",),
+)
+def test_the_mistake_is_in_the_class(scenario, driver):
+    scenario.apply("configuration/invalid-in-class.yaml")
+    pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
+
+    assert pod.should_stay_pending().phase == "Pending"
+
+
+@requirement(
+    "CONFIG-022",
+    "Invalid configuration of one claim does not keep another from being prepared on the same node.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    features=("configuration",),
+    source=DOCS,
+    covers=("W16", "G11"),
+    mutants=("swallows-config-errors",),
+)
+def test_a_mistake_harms_nobody_else(scenario, driver):
+    scenario.apply("configuration/invalid.yaml")
+    pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
+
+    scenario.apply("configuration/good.yaml", node=pod.node)
+
+    assert scenario.pod("good").should_run().container("workload").settings == {"one"}
+
+
+@requirement(
+    "CONFIG-023",
+    "When the pod of a claim with invalid configuration has ended, its device can be prepared for another claim.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    features=("configuration",),
+    source=DOCS,
+    covers=("W16", "W26"),
+    mutants=("refused-claims-stay-prepared",),
+)
+def test_a_mistake_keeps_no_device(scenario, driver):
+    scenario.apply("configuration/invalid.yaml")
+    pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
+    (device,), node = pod.devices, pod.node
+    scenario.apply("configuration/next-claim.yaml")
+    scenario.apply_status("configuration/allocation.yaml", claim="next", node=node, pool=device.pool, name=device.name)
+
+    pod.delete().should_be_gone()
+
+    scenario.apply("configuration/next.yaml", node=node)
+    scenario.claim("next").should_be_reserved_for("next")
+
+    assert scenario.pod("next").look_again().should_run().seen_devices == {device}

@@ -1,0 +1,71 @@
+"""What the kubelet counts about the claims of a driver."""
+
+from testbed.conformance import E2E, MUST, Capability, requirement
+
+DOCS = "kubernetes.io: Kubernetes Metrics Reference, dra_resource_claims_in_use, dra_grpc_operations_duration_seconds"
+
+
+@requirement(
+    "MONITOR-010",
+    "The kubelet counts a claim of the driver while it is prepared, and no longer.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    needs=(Capability.KUBELET_METRICS,),
+    source=DOCS,
+    covers=("N19", "G19"),
+    mutants=("unprepare-fails",),
+)
+def test_claims_in_use_are_counted(scenario, kubelets, node):
+    before = kubelets.claims_in_use(node)
+    scenario.apply("monitor/pod-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    assert kubelets.claims_in_use(node) == before + 1
+
+    pod.delete().should_be_gone()
+
+    kubelets.should_have_in_use(node, before)
+
+
+@requirement(
+    "MONITOR-011",
+    "A claim that pods share is counted once, and until the last of them has ended.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    needs=(Capability.KUBELET_METRICS,),
+    source=DOCS,
+    covers=("N19",),
+    mutants=("unprepare-fails",),
+)
+def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
+    before = kubelets.claims_in_use(node)
+    scenario.apply("monitor/shared-on-a-node.yaml", node=node)
+    first, second = scenario.pods("first", "second").should_run()
+    first.delete().should_be_gone()
+    assert kubelets.claims_in_use(node) == before + 1
+
+    second.delete().should_be_gone()
+
+    kubelets.should_have_in_use(node, before)
+
+
+@requirement(
+    "MONITOR-012",
+    "The kubelet counts the calls that the driver has answered well: one to prepare, and one to unprepare.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    needs=(Capability.KUBELET_METRICS,),
+    source=DOCS,
+    covers=("G19",),
+    mutants=("unprepare-fails", "forget-registration-socket"),
+)
+def test_calls_are_counted(scenario, kubelets, node):
+    prepared, unprepared = kubelets.calls(node, "NodePrepareResources"), kubelets.calls(node, "NodeUnprepareResources")
+    scenario.apply("monitor/pod-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    pod.delete().should_be_gone()
+
+    assert kubelets.calls(node, "NodePrepareResources") == prepared + 1
+    assert kubelets.calls(node, "NodeUnprepareResources") == unprepared + 1

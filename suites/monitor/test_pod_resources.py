@@ -1,0 +1,99 @@
+"""Monitoring agents ask the kubelet which devices the containers of a node have: PodResources."""
+
+from testbed.conformance import E2E, MUST, Capability, requirement
+
+DOCS = "kubernetes.io: Device Plugins, Monitoring device plugin resources; k8s.io/kubelet, podresources/v1/api.proto"
+
+
+@requirement(
+    "MONITOR-001",
+    "PodResources List names the claim of a pod and its device, as they were allocated, and nothing for a pod without claims.",
+    level=MUST,
+    tier=E2E,
+    needs=(Capability.DRIVER_SOCKET,),
+    source=DOCS,
+    covers=("G18",),
+    mutants=("answer-with-another-device",),
+)
+def test_list_names_the_devices_of_a_pod(scenario, kubelets):
+    scenario.apply("monitor/pods.yaml")
+    pod, plain = scenario.pods("pod", "plain").should_run()
+    claim = pod.claims["device"]
+
+    assert kubelets.claims_listed(pod) == {claim.name: claim.devices}
+    assert kubelets.claims_listed(plain) == {}
+
+
+@requirement(
+    "MONITOR-002",
+    "PodResources Get says the same of one pod.",
+    level=MUST,
+    tier=E2E,
+    needs=(Capability.DRIVER_SOCKET,),
+    source=DOCS,
+    covers=("G18",),
+    mutants=("answer-with-another-device",),
+)
+def test_get_names_the_devices_of_a_pod(scenario, kubelets):
+    scenario.apply("monitor/pods.yaml")
+    pod = scenario.pod("pod").should_run()
+    claim = pod.claims["device"]
+
+    assert kubelets.claims_of(pod) == {claim.name: claim.devices}
+
+
+@requirement(
+    "MONITOR-003",
+    "A claim that pods share is named with each of them.",
+    level=MUST,
+    tier=E2E,
+    needs=(Capability.DRIVER_SOCKET,),
+    source=DOCS,
+    covers=("G18",),
+    mutants=("answer-with-another-device",),
+)
+def test_a_shared_claim_is_named_with_each_pod(scenario, kubelets):
+    scenario.apply("monitor/shared.yaml")
+    first, second = scenario.pods("first", "second").should_run()
+
+    assert kubelets.claims_of(first) == kubelets.claims_of(second) == {"shared": scenario.claim("shared").devices}
+
+
+@requirement(
+    "MONITOR-004",
+    "Of a claim with several devices, every one is named.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    needs=(Capability.DRIVER_SOCKET,),
+    source=DOCS,
+    covers=("G18",),
+    mutants=("first-device-only",),
+)
+def test_every_device_of_a_claim_is_named(scenario, kubelets):
+    scenario.apply("monitor/two-devices.yaml")
+    pod = scenario.pod("pod").should_run()
+    claim = pod.claims["device"]
+
+    assert kubelets.claims_of(pod) == {claim.name: claim.devices}
+    assert len(claim.devices) == 2
+
+
+@requirement(
+    "MONITOR-005",
+    "When a pod has ended, its claim is not listed any more.",
+    level=MUST,
+    tier=E2E,
+    needs=(Capability.DRIVER_SOCKET,),
+    source=DOCS,
+    covers=("G18",),
+    mutants=("unprepare-fails",),
+)
+def test_an_ended_pod_is_forgotten(scenario, kubelets, node):
+    scenario.apply("monitor/pod-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    assert kubelets.claims_listed(pod)
+
+    pod.delete().should_be_gone()
+
+    kubelets.should_forget(pod, node)

@@ -1,0 +1,143 @@
+"""Before a container starts, the driver makes ready what its pod's claims have, and nothing that is not theirs."""
+
+from testbed.conformance import E2E, MUST, SHOULD, requirement
+
+HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
+DRA = "k8s.io/kubelet, dra/v1/api.proto, NodePrepareResources"
+REASON = "FailedPrepareDynamicResources"
+
+
+@requirement(
+    "PREP-001",
+    "A device that is prepared for one claim is refused to another: its pod is told so, and the owner keeps the device.",
+    level=SHOULD,
+    tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    source=HELPER,
+    covers=("W19", "G26"),
+    mutants=("prepares-busy-devices",),
+)
+def test_a_device_that_is_in_use_is_refused(scenario, node):
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner = scenario.pod("owner").should_run()
+    (device,) = owner.devices
+
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+    scenario.claim("other").should_be_reserved_for("other")
+    other = scenario.pod("other").look_again()
+    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other").should_stay_pending()
+
+    assert owner.container("workload").restart().seen_devices == {device}
+
+
+@requirement(
+    "PREP-002",
+    "A claim that was refused is prepared as soon as its device is given back, and its pod runs.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    source=HELPER,
+    covers=("P2", "N7", "G26"),
+    mutants=("first-prepare-fails", "never-give-back"),
+)
+def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner = scenario.pod("owner").should_run()
+    (device,) = owner.devices
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+    scenario.claim("other").should_be_reserved_for("other")
+    other = scenario.pod("other").look_again()
+    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
+
+    owner.delete().should_be_gone()
+    other.look_again().should_run()
+
+    assert other.seen_devices == {device}
+
+
+@requirement(
+    "PREP-003",
+    "A device that the driver does not have is refused: the pod is told so and does not run.",
+    level=MUST,
+    tier=E2E,
+    source=DRA,
+    covers=("W18", "G11"),
+    mutants=("make-up-devices",),
+)
+def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
+    pool = min(driver.devices_on(node)).pool
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
+    scenario.claim("other").should_be_reserved_for("other")
+    other = scenario.pod("other").look_again()
+    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
+
+    assert other.should_stay_pending().node == node
+
+
+@requirement(
+    "PREP-004",
+    "A device of a pool that the driver does not have is refused, although another pool has one of that name.",
+    level=MUST,
+    tier=E2E,
+    source=DRA,
+    covers=("W18", "G11"),
+    mutants=("know-devices-by-name", "make-up-devices"),
+)
+def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
+    name = min(driver.devices_on(node)).name
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool="no-such-pool", name=name)
+    scenario.claim("other").should_be_reserved_for("other")
+    other = scenario.pod("other").look_again()
+    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
+
+    assert other.should_stay_pending().node == node
+
+
+@requirement(
+    "PREP-005",
+    "A claim that cannot be prepared leaves nothing behind in the claims beside it: when its pod has ended, their devices are free.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DRA,
+    covers=("W16",),
+    mutants=("never-give-back",),
+)
+def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
+    device = min(driver.devices_on(node))
+    good, bad = {"claim": "good", "name": device.name}, {"claim": "bad", "name": "no-such-device"}
+    scenario.apply("prepare/good-and-bad.yaml", node=node)
+    scenario.apply_status("prepare/allocation.yaml", node=node, pool=device.pool, **good)
+    scenario.apply_status("prepare/allocation.yaml", node=node, pool=device.pool, **bad)
+    scenario.claim("good").should_be_reserved_for("both")
+    scenario.claim("bad").should_be_reserved_for("both")
+    both = scenario.pod("both").look_again()
+    both.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim bad").delete().should_be_gone()
+
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+    scenario.claim("other").should_be_reserved_for("other")
+
+    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+
+
+@requirement(
+    "PREP-006",
+    "Pods that start at the same moment, each with a claim of its own, get each its own device.",
+    level=MUST,
+    tier=E2E,
+    devices=5,
+    source=DRA,
+    covers=("W22",),
+    mutants=("share-one-device", "no-env"),
+)
+def test_pods_start_at_the_same_moment(scenario):
+    scenario.apply("prepare/crowd.yaml")
+    pods = scenario.pods_of("crowd", 5).should_run()
+
+    assert pods.seen_devices == pods.devices
+    assert len(pods.all_devices) == 5

@@ -1,0 +1,108 @@
+"""When the last pod with a claim has ended on a node, the driver takes back what it made ready, whatever became of the claim."""
+
+from testbed.conformance import E2E, MUST, Capability, requirement
+
+HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
+DRA = "k8s.io/kubelet, dra/v1/api.proto, NodeUnprepareResources"
+
+
+@requirement(
+    "UNPREP-001",
+    "When a pod has ended, its device can be prepared for another claim at once.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    source=DRA,
+    covers=("W25",),
+    mutants=("never-give-back", "unprepare-fails"),
+)
+def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner = scenario.pod("owner").should_run()
+    (device,) = owner.devices
+    scenario.apply("prepare/claim.yaml", claim="other")
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+
+    owner.delete().should_be_gone()
+
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.claim("other").should_be_reserved_for("other")
+
+    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+
+
+@requirement(
+    "UNPREP-002",
+    "The claim of a pod that was deleted by force is unprepared all the same, and its device can be prepared for another.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DRA,
+    needs=(Capability.KUBELET_METRICS,),
+    covers=("B2", "N11"),
+    mutants=("never-give-back", "unprepare-fails"),
+)
+def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
+    before = kubelets.claims_in_use(node)
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner = scenario.pod("owner").should_run()
+    (device,) = owner.devices
+    scenario.apply("prepare/claim.yaml", claim="other")
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+
+    owner.delete(by_force=True).should_be_gone()
+    kubelets.should_have_in_use(node, before)
+
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.claim("other").should_be_reserved_for("other")
+
+    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+
+
+@requirement(
+    "UNPREP-003",
+    "A pod ends and gives its device back although its claim is not there any more.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    source=HELPER,
+    covers=("W27", "N11"),
+    mutants=("unprepare-needs-the-claim",),
+)
+def test_a_claim_has_vanished_while_it_was_used(scenario, node):
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner, claim = scenario.pod("owner").should_run(), scenario.claim("owned")
+    (device,) = owner.devices
+    scenario.apply("prepare/claim.yaml", claim="other")
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+
+    claim.vanish()
+    claim.should_be_gone()
+    owner.delete().should_be_gone()
+
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.claim("other").should_be_reserved_for("other")
+
+    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+
+
+@requirement(
+    "UNPREP-004",
+    "A pod whose claim was never prepared, because the driver refused it, can end, and does not use the claim any more.",
+    level=MUST,
+    tier=E2E,
+    source=HELPER,
+    covers=("W26",),
+    mutants=("unprepare-of-unknown-fails",),
+)
+def test_a_claim_that_was_never_prepared(scenario, node, driver):
+    pool = min(driver.devices_on(node)).pool
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply_status("prepare/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
+    scenario.claim("other").should_be_reserved_for("other")
+    other = scenario.pod("other").look_again()
+    other.should_be_told("FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim other")
+
+    other.delete().should_be_gone()
+
+    assert scenario.claim("other").should_be_reserved_for().pods == frozenset()

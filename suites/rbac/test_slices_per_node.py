@@ -1,0 +1,67 @@
+"""A driver's pod publishes for its own node: a node that was taken over cannot speak for others. All is tried, and nothing made."""
+
+from testbed.conformance import MAY, SHOULD, STATIC, Capability, requirement
+
+DOCS = "kubernetes.io: Good practices for Dynamic Resource Allocation as a Cluster Admin; Hardening, ResourceSlices per node"
+
+
+@requirement(
+    "RBAC-010",
+    "The driver's pod may publish slices for its own node, and is refused for another one.",
+    level=SHOULD,
+    tier=STATIC,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source=DOCS,
+    covers=("DS4",),
+    mutants=("slices-of-all-nodes",),
+)
+def test_slices_of_another_node_are_refused(account):
+    assert account.may_not_publish(node=account.node) == ""
+    assert account.may_not_publish(node="another-node"), "a slice for another node would be taken"
+
+
+@requirement(
+    "RBAC-011",
+    "The driver's pod on a node is refused slices for the whole cluster.",
+    level=SHOULD,
+    tier=STATIC,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source=DOCS,
+    covers=("DS4",),
+    mutants=("slices-of-all-nodes",),
+)
+def test_slices_of_the_whole_cluster_are_refused(account):
+    assert account.may_not_publish(), "a slice for the whole cluster would be taken"
+
+
+@requirement(
+    "RBAC-012",
+    "The driver's pod is refused slices in the name of another driver.",
+    level=MAY,
+    tier=STATIC,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source=DOCS,
+    mutants=("slices-of-all-nodes",),
+)
+def test_slices_of_another_driver_are_refused(account):
+    refusal = account.may_not_publish(node=account.node, driver="another-driver.example")
+
+    assert refusal, "a slice of another driver would be taken"
+
+
+@requirement(
+    "RBAC-013",
+    "The driver's pod may not change the slices that the driver has published for other nodes.",
+    level=SHOULD,
+    tier=STATIC,
+    nodes=2,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source=DOCS,
+    covers=("DS4",),
+    mutants=("slices-of-all-nodes",),
+)
+def test_slices_of_other_nodes_may_not_be_changed(account):
+    refusals = account.may_not_change_slices_of_others()
+
+    assert refusals, "the driver publishes no slice for another node"
+    assert "" not in refusals, "a change of such a slice would be taken"

@@ -1,0 +1,97 @@
+"""The word `account`: what the driver's ServiceAccount may do, asked of the API server, and tried in its name. Nothing is ever made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.drivers.ready import driver_pods
+from testbed.errors import ApiError, DriverFailed
+from testbed.kube.client import Object
+from testbed.vocabulary.world import RESOURCE, World
+
+_REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+_NODE = "authentication.kubernetes.io/node-name"
+_REFUSED = (403, 422)  # a policy chooses
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of the driver's pods, on one node with one of them."""
+
+    world: World
+
+    @property
+    def pod(self) -> Object:
+        """The pod that it is looked at with."""
+        found = driver_pods(self.world.kube, self.world.driver_file)
+        placed = [each for each in found if each["spec"].get("nodeName")]
+        if not placed:
+            raise DriverFailed("no node has a pod of the driver", hint="look at spec.pods of the driver file")
+        return min(placed, key=lambda each: str(each["spec"]["nodeName"]))
+
+    @property
+    def node(self) -> str:
+        """The node of that pod."""
+        return str(self.pod["spec"]["nodeName"])
+
+    def may(self, *deeds: str) -> frozenset[str]:
+        """Which of these it may do anywhere. A deed is `verb resource[.group] [name]`, as in `get pods/log` or `list nodes`."""
+        user = _user(self.pod)
+        return frozenset(deed for deed in deeds if self._allowed(user, deed))
+
+    def may_not_publish(self, *, node: str = "", driver: str = "") -> str:
+        """Why it may not publish a slice for a node, or for the whole cluster; '' where it may. `driver` is another one's name."""
+        name = driver or self.world.driver_file.driver
+        place = {"nodeName": node} if node else {"allNodes": True}
+        pool = {"name": "dra-testbed-tries", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": name, "pool": pool, **place, "devices": []}
+        slice_ = {
+            "apiVersion": RESOURCE,
+            "kind": "ResourceSlice",
+            "metadata": {"generateName": "dra-testbed-tries-"},
+            "spec": spec,
+        }
+        return self._tried("POST", _SLICES, slice_)
+
+    def may_not_change_slices_of_others(self) -> frozenset[str]:
+        """Why it may not change each slice of the driver that is for another node; '' among them where it may."""
+        others = [each for each in self.world.slices() if each["spec"].get("nodeName") not in ("", None, self.node)]
+        return frozenset(
+            self._tried("PUT", f"{_SLICES}/{each['metadata']['name']}", {**each, "apiVersion": RESOURCE})
+            for each in others
+        )
+
+    def _allowed(self, user: str, deed: str) -> bool:
+        verb, what, *name = deed.split()
+        resource, _, group = what.partition(".")
+        resource, _, part = resource.partition("/")
+        asked = {"verb": verb, "group": group, "resource": resource, "subresource": part, "name": " ".join(name)}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "groups": list(_groups(self.pod)), "resourceAttributes": asked},
+        }
+        return bool(self.world.kube.request("POST", _REVIEW, body=body)["status"].get("allowed"))
+
+    def _tried(self, method: str, path: str, body: Any) -> str:
+        pod = self.pod
+        headers = [("Impersonate-User", _user(pod)), (f"Impersonate-Extra-{_NODE.replace('/', '%2F')}", self.node)]
+        headers += [("Impersonate-Group", each) for each in _groups(pod)]
+        try:
+            self.world.kube.request(method, path, query={"dryRun": "All"}, body=body, headers=headers)
+        except ApiError as refused:
+            if refused.status not in _REFUSED:
+                raise
+            return refused.message
+        return ""
+
+
+def _user(pod: Object) -> str:
+    return f"system:serviceaccount:{pod['metadata']['namespace']}:{pod['spec'].get('serviceAccountName', 'default')}"
+
+
+def _groups(pod: Object) -> Iterable[str]:
+    return ("system:serviceaccounts", f"system:serviceaccounts:{pod['metadata']['namespace']}", "system:authenticated")

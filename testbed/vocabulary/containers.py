@@ -1,0 +1,100 @@
+"""The word `container`: the devices that a container was given, and those that it really sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from testbed.drivers.slices import Device, identities
+from testbed.errors import DriverFailed, WaitTimeout
+from testbed.vocabulary import budgets, states
+from testbed.waiting import NotYet, eventually
+
+if TYPE_CHECKING:
+    from testbed.vocabulary.pods import Pod
+
+# In the background, so that the answer still comes when the container's end takes the program with it.
+_END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
+_LOOK_AROUND = "env; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a pod."""
+
+    pod: Pod
+    name: str
+
+    @property
+    def devices(self) -> frozenset[Device]:
+        """The devices of the claims, or of the single requests in them, that it refers to."""
+        spec = self.pod.object["spec"]
+        mine = next(
+            each for each in (*spec.get("initContainers", ()), *spec["containers"]) if each["name"] == self.name
+        )
+        claims = self.pod.claims
+        refers = mine.get("resources", {}).get("claims", ())
+        return frozenset(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
+
+    @property
+    def seen_devices(self) -> frozenset[Device]:
+        """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
+        return self._found_in(self._said(self.pod.world.driver_file.probe.command))
+
+    @property
+    def printed_devices(self) -> frozenset[Device]:
+        """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
+        return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
+        known = self.pod.world.driver_file.configuration
+        return known.shown(self._said(known.command)) if known else frozenset()
+
+    @property
+    def surroundings(self) -> frozenset[str]:
+        """All that it has around it: variables, mounted places and device nodes. Its own name is left out."""
+        found = self._said(("sh", "-c", _LOOK_AROUND))
+        return frozenset(line for line in found.splitlines() if not line.startswith("HOSTNAME="))
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again."""
+        statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
+        return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
+
+    def restart(self) -> Container:
+        """Let its process end, and wait until the kubelet has started it again."""
+        before = self.restarts
+        self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
+        check = states.started_again(self.name, before)
+        self.pod._should(f"run again in container {self.name}", check, budgets.RESTARTED)
+        return self
+
+    def _said(self, command: Sequence[str]) -> str:
+        return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
+
+    def _found_in(self, text: str) -> frozenset[Device]:
+        """A pool may just be written anew; what nobody publishes at last is told."""
+        expected = f"all that container {self.name} of pod {self.pod.name} sees to be published"
+        try:
+            return eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
+        except WaitTimeout as late:
+            raise DriverFailed(
+                late.last_seen, hint="look at spec.probe of the driver file, or why the driver does not publish it"
+            ) from late
+
+    def _published(self, text: str) -> frozenset[Device]:
+        world, probe = self.pod.world, self.pod.world.driver_file.probe
+        known = identities(world.slices(), world.driver_file.driver, probe.identity_attribute)
+        found = probe.ids(text)
+        missing = sorted(set(found) - set(known))
+        if missing:
+            raise NotYet(
+                f"container {self.name} of pod {self.pod.name} sees a device {missing[0]}, but no ResourceSlice of "
+                f"{world.driver_file.driver} has a device with that {probe.identity_attribute}; "
+                f"known are {', '.join(sorted(known)) or 'none'}"
+            )
+        return frozenset(known[each] for each in found)

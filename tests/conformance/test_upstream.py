@@ -1,0 +1,90 @@
+"""What others ask, and what covers it: the file, the suites and the page say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed import folders
+from testbed.conformance import E2E, MUST, Requirement, catalogue, upstream
+from testbed.conformance.__main__ import stale, write
+from testbed.conformance.catalogue import Catalogue, Entry
+from testbed.conformance.upstream import Upstream
+from testbed.errors import UsageError
+
+SUITES = folders.data("suites")
+KNOWN = upstream.read(SUITES / upstream.FILE)
+DOCS = SUITES.parent / "docs"
+
+
+def _asked(**why: str) -> Upstream:
+    ids = {name: {"title": f"about {name}", "why": text} for name, text in why.items()}
+    return Upstream.model_validate({"reasons": {"later": "nobody has written it yet"}, "ids": ids})
+
+
+def _entry(number: int, *covers: str, function: str = "test_it") -> Entry:
+    made = Requirement(f"T-{number:03}", "It works.", MUST, E2E, "here", covers=covers)
+    return Entry(made, Path("suites/test_t.py"), function, "")
+
+
+def test_every_id_is_covered_or_says_why_not() -> None:
+    assert upstream.problems(KNOWN, catalogue.read([SUITES])) == []
+
+
+def test_no_group_of_ids_has_a_hole() -> None:
+    counts = {
+        "L": 18,
+        "P": 9,
+        "S": 2,
+        "AA": 2,
+        "PL": 4,
+        "T": 8,
+        "DS": 4,
+        "M": 4,
+        "E": 18,
+        "A": 12,
+        "R": 15,
+        "B": 8,
+        "U": 4,
+    }
+    counts |= {"N": 38, "G": 26, "W": 30, "PD": 1, "CC": 1, "H": 1, "CG": 2, "WL": 2}
+    wanted = {f"{group}{number}" for group, count in counts.items() for number in range(1, count + 1)}
+    assert {each for each in KNOWN.ids if not each.startswith("#")} == wanted | {"AL"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "entries", "said"),
+    [
+        ({"L1": ""}, (), "L1 is covered by nothing, and has no `why`"),
+        ({"L1": "later"}, (_entry(1, "L1"),), "L1 is covered by T-001: take its `why` out"),
+        ({"L1": "later"}, (_entry(1, "L9"),), "T-001 covers L9, which upstream.yaml does not know"),
+        ({"L1": "never"}, (), "L1 has the reason never, which upstream.yaml does not know"),
+        ({"L1": ""}, (_entry(1, "L1"),), "nothing has the reason later"),
+    ],
+)
+def test_every_contradiction_is_told(asked: dict[str, str], entries: tuple[Entry, ...], said: str) -> None:
+    assert any(said in each for each in upstream.problems(_asked(**asked), Catalogue(entries)))
+    with pytest.raises(UsageError, match="do not agree"):
+        upstream.page(_asked(**asked), Catalogue(entries))
+
+
+def test_the_page_tells_what_is_covered_by_what_and_what_has_no_test_yet() -> None:
+    known = Catalogue((_entry(1, "L1"), _entry(2, "L1")), (_entry(3, "L1", "L2", function=""),))
+    page = upstream.page(_asked(L1="", L2="", L3="later"), known)
+
+    assert "| L1 | about L1 | T-001, T-002, T-003 (no test yet) |" in page
+    assert "| L3 | about L3 | nobody has written it yet |" in page
+    assert "Of 3 things, 1 are covered, 1 are covered by what has no test yet." in page
+
+
+def test_the_pages_are_fresh() -> None:
+    assert stale(DOCS) == []
+
+
+def test_a_page_that_was_changed_or_is_missing_is_stale(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert stale(tmp_path) == []
+    (tmp_path / "requirements.md").write_text("changed")
+    (tmp_path / "upstream.md").unlink()
+    assert stale(tmp_path) == ["requirements.md", "upstream.md"]

@@ -1,0 +1,74 @@
+"""A driver and its companions: installed together, one of them judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed import folders
+from testbed.drivers import load_together, manifests_together
+from testbed.errors import UsageError
+
+DRIVERS = folders.data("manifests") / "drivers"
+_FILE = """
+apiVersion: dra-testbed/v1alpha1
+kind: DriverFile
+metadata: {{name: {name}}}
+spec:
+  driver: {driver}
+  deviceClass: {driver}
+  install: {{manifests: [{name}.template]}}
+  companions: [{companions}]
+  pods: {{namespace: shared, selector: app={name}, container: driver}}
+  probe: {{command: [env], matches: '(?P<id>x)', identityAttribute: uuid}}
+"""
+_NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: {{ namespace }}}\n"
+_OWN = (
+    "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ driver_name }}, namespace: {{ namespace }}}\ndata: {}\n"
+)
+
+
+def write(folder: Path, name: str, driver: str, companions: str = "", extra: str = "") -> Path:
+    (folder / f"{name}.template").write_text(_NAMESPACE + _OWN + extra)
+    file = folder / f"{name}.yaml"
+    file.write_text(_FILE.format(name=name, driver=driver, companions=companions))
+    return file
+
+
+def test_by_default_a_gpu_driver_is_judged_and_a_nic_driver_is_beside_it() -> None:
+    subject, beside = load_together(DRIVERS / "fake-gpu.yaml")
+    assert (subject.driver, beside.driver) == ("gpu.dra-testbed.example", "nic.dra-testbed.example")
+    assert "companion" in subject.features
+    assert "companion" not in beside.features
+    assert load_together(DRIVERS / "fake-nic.yaml") == (beside,)
+
+
+def test_companions_of_companions_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "c", "c.example")
+    write(tmp_path, "b", "b.example", "c.yaml")
+    found = load_together(write(tmp_path, "a", "a.example", "b.yaml"))
+    assert [each.name for each in found] == ["a", "b"]
+
+
+def test_what_several_bring_is_there_once(tmp_path: Path) -> None:
+    write(tmp_path, "b", "b.example")
+    found = manifests_together(load_together(write(tmp_path, "a", "a.example", "b.yaml")))
+    assert [each["metadata"]["name"] for each in found] == ["shared", "a.example", "b.example"]
+
+
+def test_two_drivers_of_one_name_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, "b", "a.example")
+    with pytest.raises(UsageError, match=r"it and its companions have the driver a\.example twice"):
+        load_together(write(tmp_path, "a", "a.example", "b.yaml"))
+
+
+def test_hardware_is_for_those_that_take_it_and_the_driver_under_test_must(tmp_path: Path) -> None:
+    hardware = folders.data("manifests") / "hardware" / "gpus.yaml"
+    takes = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: has-{{ hardware | length }}}\n"
+    write(tmp_path, "b", "b.example")
+    subject = write(tmp_path, "a", "a.example", "b.yaml", takes)
+    names = [each["metadata"]["name"] for each in manifests_together(load_together(subject), hardware=hardware)]
+    assert names == ["shared", "a.example", f"has-{len(hardware.read_text())}", "b.example"]
+    with pytest.raises(UsageError, match="means nothing to driver b"):
+        manifests_together(load_together(tmp_path / "b.yaml"), hardware=hardware)

@@ -1,0 +1,167 @@
+"""Faults in answers, in what is refused, and in what is left: each beside the right driver, on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fake_driver import faults
+from fake_driver.opaque import API_VERSION
+from fake_driver.settings import Settings
+from fake_driver.wiring import Process
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+DRIVER = "gpu.dra-testbed.example"
+SHORT = {"apiVersion": API_VERSION, "kind": "GpuConfig", "sharing": {"strategy": "TimeSlicing", "interval": "Short"}}
+WRONG = {**SHORT, "sharing": {"strategy": "TimeSlicing", "interval": "Sometimes"}}
+
+
+class Judged:
+    """A driver with a fault, or a right one, and its kubelet."""
+
+    def __init__(self, settings: Settings, kubelet: Kubelet, api: FakeApi) -> None:
+        self.api, self._settings, self._kubelet = api, settings, kubelet
+        self._socket = settings.data / "dra.sock"
+
+    def prepare(self, claim: Any) -> Any:
+        return self._kubelet.prepare(self._socket, claim)[claim["uid"]]
+
+    def unprepare(self, claim: Any) -> str:
+        return str(self._kubelet.unprepare(self._socket, claim)[claim["uid"]].error)
+
+    def configured(self, driver: str, parameters: Any) -> Any:
+        """A claim with configuration."""
+        claim = self.api.claim()
+        devices = self.api.claims["default", "one"]["status"]["allocation"]["devices"]
+        devices["config"] = [{"source": "FromClaim", "opaque": {"driver": driver, "parameters": parameters}}]
+        return claim
+
+    @property
+    def files(self) -> list[str]:
+        return [path.read_text() for path in Path(self._settings.cdi).glob("*.json")]
+
+
+@pytest.fixture
+def judged(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> Callable[[str], Judged]:
+    def make(word: str) -> Judged:
+        start(settings, partial(faults.apply, [word] if word else []))
+        return Judged(settings, kubelet, fake_api)
+
+    return make
+
+
+Make = Callable[[str], Judged]
+
+
+@pytest.mark.parametrize(("word", "count"), [("", 1), ("answer-without-cdi-ids", 0)])
+def test_an_answer_without_cdi_ids(judged: Make, fake_api: FakeApi, word: str, count: int) -> None:
+    (device,) = judged(word).prepare(fake_api.claim()).devices
+    assert len(device.cdi_device_ids) == count
+
+
+@pytest.mark.parametrize(("word", "named"), [("", "gpu-2"), ("answer-with-another-device", "gpu-0")])
+def test_an_answer_with_another_device(judged: Make, fake_api: FakeApi, word: str, named: str) -> None:
+    driver = judged(word)
+    (device,) = driver.prepare(fake_api.claim(devices=("gpu-2",))).devices
+    assert device.device_name == named
+    assert "GPU_DEVICE_GPU_2" in driver.files[0]
+
+
+@pytest.mark.parametrize(("word", "same"), [("", False), ("reuse-cdi-names", True)])
+def test_cdi_names_are_used_again(judged: Make, fake_api: FakeApi, word: str, same: bool) -> None:
+    driver = judged(word)
+    (one,) = driver.prepare(fake_api.claim()).devices
+    (two,) = driver.prepare(fake_api.claim("two", devices=("gpu-1",))).devices
+    assert (list(one.cdi_device_ids) == list(two.cdi_device_ids)) is same
+
+
+@pytest.mark.parametrize(("word", "left"), [("", 0), ("leaves-cdi-files", 1)])
+def test_cdi_files_are_left(judged: Make, fake_api: FakeApi, word: str, left: int) -> None:
+    driver, claim = judged(word), fake_api.claim()
+    driver.prepare(claim)
+    assert driver.unprepare(claim) == ""
+    assert len(driver.files) == left
+    assert not driver.prepare(fake_api.claim("two")).error
+
+
+@pytest.mark.parametrize(("word", "said"), [("", "is still prepared"), ("prepares-busy-devices", "")])
+def test_busy_devices_are_prepared(judged: Make, fake_api: FakeApi, word: str, said: str) -> None:
+    driver = judged(word)
+    driver.prepare(fake_api.claim())
+    error = driver.prepare(fake_api.claim("two")).error
+    assert (said in error, bool(error)) == (True, bool(said))
+
+
+@pytest.mark.parametrize(("word", "refused"), [("", True), ("make-up-devices", False)])
+def test_devices_are_made_up(judged: Make, fake_api: FakeApi, word: str, refused: bool) -> None:
+    assert bool(judged(word).prepare(fake_api.claim(devices=("no-such-device",))).error) is refused
+
+
+@pytest.mark.parametrize(("word", "shown"), [("", True), ("ignores-claim-config", False)])
+def test_configuration_of_claims_is_ignored(judged: Make, word: str, shown: bool) -> None:
+    driver = judged(word)
+    assert not driver.prepare(driver.configured(DRIVER, SHORT)).error
+    assert ("SHARING_INTERVAL=Short" in driver.files[0]) is shown
+
+
+@pytest.mark.parametrize(("word", "shown"), [("", False), ("takes-config-of-others", True)])
+def test_configuration_of_others_is_taken(judged: Make, word: str, shown: bool) -> None:
+    driver = judged(word)
+    assert not driver.prepare(driver.configured("another-driver.example", SHORT)).error
+    assert ("SHARING_INTERVAL=Short" in driver.files[0]) is shown
+
+
+@pytest.mark.parametrize(("word", "said"), [("", "sharing.interval"), ("swallows-config-errors", "")])
+def test_errors_of_configuration_are_swallowed(judged: Make, word: str, said: str) -> None:
+    driver = judged(word)
+    error = driver.prepare(driver.configured(DRIVER, WRONG)).error
+    assert (said in error, bool(error)) == (True, bool(said))
+
+
+def test_good_configuration_is_not_swallowed(judged: Make) -> None:
+    driver = judged("swallows-config-errors")
+    driver.prepare(driver.configured(DRIVER, SHORT))
+    assert "SHARING_INTERVAL=Short" in driver.files[0]
+
+
+@pytest.mark.parametrize(("word", "free"), [("", True), ("refused-claims-stay-prepared", False)])
+def test_refused_claims_stay_prepared(judged: Make, fake_api: FakeApi, word: str, free: bool) -> None:
+    driver = judged(word)
+    claim = driver.configured(DRIVER, WRONG)
+    assert driver.prepare(claim).error
+    assert driver.unprepare(claim) == ""
+    assert (driver.prepare(fake_api.claim("two")).error == "") is free
+
+
+@pytest.mark.parametrize(("word", "works"), [("", True), ("first-prepare-fails", False)])
+def test_what_failed_once_fails_for_ever(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
+    driver, owner, other = judged(word), fake_api.claim(), fake_api.claim("two")
+    driver.prepare(owner)
+    assert driver.prepare(other).error
+    driver.unprepare(owner)
+    assert (driver.prepare(other).error == "") is works
+
+
+@pytest.mark.parametrize(("word", "works"), [("", True), ("unprepare-needs-the-claim", False)])
+def test_unprepare_needs_the_claim(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
+    driver, claim = judged(word), fake_api.claim()
+    driver.prepare(claim)
+    fake_api.claims.clear()
+    assert (driver.unprepare(claim) == "") is works
+
+
+@pytest.mark.parametrize(("word", "works"), [("", True), ("unprepare-of-unknown-fails", False)])
+def test_unprepare_of_the_unknown_fails(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
+    driver, claim, known = judged(word), fake_api.claim(), fake_api.claim("two")
+    driver.prepare(known)
+    assert (driver.unprepare(claim) == "") is works
+    assert driver.unprepare(known) == ""

@@ -1,0 +1,149 @@
+"""What a kubelet tells, asked of a server on a real socket and of a page of metrics."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from testbed.drivers.slices import Device
+from testbed.errors import TestbedError
+from testbed.kubelet.stubs import podresources_v1_pb2 as messages
+from testbed.kubelet.stubs import podresources_v1_pb2_grpc as stubs
+from testbed.process import Completed
+from testbed.vocabulary.kubelets import Kubelets, value
+from testbed.vocabulary.observing import NotObserved
+from testbed.vocabulary.pods import Pod
+from testbed.vocabulary.world import World
+from tests.fakes.cluster import DRIVER
+
+PREPARE = f'driver_name="{DRIVER}",method_name="/v1.DRAPlugin/NodePrepareResources"'
+METRICS = f"""# TYPE dra_resource_claims_in_use gauge
+dra_resource_claims_in_use{{driver_name="<any>"}} 3
+dra_resource_claims_in_use{{driver_name="{DRIVER}"}} 2
+dra_grpc_operations_duration_seconds_count{{{PREPARE},grpc_status_code="OK"}} 7
+dra_grpc_operations_duration_seconds_count{{{PREPARE},grpc_status_code="Unknown"}} 1
+"""
+FILE = '{"kind": "d.example/device", "devices": [{"name": "a"}, {"name": "b"}]}'
+
+
+class Lister(stubs.PodResourcesListerServicer):
+    """Knows one pod."""
+
+    def __init__(self) -> None:
+        device = messages.ClaimResource(
+            driver_name=DRIVER, pool_name="node-1", device_name="gpu-0", cdi_devices=[{"name": "d.example/device=a"}]
+        )
+        claim = messages.DynamicResource(claim_name="c", claim_namespace="here", claim_resources=[device])
+        containers = [messages.ContainerResources(name=name, dynamic_resources=[claim]) for name in ("one", "two")]
+        self.pods = [messages.PodResources(name="p", namespace="here", containers=containers)]
+
+    def List(self, _request: Any, _context: Any) -> Any:  # noqa: N802 - as on the wire
+        return messages.ListPodResourcesResponse(pod_resources=self.pods)
+
+    def Get(self, request: Any, _context: Any) -> Any:  # noqa: N802 - as on the wire
+        (found,) = (
+            each for each in self.pods if (each.namespace, each.name) == (request.pod_namespace, request.pod_name)
+        )
+        return messages.GetPodResourcesResponse(pod_resources=found)
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+
+    def run(self, *argv: str, check: bool = True) -> Completed:
+        said = {"find": "/var/run/cdi/one.json\n", "cat": FILE}[argv[0]]
+        return Completed(argv, 0 if check else 1, said, "")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    there: Path
+    name: str = "t"
+
+    def nodes(self) -> list[Node]:
+        return [Node("node-1")]
+
+    def socket(self, node: str, path: str) -> Path:
+        assert (node, path) == ("node-1", "/var/lib/kubelet/pod-resources/kubelet.sock")
+        return self.there
+
+
+@pytest.fixture
+def lister() -> Lister:
+    return Lister()
+
+
+@pytest.fixture
+def kubelets(world: Callable[..., World], lister: Lister, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubelets]:
+    here = world()
+    kube: Any = here.kube
+    kube.put("Pod", "p", "here", spec={"nodeName": "node-1", "containers": [{"name": "one"}]})
+    kube.put("Pod", "plain", "here", spec={"nodeName": "node-1", "containers": [{"name": "one"}]})
+    monkeypatch.setattr(kube, "request", lambda _method, _path: METRICS)
+    server = grpc.server(ThreadPoolExecutor(1))
+    stubs.add_PodResourcesListerServicer_to_server(lister, server)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        server.add_insecure_port(f"unix:{folder}/s")
+        server.start()
+        yield Kubelets(replace(here, cluster=Cluster(Path(folder, "s"))))  # type: ignore[arg-type]  # the parts that are asked
+        server.stop(None).wait()
+
+
+def test_the_devices_of_a_pod_are_listed_by_claim(kubelets: Kubelets) -> None:
+    pod, plain = (Pod(kubelets.world, "here", name) for name in ("p", "plain"))
+
+    assert kubelets.claims_listed(pod) == kubelets.claims_of(pod) == {"c": {Device(DRIVER, "node-1", "gpu-0")}}
+    assert kubelets.claims_listed(plain) == {}
+    assert kubelets.cdi_ids(pod) == {"d.example/device=a"}
+
+
+def test_a_pod_that_is_still_listed_is_not_forgotten(kubelets: Kubelets, lister: Lister) -> None:
+    pod = Pod(kubelets.world, "here", "p")
+    with pytest.raises(NotObserved, match="it lists"):
+        kubelets.should_forget(pod, "node-1")
+    lister.pods.clear()
+    kubelets.should_forget(pod, "node-1")
+
+
+def test_metrics_are_those_of_the_driver(kubelets: Kubelets) -> None:
+    assert kubelets.claims_in_use("node-1") == 2
+    assert kubelets.calls("node-1", "NodePrepareResources") == 7
+    assert kubelets.calls("node-1", "NodeUnprepareResources") == 0
+    kubelets.should_have_in_use("node-1", 2)
+    with pytest.raises(NotObserved, match="last seen: there are 2"):
+        kubelets.should_have_in_use("node-1", 1)
+
+
+def test_the_samples_of_a_metric_are_added_up() -> None:
+    assert value(METRICS, "dra_resource_claims_in_use") == 5
+    assert value(METRICS, "dra_resource_claims") == 0
+
+
+def test_cdi_files_of_a_node(kubelets: Kubelets) -> None:
+    assert kubelets.cdi_files("node-1") == {"/var/run/cdi/one.json"}
+    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b"}
+    kubelets.should_have_cdi_files("node-1", frozenset({"/var/run/cdi/one.json"}))
+    with pytest.raises(NotObserved, match=r"left: \['/var/run/cdi/one.json'\]"):
+        kubelets.should_have_cdi_files("node-1", frozenset())
+
+
+def test_who_knows_no_cluster_says_so(world: Callable[..., World]) -> None:
+    with pytest.raises(TestbedError, match="know no cluster"):
+        Kubelets(world()).cdi_files("node-1")
+
+
+def test_a_cluster_whose_sockets_are_out_of_reach_says_so(kubelets: Kubelets) -> None:
+    class Far:
+        name = "far"
+
+    far = Kubelets(replace(kubelets.world, cluster=Far()))  # type: ignore[arg-type]  # it cannot do anything
+    with pytest.raises(TestbedError, match="out of reach"):
+        far.claims_of(Pod(kubelets.world, "here", "p"))
