@@ -13,7 +13,7 @@ RESTART = (Capability.CHANGE_DRIVER,)
     tier=DISRUPTIVE,
     needs=RESTART,
     source=CALLS,
-    mutants=("starts-clean", "cdi-file-is-lost"),
+    mutants=("starts-clean",),
     covers=("N2", "G15"),
 )
 def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
@@ -33,7 +33,7 @@ def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
     tier=DISRUPTIVE,
     needs=RESTART,
     source=CALLS,
-    mutants=("leaves-its-lock-behind", "no-env"),
+    mutants=("leaves-its-lock-behind",),
     covers=("P8",),
 )
 def test_a_pod_waits_for_its_driver(scenario, daemon, node):
@@ -55,7 +55,7 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
     exclusive=True,
     needs=RESTART,
     source="KEP-4381, NodeUnprepareResources: a pod is not gone before its claims are unprepared",
-    mutants=("unprepares-only-its-own", "never-give-back"),
+    mutants=("unprepares-only-its-own",),
     covers=("N8", "N15", "G12"),
 )
 def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, node):

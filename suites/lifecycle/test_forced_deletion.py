@@ -1,6 +1,6 @@
 """Pods are deleted by force: gone from the API at once, while their kubelet has still to end them and to unprepare their claims."""
 
-from testbed.conformance import DISRUPTIVE, MUST, Capability, requirement
+from testbed.conformance import DISRUPTIVE, MUST, requirement
 
 FORCED = "kubernetes.io: Pod Lifecycle, forced termination; KEP-4381, NodeUnprepareResources"
 
@@ -12,7 +12,7 @@ FORCED = "kubernetes.io: Pod Lifecycle, forced termination; KEP-4381, NodeUnprep
     tier=DISRUPTIVE,
     exclusive=True,
     source=FORCED,
-    mutants=("unprepare-fails", "never-give-back"),
+    mutants=("never-give-back",),
 )
 def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     device = max(driver.devices_on(node))
@@ -32,7 +32,7 @@ def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     level=MUST,
     tier=DISRUPTIVE,
     source=FORCED,
-    mutants=("know-claims-by-name", "unprepare-fails"),
+    mutants=("know-claims-by-name",),
     covers=("B3",),
 )
 def test_a_successor_has_the_names_of_its_predecessor(scenario, node):
@@ -46,28 +46,3 @@ def test_a_successor_has_the_names_of_its_predecessor(scenario, node):
     pod.should_recover()
 
     assert pod.seen_devices == claim.devices
-
-
-@requirement(
-    "LIFE-032",
-    "The device of a pod that was deleted by force while its kubelet was away is given back when the kubelet is there again.",
-    level=MUST,
-    tier=DISRUPTIVE,
-    exclusive=True,
-    needs=(Capability.RESTART_KUBELET,),
-    source=FORCED,
-    mutants=("unprepare-fails", "never-give-back"),
-    covers=("N12",),
-)
-def test_a_pod_is_deleted_by_force_while_the_kubelet_is_away(scenario, driver, node):
-    device = max(driver.devices_on(node))
-    wanted = driver.identity(device)
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
-    pod = scenario.pod("first").should_run()
-
-    node.stop_kubelet()
-    pod.delete_by_force()
-    node.start_kubelet()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
-
-    assert scenario.pod("next").should_recover().seen_devices == {device}

@@ -74,7 +74,7 @@ def test_deleted_slices_are_published_again(scenario, driver, node):
     tier=DISRUPTIVE,
     needs=KUBELET,
     source=CALLS,
-    mutants=("registers-once", "no-env"),
+    mutants=("registers-once",),
     covers=("N5",),
 )
 def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
@@ -95,7 +95,7 @@ def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
     exclusive=True,
     needs=KUBELET,
     source=CALLS,
-    mutants=("unprepare-fails", "never-give-back"),
+    mutants=("unprepare-fails",),
 )
 def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     device = max(driver.devices_on(node))
@@ -163,7 +163,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
     exclusive=True,
     needs=BOTH,
     source=CALLS,
-    mutants=("unprepares-only-its-own", "unprepare-fails"),
+    mutants=("unprepares-only-its-own",),
     covers=("N10",),
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver, daemon, node):

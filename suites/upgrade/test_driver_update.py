@@ -13,7 +13,7 @@ NEEDED = (Capability.CHANGE_DRIVER,)
     tier=DISRUPTIVE,
     needs=NEEDED,
     source=UPDATE,
-    mutants=("starts-clean", "cdi-file-is-lost"),
+    mutants=("starts-clean",),
     covers=("U1",),
 )
 def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
@@ -34,7 +34,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     exclusive=True,
     needs=NEEDED,
     source=UPDATE,
-    mutants=("unprepares-only-its-own", "never-give-back"),
+    mutants=("unprepares-only-its-own",),
     covers=("U1", "G12"),
 )
 def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon, node):
@@ -78,7 +78,7 @@ def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
     tier=DISRUPTIVE,
     needs=NEEDED,
     source=UPDATE,
-    mutants=("leaves-its-lock-behind", "no-env"),
+    mutants=("leaves-its-lock-behind",),
     covers=("U1",),
 )
 def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
