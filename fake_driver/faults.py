@@ -39,6 +39,16 @@ from fake_driver.wrong_drivers import (
     UnprepareOfUnknownFails,
 )
 from fake_driver.wrong_features import WRONG_FEATURES
+from fake_driver.wrong_lives import (
+    RefusesWhatIsPrepared,
+    StartsClean,
+    TrustsItsCheckpoint,
+    UnpreparesOnlyItsOwn,
+    deleted_slices_stay_away,
+    leaves_its_lock_behind,
+    publishes_from_scratch,
+    registers_once,
+)
 from fake_driver.wrong_slices import (
     publish_once,
     publish_with_wrong_generation,
@@ -213,6 +223,10 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             taints_are_not_published,
             publish_with_wrong_generation,
             *WRONG_FEATURES,
+            registers_once,
+            leaves_its_lock_behind,
+            deleted_slices_stay_away,
+            publishes_from_scratch,
         )
     }
     | {
@@ -226,6 +240,10 @@ FAULTS: dict[str, Callable[[Parts], Parts]] = (
             ForgetRequestNames,
             AnswerWithSubrequestNames,
             KnowClaimsByName,
+            StartsClean,
+            UnpreparesOnlyItsOwn,
+            TrustsItsCheckpoint,
+            RefusesWhatIsPrepared,
             TakesConfigOfOthers,
             SwallowsConfigErrors,
             RefusedClaimsStayPrepared,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -51,6 +52,7 @@ class Server:
         sockets: Sockets,
         traps: Traps,
         service: type[DraService] = DraService,
+        asked: Callable[[], None] = lambda: None,
     ) -> None:
         self.registered = threading.Event()
         self._journal, self._sockets, self._board = journal, sockets, board
@@ -58,7 +60,8 @@ class Server:
         self._health = [
             HealthService(board, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
         ]
-        self._who = RegistrationService(driver.name, sockets.service, self._told, lambda: journal.note("get-info"))
+        self._asked = asked
+        self._who = RegistrationService(driver.name, sockets.service, self._told, self._introduce)
         self._service = Listener(sockets.service, self._make_service, _LONGEST_CALL)
         self._registration = Listener(sockets.registration, self._make_registration, 0)
         self._stopped = threading.Event()
@@ -96,6 +99,10 @@ class Server:
             listener.reopen()
         except (ConfigurationError, OSError) as refused:
             log.warning("%s; trying again", refused)
+
+    def _introduce(self) -> None:
+        self._journal.note("get-info")
+        self._asked()
 
     def _told(self, registered: bool, error: str) -> None:
         self._journal.note("registration", registered=registered, **({"error": error} if error else {}))

@@ -55,6 +55,7 @@ class Parts:
     publishes: bool = True
     registers: bool = True
     reports: bool = True
+    asked: Callable[[], None] = lambda: None  # by a kubelet, who this is
     reached: Callable[[str], None] = lambda _point: None
     publisher: type[Publisher] = Publisher
     service: type[DraService] = DraService
@@ -85,7 +86,7 @@ class Process:
         self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = Board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
-        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service)
+        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service, use.asked)
         self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(
             settings.driver,

@@ -18,9 +18,11 @@ from testbed.models.driver_file import load_companions, load_driver_file
 from testbed.plugin import lane
 from testbed.plugin.marking import required
 from testbed.vocabulary.accounts import Account
+from testbed.vocabulary.daemon import Daemon, returning
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.hardware import Hardware, changeable
 from testbed.vocabulary.kubelets import Kubelets
+from testbed.vocabulary.nodes import Node, borrowed
 from testbed.vocabulary.scenario import Scenario, opened
 from testbed.vocabulary.world import World
 
@@ -94,10 +96,18 @@ def hardware(world: World) -> Iterator[Hardware]:
         yield made
 
 
-@pytest.fixture(scope="session")
-def node(nodes: frozenset[str]) -> str:
-    """The name of one of the nodes where the driver is expected."""
-    return min(nodes)
+@pytest.fixture
+def daemon(world: World) -> Iterator[Daemon]:
+    """The driver's pods, which a test may end, keep away from a node and update."""
+    with returning(world) as made:
+        yield made
+
+
+@pytest.fixture
+def node(nodes: frozenset[str], world: World, testbed: Testbed) -> Iterator[Node]:
+    """One of the nodes where the driver is expected."""
+    with borrowed(min(nodes), world, testbed.cluster) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

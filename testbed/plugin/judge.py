@@ -50,13 +50,13 @@ class Judge:
         report = yield
         requirement = required(item)
         if requirement and report.failed and call.excinfo:
-            raised = call.excinfo.value
-            verdict = blame(raised, requirement.about, before_the_test=call.when == "setup")
+            raised = _first(call.excinfo)
+            verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
-            text = explanation(item, call.excinfo, requirement, verdict)
+            text = explanation(item, raised, requirement, verdict)
             if kept:
                 text += f"\n  evidence: {self.context.report / kept}"
-            seen = observed(raised) and call.when == "call"
+            seen = observed(raised.value) and call.when == "call"
             vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": seen}
             if item.config.option.tbstyle == "auto":
                 report.longrepr = text
@@ -92,6 +92,13 @@ class Judge:
             for name, each in _scenarios(item).items():
                 _capture(each, into if name == "scenario" else into / name)
         return str(kept) if into.exists() else ""
+
+
+def _first(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
+    """Of several fixtures that failed at the end of a test, the first: the others find again what it left. pytest lists it last."""
+    if isinstance(raised.value, BaseExceptionGroup):
+        return _first(pytest.ExceptionInfo.from_exception(raised.value.exceptions[-1]))
+    return raised
 
 
 def _scenarios(item: pytest.Item) -> dict[str, Scenario]:

@@ -29,6 +29,7 @@ class Capability(enum.StrEnum):
     RESTART_KUBELET = "restart-kubelet"
     RESTART_RUNTIME = "restart-runtime"
     REBOOT_NODE = "reboot-node"
+    CHANGE_DRIVER = "change-driver"  # end, move and update the pods of the driver under test
     RESTART_API_SERVER = "restart-api-server"
     PROCESS_ON_NODE = "process-on-node"
     DRIVER_SOCKET = "driver-socket"

@@ -28,9 +28,20 @@ COUNTED = Budget("quota counted", 30, "the controller counts within a second, an
 ANSWERED = Budget("API server answers", 30, "it gives up a request of its own after 10 s of waiting for its store")
 POOL = Budget("pool complete", 15, "a driver that writes a pool anew makes slice after slice")
 AS_BEFORE = Budget("cluster as before", 120, "a node that comes back is Ready within a minute, and its driver after it")
+NODE_READY = Budget(
+    "node ready", 90, "a kubelet reports every 10 s at the latest, and looks for its pods once in a second"
+)
+DRIVER_PODS = Budget("driver's pods", 90, "a grace period of 30 s is usual, and an update does that node after node")
+RECOVERED = Budget(
+    "pod recovers", 120, "a kubelet that has lost a pod has its claims unprepared within a minute; then as long as RUN"
+)
+REPUBLISHED = Budget(
+    "published again", 60, "upstream's library for drivers waits 30 s before it repairs what was deleted"
+)
 
 ALL = (
     *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS),
     HEALTH,
     *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, ANSWERED, POOL, AS_BEFORE),
+    *(NODE_READY, DRIVER_PODS, REPUBLISHED, RECOVERED),
 )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from testbed.drivers.slices import Device, identities
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary import budgets, metadata, states
 from testbed.vocabulary.metadata import Metadata
+from testbed.waiting import NotYet, eventually
 
 if TYPE_CHECKING:
     from testbed.vocabulary.pods import Pod
@@ -113,16 +114,24 @@ class Container:
         return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
     def _found_in(self, text: str) -> frozenset[Device]:
+        """A pool may just be written anew; what nobody publishes at last is told."""
+        expected = f"all that container {self.name} of pod {self.pod.name} sees to be published"
+        try:
+            return eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
+        except WaitTimeout as late:
+            raise DriverFailed(
+                late.last_seen, hint="look at spec.probe of the driver file, or why the driver does not publish it"
+            ) from late
+
+    def _published(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe
         known = identities(world.slices(), world.driver_file.driver, probe.identity_attribute)
-        return frozenset(self._device(found, known) for found in probe.ids(text))
-
-    def _device(self, identity: str, known: dict[str, Device]) -> Device:
-        if identity not in known:
-            attribute = self.pod.world.driver_file.probe.identity_attribute
-            raise DriverFailed(
-                f"container {self.name} of pod {self.pod.name} sees a device {identity}, but no ResourceSlice of "
-                f"{self.pod.world.driver_file.driver} has a device with that {attribute}",
-                hint=f"look at spec.probe of the driver file; known are {', '.join(sorted(known)) or 'none'}",
+        found = probe.ids(text)
+        missing = sorted(set(found) - set(known))
+        if missing:
+            raise NotYet(
+                f"container {self.name} of pod {self.pod.name} sees a device {missing[0]}, but no ResourceSlice of "
+                f"{world.driver_file.driver} has a device with that {probe.identity_attribute}; "
+                f"known are {', '.join(sorted(known)) or 'none'}"
             )
-        return known[identity]
+        return frozenset(known[each] for each in found)

@@ -9,14 +9,19 @@ from dataclasses import dataclass, replace
 
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Device, Pool, identities, ordinary, pools
-from testbed.errors import DriverFailed, UsageError
+from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
 from testbed.vocabulary import budgets, specials
+from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.sayings import Saying, saying
 from testbed.vocabulary.specials import Divisible, Tainted
 from testbed.vocabulary.world import World
-from testbed.waiting import eventually_true
+from testbed.waiting import NotYet, eventually, eventually_true
+
+_NOT_REPAIRED = Diagnosis(
+    "every kubelet that starts deletes all slices of its node; only their driver can bring them back"
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,26 @@ class Driver:
     def devices_on(self, node: str) -> frozenset[Device]:
         """The devices of its DeviceClass that it publishes for one node."""
         return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] == node)
+
+    def slices_on(self, node: str) -> frozenset[str]:
+        """The UIDs of the slices that it publishes for one node: a slice that was made again has another one."""
+        return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) == node)
+
+    def should_publish_instead_of(self, slices: frozenset[str], node: str) -> Driver:
+        """Wait until it has made other slices for a node, and its pool there is complete."""
+
+        def published() -> None:
+            left = slices & self.slices_on(node)
+            complete = [pool for pool in self.pools if pool.complete and node in pool.nodes]
+            if left or not complete:
+                raise NotYet(f"{len(left)} of the old slices are there, and {'a' if complete else 'no'} complete pool")
+
+        expected = f"{self.name} to publish its devices on {node} again"
+        try:
+            eventually(published, expected, budgets.REPUBLISHED, longest_pause=0.1)
+        except WaitTimeout as late:
+            raise failure(expected, late.last_seen, late.budget, _NOT_REPAIRED) from late
+        return self
 
     def devices_that_say(self, saying: Saying, node: str) -> frozenset[Device]:
         """The devices on a node of which the same is published."""
@@ -186,3 +211,7 @@ def _described(found: Iterable[Pool]) -> Iterator[tuple[str, str, str, Object]]:
         for each in pool.slices:
             for device in each["spec"].get("devices") or ():
                 yield pool.name, device["name"], each["spec"].get("nodeName", ""), device
+
+
+def _node(slice_: Object) -> str:
+    return str(slice_["spec"].get("nodeName", ""))

@@ -13,6 +13,7 @@ from testbed.vocabulary import budgets
 from testbed.waiting import Budget, NotYet, eventually
 
 T = TypeVar("T")
+Meanwhile = Callable[[], object]
 _LONGEST_WATCH = 20.0
 _BETWEEN_LOOKS = 2.0
 _GONE = 410
@@ -68,7 +69,7 @@ def observe(
     expected: str,
     budget: Budget,
     diagnose: Callable[[], Diagnosis],
-    meanwhile: Callable[[], None] | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> T:
     """Look at every state of the object until `check` returns; it raises NotYet (go on) or NeverComes (give up).
 
@@ -118,9 +119,7 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
     )
 
 
-def _states(
-    kube: Kube, target: Target, seconds: float, meanwhile: Callable[[], None] | None = None
-) -> Iterator[Object]:
+def _states(kube: Kube, target: Target, seconds: float, meanwhile: Meanwhile | None = None) -> Iterator[Object]:
     """The object as it is and as it changes, until the time is over. A watch that the server ends is taken up again."""
     deadline = time.monotonic() + seconds
     longest = _BETWEEN_LOOKS if meanwhile else _LONGEST_WATCH

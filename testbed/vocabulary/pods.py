@@ -12,7 +12,7 @@ from testbed.vocabulary import budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
 from testbed.vocabulary.diagnosis import diagnose, in_order, line, tell
-from testbed.vocabulary.observing import Diagnosis, Target, failure, hold, observe
+from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet, eventually
@@ -105,6 +105,11 @@ class Pod:
         self.world.kube.delete(self.object, grace=0 if by_force else None)
         return self
 
+    def delete_by_force(self) -> Pod:
+        """Take it out of the API at once, as `kubectl delete --force` does; its kubelet ends it later."""
+        self.world.kube.delete(self.object, grace=0)
+        return self
+
     def look_again(self) -> Pod:
         """Change it a little, so that its kubelet looks at it now and not at its next round, a minute later."""
         self.world.kube.patch(self.object, {"metadata": {"annotations": {"looked-at": secrets.token_hex(3)}}})
@@ -117,6 +122,13 @@ class Pod:
     def should_run(self) -> Pod:
         """Wait until all its containers run."""
         return self.should("run", states.running, budgets.RUN)
+
+    def should_recover(self) -> Pod:
+        """Wait until all its containers run, now that nothing keeps them from it any more.
+
+        Its kubelet has tried before, and would again only a minute later; it is told to look now.
+        """
+        return self.should("run at last", states.running, budgets.RECOVERED, self.look_again)
 
     def should_succeed(self) -> Pod:
         """Wait until all its containers have ended with 0."""
@@ -157,6 +169,13 @@ class Pod:
         """None of its containers may be started now; its length is a budget."""
         return self._should_stay("pending", states.pending)
 
+    def should_stay_ending(self) -> Pod:
+        """It has to go, but may not be gone now: something of it is not done yet. The length is a budget."""
+        self._should_stay("on its way out", states.ending)
+        if self.world.kube.find("v1", "Pod", self.name, self.namespace) is None:
+            raise NotObserved(f"expected pod {self.name} to stay on its way out\n  last seen: it is gone")
+        return self
+
     def should_stay_unscheduled(self) -> Pod:
         """The scheduler may not give it to a node now; its length is a budget."""
         return self._should_stay("without a node", states.unplaced)
@@ -175,11 +194,11 @@ class Pod:
         except WaitTimeout as late:
             raise failure(expected, late.last_seen, late.budget, _HELD) from late
 
-    def should(self, verb: str, check: Check, budget: Budget) -> Pod:
+    def should(self, verb: str, check: Check, budget: Budget, meanwhile: Meanwhile | None = None) -> Pod:
         """Wait until its state passes the check. The other words, and those of its containers, say it in words."""
         told = _Told(self, check)
         expected = f"{self._target} to {verb}"
-        observe(self.world.kube, self._target, told.check, expected, budget, told.diagnosis, self._unblock)
+        observe(self.world.kube, self._target, told.check, expected, budget, told.diagnosis, meanwhile or self._unblock)
         return self
 
     def _unblock(self) -> None:

@@ -47,6 +47,12 @@ def pending(pod: Object) -> None:
         raise NotYet(tell(pod))
 
 
+def ending(pod: Object) -> None:
+    """Somebody has asked for its end."""
+    if "deletionTimestamp" not in pod["metadata"]:
+        raise NotYet(f"nobody has asked for its end; {tell(pod)}")
+
+
 def has_claims(pod: Object) -> None:
     """The claims that it wants from templates have been made."""
     wanted = {each["name"] for each in pod["spec"].get("resourceClaims", ()) if "resourceClaimTemplateName" in each}

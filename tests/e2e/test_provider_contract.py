@@ -69,6 +69,7 @@ PROTOCOLS: dict[Capability, type] = {
     # These two are the kubeconfig's rights, and need no method.
     Capability.KUBELET_METRICS: Cluster,
     Capability.ACT_AS_DRIVER: Cluster,
+    Capability.CHANGE_DRIVER: Cluster,
 }
 
 

@@ -136,7 +136,8 @@ def _key(manifest: Object) -> Key:
 def _merged(there: Any, change: Any) -> Any:
     if not isinstance(there, dict) or not isinstance(change, dict):
         return copy.deepcopy(change)
-    return {**there, **{key: _merged(there.get(key), value) for key, value in change.items()}}
+    merged = {**there, **{key: _merged(there.get(key), value) for key, value in change.items()}}
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 def _selected(each: Object, selectors: dict[str, str]) -> bool:

@@ -56,6 +56,14 @@ def test_a_cluster_that_is_not_as_before_is_the_tests_error_and_blocks_the_next(
     assert run.result.ret != 0
 
 
+def test_of_several_fixtures_that_fail_at_the_end_the_first_is_told(judge: Judge) -> None:
+    runs = "scenario.apply('claims/two-cats.yaml'); scenario.pod('pod-with-cats').should_run()"
+    run = judge(_DISRUPTIVE.format(first=runs), "--patience", "0.01", fault="pods-never-end")
+    assert run.verdicts == {"T-008": "fail", "T-009": "blocked"}
+    assert "Traceback" not in run.output
+    assert "all of kind Pod to be gone" in run.row("T-008").message
+
+
 def test_the_lane_is_not_entered_after_a_failure_with_x(judge: Judge) -> None:
     bad = "@required(1)\ndef test_bad(scenario):\n    assert 0\n\n"
     run = judge(bad + _DISRUPTIVE.format(first="pass"), "-n", "2", "-x", apart=True)

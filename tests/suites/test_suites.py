@@ -93,6 +93,15 @@ def test_every_mutant_is_named_by_a_requirement_or_waits_for_one() -> None:
     assert known.every().keys() - named <= known.WAITING.keys()
 
 
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_what_a_test_has_changed_is_put_right_before_its_objects_are_deleted(entry: catalogue.Entry) -> None:
+    (function,) = ast.parse(entry.source).body
+    assert isinstance(function, ast.FunctionDef)
+    # pytest undoes fixtures in the reverse order, and no pod ends without a kubelet and a driver.
+    names = [each.arg for each in function.args.args]
+    assert "scenario" not in names[1:]
+
+
 def test_every_test_of_the_suites_is_a_requirement() -> None:
     written = [
         node for path in TESTS for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)

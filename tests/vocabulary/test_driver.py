@@ -10,6 +10,7 @@ from testbed.drivers.slices import Device
 from testbed.errors import DriverFailed, UsageError
 from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver import Driver
+from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.sayings import Saying
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
@@ -126,6 +127,27 @@ def test_devices_that_share_counters(world: Make) -> None:
     assert len(driver.divisible_devices) == 1
     with pytest.raises(DriverFailed, match="draw from the same counters"):
         driver.divisible_on("node-1")
+
+
+def test_slices_that_were_made_again_are_others(world: Make) -> None:
+    made = world()
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    driver = Driver(made)
+    for number, node in enumerate(cluster.NODES):
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = str(number)
+    assert driver.slices_on("node-1") == {"0"}
+    assert driver.should_publish_instead_of(frozenset({"before"}), "node-1") is driver
+
+
+@pytest.mark.parametrize(("uid", "count", "seen"), [("old", 1, "1 of the old"), ("new", 2, "no complete pool")])
+def test_a_driver_that_does_not_repair_its_slices_is_blamed(world: Make, uid: str, count: int, seen: str) -> None:
+    made = world()
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    slice_ = kube.objects["ResourceSlice", "default", "slice-node-1"]
+    slice_["metadata"]["uid"] = uid
+    slice_["spec"]["pool"]["resourceSliceCount"] = count
+    with pytest.raises(NotObserved, match=rf"only their driver can bring them back(.|\n)*{seen}"):
+        Driver(made).should_publish_instead_of(frozenset({"old"}), "node-1")
 
 
 def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:

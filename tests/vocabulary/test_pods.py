@@ -100,6 +100,38 @@ def test_a_pod_that_does_not_go_blames_who_holds_it(pod: Callable[..., Pod]) -> 
         Pods([held]).delete().should_be_gone()
 
 
+def test_a_forced_end_is_at_once(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
+    forced, asked = pod(RUNS), list[Any]()
+    monkeypatch.setattr(_kube(forced), "delete", lambda each, **how: asked.append((each["metadata"]["name"], how)))
+    forced.delete_by_force()
+    assert asked == [("p", {"grace": 0})]
+
+
+def test_a_pod_that_has_to_go_stays_for_now(pod: Callable[..., Pod]) -> None:
+    held = pod(RUNS)
+    with pytest.raises(NotObserved, match="nobody has asked for its end"):
+        held.should_stay_ending()
+    _kube(held).objects["Pod", "here", "p"]["metadata"]["deletionTimestamp"] = "now"
+    assert held.should_stay_ending() is held
+    _kube(held).react = lambda kube: kube.objects.pop(("Pod", "here", "p"), None)
+    with pytest.raises(NotObserved, match="last seen: it is gone"):
+        held.should_stay_ending()
+
+
+def test_a_kubelet_that_gave_up_is_told_to_look_until_the_pod_runs(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    kube = _kube(waiting)
+
+    def look(_kube: Any) -> None:
+        if "annotations" in kube.objects["Pod", "here", "p"]["metadata"]:
+            kube.objects["Pod", "here", "p"]["status"] = {"phase": "Running", "containerStatuses": [RUNS]}
+
+    kube.react = look
+    assert waiting.should_recover().phase == "Running"
+    with pytest.raises(NotObserved, match="expected pod p to run at last"):
+        pod().should_recover()
+
+
 def test_a_successor_is_another_pod(pod: Callable[..., Pod]) -> None:
     assert pod(RUNS).should_be_replaced("two").uid == "one"
     with pytest.raises(NotObserved, match="still the old one"):

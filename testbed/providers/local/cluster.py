@@ -145,11 +145,14 @@ class LocalCluster:
         """Cut a node's power."""
         freezer.thaw(PurePath(cgroups.cgroup_of(self.name, self.facts.plan.octet)).name)
         process.kill(self.node(node).machine.init)
+        # A kubelet looks for seconds into each cgroup of a container that it does not find, and after a power cut there is none.
+        cgroups.remove(self._cgroup(node))
 
     def start_node(self, node: str) -> None:
         """Boot a node that was stopped: same disks, empty /run, everything started again."""
         self._refuse_second(node, "init")
         target = self.node(node)
+        cgroups.make(self._cgroup(node))
         self.boot_node(node)
         connect_node(self.facts.plan, self.machine(), self.machine(node), target.index, len(self.node_names))
         self.start_runtime(node)
@@ -204,6 +207,9 @@ class LocalCluster:
             for name, folder in machines.items()
             for part, pid in remembered(folder).items()
         ]
+
+    def _cgroup(self, node: str) -> str:
+        return cgroups.cgroup_of(self.name, self.facts.plan.octet, node)
 
     def _refuse_second(self, machine: str, component: str) -> None:
         running = self.process_of(machine, component)

@@ -1,0 +1,182 @@
+"""The kubelet of a node ends and starts again: before, while and after the driver prepares and unprepares claims for it."""
+
+from testbed.conformance import DISRUPTIVE, MUST, Capability, requirement
+
+CALLS = "KEP-4381, communication between kubelet and resource kubelet plugin"
+SLICES = "KEP-4381, ResourceSlice: kubelets delete those of their node when they start, and drivers publish them again"
+KUBELET = (Capability.RESTART_KUBELET,)
+BOTH = (Capability.RESTART_KUBELET, Capability.CHANGE_DRIVER)
+
+
+@requirement(
+    "LIFE-001",
+    "A pod keeps running with its device while its kubelet is restarted, also in a container that is started again afterwards.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=KUBELET,
+    source=CALLS,
+    mutants=("cdi-file-is-lost",),
+)
+def test_a_pod_runs_while_its_kubelet_is_restarted(scenario, node):
+    scenario.apply("lifecycle/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+
+    node.restart_kubelet()
+    container = pod.should_stay_running().container("workload").restart()
+
+    assert container.seen_devices == pod.devices
+
+
+@requirement(
+    "LIFE-002",
+    "The driver registers with a kubelet that was restarted: new pods on the node run with their devices.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=KUBELET,
+    source="kubernetes.io: Device Plugins and DRA, registration of kubelet plugins",
+    mutants=("registers-once",),
+    covers=("N1",),
+)
+def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
+    node.restart_kubelet()
+    scenario.apply("lifecycle/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_recover()
+
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "LIFE-003",
+    "The driver publishes its devices again after a kubelet, as each does that starts, has deleted the slices of its node.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=KUBELET,
+    source=SLICES,
+    mutants=("deleted-slices-stay-away",),
+    covers=("N24",),
+)
+def test_deleted_slices_are_published_again(scenario, driver, node):
+    scenario.apply("lifecycle/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    devices, slices = driver.devices_on(node), driver.slices_on(node)
+
+    node.restart_kubelet()
+    driver.should_publish_instead_of(slices, node)
+
+    assert driver.devices_on(node) == devices
+    assert pod.should_stay_running().seen_devices == pod.devices
+
+
+@requirement(
+    "LIFE-004",
+    "A pod that was given to a node while its kubelet was away runs with its device when the kubelet is back.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=KUBELET,
+    source=CALLS,
+    mutants=("registers-once",),
+    covers=("N5",),
+)
+def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
+    node.stop_kubelet()
+    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.claim("my-device").should_be_allocated()
+    node.start_kubelet()
+    pod = scenario.pod("pod").should_recover()
+
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "LIFE-005",
+    "A pod that was deleted while its kubelet was away ends when the kubelet is back, and the next pod gets its device.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    exclusive=True,
+    needs=KUBELET,
+    source=CALLS,
+    mutants=("unprepare-fails",),
+)
+def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
+    device = max(driver.devices_on(node))
+    wanted = driver.identity(device)
+    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
+    pod = scenario.pod("first").should_run()
+
+    node.stop_kubelet()
+    pod.delete()
+    node.start_kubelet()
+    pod.should_be_gone()
+    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
+
+    assert scenario.pod("next").should_recover().seen_devices == {device}
+
+
+@requirement(
+    "LIFE-006",
+    "A claim that is prepared is prepared again with the same answer: a restarted kubelet asks for it with the next pod that uses it.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=KUBELET,
+    source="KEP-4381, NodePrepareResources: the call has to be idempotent",
+    mutants=("refuses-what-is-prepared",),
+    covers=("G13",),
+)
+def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):
+    scenario.apply("lifecycle/pod.yaml", node=node)
+    first = scenario.pod("pod").should_run()
+
+    node.restart_kubelet()
+    scenario.apply("lifecycle/second-pod.yaml")
+    second = scenario.pod("second").should_recover()
+
+    assert second.seen_devices == first.seen_devices == scenario.claim("my-device").devices
+
+
+@requirement(
+    "LIFE-007",
+    "A pod whose claim could not be prepared before the kubelet was restarted runs as soon as the driver can prepare it.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=BOTH,
+    source=CALLS,
+    mutants=("leaves-its-lock-behind",),
+    covers=("N9",),
+)
+def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, node):
+    daemon.leave(node)
+    scenario.apply("lifecycle/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told("FailedPrepareDynamicResources", "Failed to prepare dynamic resources")
+
+    node.restart_kubelet()
+    daemon.come_back()
+    pod.should_recover()
+
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "LIFE-008",
+    "A pod whose claim could not be unprepared before the kubelet was restarted ends as soon as the driver can unprepare it.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    exclusive=True,
+    needs=BOTH,
+    source=CALLS,
+    mutants=("unprepares-only-its-own",),
+    covers=("N10",),
+)
+def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver, daemon, node):
+    device = max(driver.devices_on(node))
+    wanted = driver.identity(device)
+    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
+    pod = scenario.pod("first").should_run()
+
+    daemon.leave(node)
+    pod.delete().should_stay_ending()
+    node.restart_kubelet()
+    daemon.come_back()
+    pod.should_be_gone()
+    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
+
+    assert scenario.pod("next").should_recover().seen_devices == {device}

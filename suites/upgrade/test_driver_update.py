@@ -1,0 +1,110 @@
+"""The driver is updated while pods have its devices: what the old version has prepared is the new version's from then on."""
+
+from testbed.conformance import DISRUPTIVE, MUST, SHOULD, Capability, requirement
+
+UPDATE = "KEP-4381, rolling update of a resource kubelet plugin"
+NEEDED = (Capability.CHANGE_DRIVER,)
+
+
+@requirement(
+    "UPGRADE-001",
+    "A pod keeps running with its device while the driver is updated, also in a container that is started again afterwards.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=NEEDED,
+    source=UPDATE,
+    mutants=("starts-clean",),
+    covers=("U1",),
+)
+def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
+    scenario.apply("upgrade/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+
+    daemon.update()
+    container = pod.should_stay_running().container("workload").restart()
+
+    assert container.seen_devices == pod.devices
+
+
+@requirement(
+    "UPGRADE-002",
+    "What the old version has prepared is unprepared by the new one: the pod ends, and the next pod gets its device.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    exclusive=True,
+    needs=NEEDED,
+    source=UPDATE,
+    mutants=("unprepares-only-its-own",),
+    covers=("U1", "G12"),
+)
+def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon, node):
+    device = max(driver.devices_on(node))
+    wanted = driver.identity(device)
+    scenario.apply("upgrade/chosen-device.yaml", name="first", wanted=wanted)
+    pod = scenario.pod("first").should_run()
+
+    daemon.update()
+    pod.delete().should_be_gone()
+    scenario.apply("upgrade/chosen-device.yaml", name="next", wanted=wanted)
+
+    assert scenario.pod("next").should_run().seen_devices == {device}
+
+
+@requirement(
+    "UPGRADE-003",
+    "What the old version has prepared is prepared again by the new one, with the same answer, when a restarted kubelet asks for it.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=(*NEEDED, Capability.RESTART_KUBELET),
+    source=UPDATE,
+    mutants=("refuses-what-is-prepared",),
+)
+def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
+    scenario.apply("upgrade/pod.yaml", node=node)
+    first = scenario.pod("pod").should_run()
+
+    daemon.update()
+    node.restart_kubelet()
+    scenario.apply("upgrade/second-pod.yaml")
+    second = scenario.pod("second").should_recover()
+
+    assert second.seen_devices == first.seen_devices == scenario.claim("my-device").devices
+
+
+@requirement(
+    "UPGRADE-004",
+    "A pod that is made while the driver is updated runs with its device.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=NEEDED,
+    source=UPDATE,
+    mutants=("leaves-its-lock-behind",),
+    covers=("U1",),
+)
+def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
+    old = daemon.begin_update()
+    scenario.apply("upgrade/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_recover()
+    daemon.should_be_updated(old)
+
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "UPGRADE-005",
+    "An update of the driver takes no slice away: schedulers see its devices all the time.",
+    level=SHOULD,
+    tier=DISRUPTIVE,
+    needs=NEEDED,
+    source=UPDATE,
+    mutants=("publishes-from-scratch",),
+    covers=("U1",),
+)
+def test_the_slices_stay_while_the_driver_is_updated(scenario, driver, daemon, node):
+    scenario.apply("upgrade/pod.yaml", node=node)
+    pod, slices = scenario.pod("pod").should_run(), driver.slices_on(node)
+
+    daemon.update()
+
+    assert driver.slices_on(node) == slices
+    assert pod.should_stay_running().seen_devices == pod.devices
