@@ -1,4 +1,4 @@
-"""Drivers that prepare and unprepare wrongly, each in one way."""
+"""Drivers that prepare at the wrong time, or answer something else than what they did."""
 
 from __future__ import annotations
 
@@ -8,51 +8,46 @@ from typing import Any
 from fake_driver.api import PATIENCE
 from fake_driver.cdi import CdiDevice
 from fake_driver.checkpoint import Ledger
-from fake_driver.claims import ClaimRef, PreparedClaim
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated
 from fake_driver.driver import Driver, Prepared
 from fake_driver.errors import ClaimRefused
+from fake_driver.services import DraService
+from fake_driver.wiring import Parts
 
-Answer = tuple[Prepared, ...]
 
+class FirstPrepareFails(Driver):
+    """The first attempt to prepare a claim fails, and so do all that follow."""
 
-class AnswerForTheWrongClaim(Driver):
-    """The answer for a claim has what was prepared before it for another one, if there was one."""
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Remember what failed."""
+        if ref.uid in self._failed:
+            raise ClaimRefused(f"claim {ref} was refused before: fault first-prepare-fails")
+        try:
+            return super().prepare(ref, patience)
+        except ClaimRefused:
+            self._failed.add(ref.uid)
+            raise
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._before: dict[str, Answer] = {}
+        self._failed: set[str] = set()
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> Answer:
-        """Prepare the right one, and hand out another."""
-        answer = self._before[ref.uid] = super().prepare(ref, patience)
-        return next((other for uid, other in self._before.items() if uid != ref.uid), answer)
+
+class RefusedClaimsStayPrepared(Driver):
+    """A claim that is refused takes its devices all the same."""
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Refuse, and remember."""
+        try:
+            return super().prepare(ref, patience)
+        except ClaimRefused:
+            with self._checkpoint.locked() as ledger:
+                ledger.keep(allocated(self._use.read_claim(ref, patience), ref, self.name))
+            raise
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Rightly; what is gone is not handed out any more."""
-        self._before.pop(ref.uid, None)
-        return super().unprepare(ref)
-
-
-class WrongCdiNames(Driver):
-    """The answer names CDI devices that no file on the node defines."""
-
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> Answer:
-        """Misspell them."""
-        return tuple(
-            replace(each, cdi_ids=tuple(f"{one}x" for one in each.cdi_ids)) for each in super().prepare(ref, patience)
-        )
-
-
-class OneCdiFileForAll(Driver):
-    """There is room for the CDI file of one claim: the next one's takes its place."""
-
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> Answer:
-        """Leave only the file of this claim."""
-        answer = super().prepare(ref, patience)
-        for other in self._cdi.claims():
-            if other != ref.uid:
-                self._cdi.remove(other)
-        return answer
+        """Whose CDI file is not there was never prepared, so there is nothing to do."""
+        return self._cdi.path(ref.uid).exists() and super().unprepare(ref)
 
 
 class OneClaimAtATime(Driver):
@@ -64,17 +59,6 @@ class OneClaimAtATime(Driver):
         return super()._commit(ledger, claim)
 
 
-class RefuseAlternatives(Driver):
-    """A claim whose request was a list of alternatives is refused."""
-
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> Answer:
-        """Refuse a request with a slash in its name."""
-        answer = super().prepare(ref, patience)
-        if any("/" in each.device.request for each in answer):
-            raise ClaimRefused(f"claim {ref} has a request that is not known: fault refuse-alternatives")
-        return answer
-
-
 class PrepareTwiceDifferently(Driver):
     """Asked a second time for the same claim, it answers with one device less."""
 
@@ -82,7 +66,7 @@ class PrepareTwiceDifferently(Driver):
         super().__init__(*parts)
         self._asked: set[str] = set()
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> Answer:
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
         """Right the first time only."""
         answer = super().prepare(ref, patience)
         again = ref.uid in self._asked
@@ -90,36 +74,123 @@ class PrepareTwiceDifferently(Driver):
         return answer[1:] if again else answer
 
 
-class ForgetTheCheckpoint(Driver):
-    """What is prepared is remembered nowhere, so a restart, and a second claim for the same device, find nothing."""
+class RefusesWhatIsPrepared(Driver):
+    """A claim can be prepared once; asked again, as a kubelet does that has started anew, it refuses."""
 
     def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
-        additions = super()._commit(ledger, claim)
-        ledger.forget(claim.ref.uid)
-        return additions
+        if claim.ref.uid in ledger.claims:
+            raise ClaimRefused(f"claim {claim.ref} is prepared already: fault refuses-what-is-prepared")
+        return super()._commit(ledger, claim)
 
 
-class UnprepareByName(Driver):
-    """The claim to unprepare is looked for by namespace and name, so its successor of the same name loses its devices."""
+class FirstDeviceOnly(Driver):
+    """Of several devices of a claim the answer has only the first."""
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Leave out the others."""
+        return super().prepare(ref, patience)[:1]
+
+
+class ForgetRequestNames(Driver):
+    """The devices of a claim are answered under each other's requests."""
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Give each device the request of the one before it."""
+        answer = super().prepare(ref, patience)
+        requests = [each.device.request for each in answer]
+        shifted = zip(answer, [*requests[-1:], *requests[:-1]], strict=True)
+        return tuple(replace(each, device=replace(each.device, request=request)) for each, request in shifted)
+
+
+class AnswerWithSubrequestNames(Driver):
+    """Where a request has alternatives, its devices are answered under the name of the chosen one, which no container refers to."""
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Take the whole name for the request's."""
+        return tuple(replace(each, device=_Whole(**vars(each.device))) for each in super().prepare(ref, patience))
+
+
+class AnswerForTheWrongClaim(Driver):
+    """The answer for a claim has what was prepared before it for another one, if there was one."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._before: dict[str, tuple[Prepared, ...]] = {}
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Prepare the right one, and hand out another."""
+        answer = self._before[ref.uid] = super().prepare(ref, patience)
+        return next((other for uid, other in self._before.items() if uid != ref.uid), answer)
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Take the newest claim of that name."""
-        with self._checkpoint.locked() as ledger:
-            named = [
-                uid
-                for uid, claim in ledger.claims.items()
-                if (claim.ref.namespace, claim.ref.name) == (ref.namespace, ref.name)
-            ]
-        return super().unprepare(replace(ref, uid=named[-1]) if named else ref)
+        """Rightly; what is gone is not handed out any more."""
+        self._before.pop(ref.uid, None)
+        return super().unprepare(ref)
+
+
+class AnswerWithoutCdiIds(Driver):
+    """All is made ready, but the kubelet is not told what to give to containers."""
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Leave out the ids."""
+        return tuple(replace(each, cdi_ids=()) for each in super().prepare(ref, patience))
+
+
+class AnswerWithAnotherDevice(Driver):
+    """The containers get the right device, but the kubelet is told that it is the node's first."""
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Name another device."""
+        first = self._use.inventory.devices[0].name
+        answer = super().prepare(ref, patience)
+        return tuple(replace(each, device=replace(each.device, device=first, pool="nowhere")) for each in answer)
+
+
+def answer_without_request_names(right: Parts) -> Parts:
+    """No device is tied to its request, so the environment leaks into containers that refer to another request of the claim."""
+    return replace(right, service=_ForAllRequests)
+
+
+def one_bad_claim_fails_all(right: Parts) -> Parts:
+    """Where one claim of a call is bad, none of the claims beside it is answered."""
+    return replace(right, service=_AllOrNothing)
+
+
+class _Whole(AllocatedDevice):
+    @property
+    def base_request(self) -> str:
+        return self.request
+
+
+class _ForAllRequests(DraService):
+    def _device(self, prepared: Prepared) -> Any:
+        device = super()._device(prepared)
+        device.ClearField("request_names")
+        return device
+
+
+class _AllOrNothing(DraService):
+    def NodePrepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802 - the name of the method on the wire
+        response = super().NodePrepareResources(request, context)
+        errors = [entry.error for entry in response.claims.values() if entry.error]
+        for entry in response.claims.values() if errors else ():
+            entry.ClearField("devices")
+            entry.error = errors[0]
+        return response
 
 
 ALL = (
-    AnswerForTheWrongClaim,
-    WrongCdiNames,
-    OneCdiFileForAll,
+    FirstPrepareFails,
+    RefusedClaimsStayPrepared,
     OneClaimAtATime,
-    RefuseAlternatives,
     PrepareTwiceDifferently,
-    ForgetTheCheckpoint,
-    UnprepareByName,
+    RefusesWhatIsPrepared,
+    FirstDeviceOnly,
+    ForgetRequestNames,
+    AnswerWithSubrequestNames,
+    AnswerForTheWrongClaim,
+    AnswerWithoutCdiIds,
+    AnswerWithAnotherDevice,
+    answer_without_request_names,
+    one_bad_claim_fails_all,
 )

@@ -1,14 +1,40 @@
-"""Wrong ways to make the driver and its devices known."""
+"""Drivers whose slices say something else than what there is, or do not follow it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fake_driver.hardware.model import Device
+from fake_driver.inventory import Inventory
 from fake_driver.lookout import Listed, Seen
+from fake_driver.planning import Plan, at_generation
 from fake_driver.publisher import Publisher
 from fake_driver.slices import Object
 from fake_driver.wiring import Parts
+
+
+def slices_missing(right: Parts) -> Parts:
+    """The driver works, but no scheduler can know what it has."""
+    return replace(right, publishes=False)
+
+
+def count_one_slice_too_many(right: Parts) -> Parts:
+    """Each pool announces a slice that is never published, so no scheduler takes it for whole."""
+    return replace(right, shaped=lambda wanted: [_counted(each, len(wanted) + 1) for each in wanted])
+
+
+def publish_devices_twice(right: Parts) -> Parts:
+    """A second slice of the pool holds the same devices once more."""
+
+    def twice(wanted: list[Object]) -> list[Object]:
+        copies = [
+            {**each, "metadata": {**each["metadata"], "name": f"{each['metadata']['name']}-2"}} for each in wanted
+        ]
+        return [_counted(each, 2 * len(wanted)) for each in (*wanted, *copies)]
+
+    return replace(right, shaped=twice)
 
 
 def publish_attributes_of_another_device(right: Parts) -> Parts:
@@ -20,9 +46,44 @@ def publish_attributes_of_another_device(right: Parts) -> Parts:
     return replace(right, shaped=shifted)
 
 
-def register_on_odd_nodes(right: Parts) -> Parts:
-    """The kubelet learns of the driver only on nodes whose name ends with an odd number."""
-    return replace(right, registers=right.inventory.pool[-1:] in set("13579"))
+def publish_once(right: Parts) -> Parts:
+    """What changes after the first slices never reaches the API."""
+    first: list[Sequence[Device]] = []
+
+    def published(inventory: Inventory) -> Sequence[Device]:
+        first.append(right.published(inventory))
+        return first[0]
+
+    return replace(right, published=published)
+
+
+def unplugged_devices_stay_published(right: Parts) -> Parts:
+    """Devices that are gone are still offered to schedulers."""
+    file = right.inventory.devices
+
+    def published(inventory: Inventory) -> Sequence[Device]:
+        there = {device.name: device for device in right.published(inventory)}
+        return [there.get(device.name, device) for device in file]
+
+    return replace(right, published=published)
+
+
+def taints_are_not_published(right: Parts) -> Parts:
+    """Nobody learns that a device shall not be used."""
+    return replace(
+        right, published=lambda inventory: [replace(device, taints=()) for device in right.published(inventory)]
+    )
+
+
+def publish_with_wrong_generation(right: Parts) -> Parts:
+    """A pool of several slices keeps its generation when they change, so schedulers take it for whole while it is half written."""
+
+    def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
+        found = right.plan(wanted, existing, accepted)
+        kept = (tuple(at_generation(each, 1) for each in writes) for writes in (found.replace, found.create))
+        return Plan(found.delete, *kept)
+
+    return replace(right, plan=plan, shaped=_one_slice_per_device)
 
 
 def publish_a_generation_too_low(right: Parts) -> Parts:
@@ -33,6 +94,55 @@ def publish_a_generation_too_low(right: Parts) -> Parts:
 def never_heal_slices(right: Parts) -> Parts:
     """What others delete or change after the first write stays deleted or changed."""
     return replace(right, publisher=_Blind)
+
+
+def deleted_slices_stay_away(right: Parts) -> Parts:
+    """Once the slices are written, nobody looks after them."""
+    done: list[bool] = []
+
+    def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
+        found = Plan() if done else right.plan(wanted, existing, accepted)
+        if not found:
+            done.append(True)
+        return found
+
+    return replace(right, plan=plan)
+
+
+def publishes_from_scratch(right: Parts) -> Parts:
+    """A new process deletes the slices of the one before it, and makes the same again."""
+    first: list[set[str]] = []
+
+    def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
+        there = list(existing)
+        if not first:
+            first.append({each["metadata"]["uid"] for each in there})
+        old = tuple(each for each in there if each["metadata"]["uid"] in first[0])
+        found = right.plan(wanted, [each for each in there if each not in old], accepted)
+        return replace(found, delete=(*old, *found.delete))
+
+    return replace(right, plan=plan)
+
+
+def _one_slice_per_device(wanted: list[Object]) -> list[Object]:
+    single = [
+        {
+            **each,
+            "metadata": {**each["metadata"], "name": f"{index:05x}-{each['metadata']['name']}"},
+            "spec": {**each["spec"], "devices": [device]},
+        }
+        for each in wanted
+        for index, device in enumerate(each["spec"].get("devices") or ())
+    ]
+    return [
+        {**each, "spec": {**each["spec"], "pool": {**each["spec"]["pool"], "resourceSliceCount": len(single)}}}
+        for each in single
+    ]
+
+
+def _counted(slice_: Object, count: int) -> Object:
+    spec = slice_["spec"]
+    return {**slice_, "spec": {**spec, "pool": {**spec["pool"], "resourceSliceCount": count}}}
 
 
 class _SameGeneration(Publisher):
@@ -55,4 +165,17 @@ def _shifted(spec: Object) -> Object:
     }
 
 
-ALL = (publish_attributes_of_another_device, register_on_odd_nodes, publish_a_generation_too_low, never_heal_slices)
+ALL = (
+    slices_missing,
+    count_one_slice_too_many,
+    publish_devices_twice,
+    publish_attributes_of_another_device,
+    publish_once,
+    unplugged_devices_stay_published,
+    taints_are_not_published,
+    publish_with_wrong_generation,
+    publish_a_generation_too_low,
+    never_heal_slices,
+    deleted_slices_stay_away,
+    publishes_from_scratch,
+)

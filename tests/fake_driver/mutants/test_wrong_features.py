@@ -18,7 +18,7 @@ from fake_driver.inventory import Inventory
 from fake_driver.opaque import Config
 from fake_driver.wiring import Parts
 
-FILE = Path(__file__).parents[2] / "manifests/hardware/server.yaml"
+FILE = Path(__file__).parents[3] / "manifests/hardware/server.yaml"
 DRIVER = "gpu.dra-testbed.example"
 
 

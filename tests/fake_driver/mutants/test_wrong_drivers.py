@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver import faults, wrong_drivers
+from fake_driver import faults
+from fake_driver.mutants import containers
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
 
@@ -77,7 +78,7 @@ def test_unprepare_forgets_the_device(wrong: Callable[[str], Wrong], fake_api: F
 def test_the_cdi_file_is_lost(
     wrong: Callable[[str], Wrong], fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wrong_drivers, "_UNTIL_CONTAINERS_RUN", 0)
+    monkeypatch.setattr(containers, "_UNTIL_CONTAINERS_RUN", 0)
     driver, claim = wrong("cdi-file-is-lost"), fake_api.claim()
     assert driver.prepare(claim).devices
     fake_api.until(lambda: not driver.has_file(claim))

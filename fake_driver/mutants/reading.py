@@ -1,0 +1,154 @@
+"""Drivers that read a claim wrongly: its devices, who it is, and who may have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fake_driver import claims
+from fake_driver.api import PATIENCE
+from fake_driver.claims import ClaimRef, Object, PreparedClaim
+from fake_driver.driver import Driver, Prepared
+from fake_driver.errors import ClaimRefused
+from fake_driver.hardware.model import Device
+from fake_driver.inventory import Inventory
+from fake_driver.wiring import Parts
+
+
+class KnowClaimsByName(Driver):
+    """A claim that has the name of an earlier one gets the earlier one's answer."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._answers: dict[tuple[str, str], tuple[Prepared, ...]] = {}
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Answer from memory, where there is one."""
+        return self._answers.setdefault((ref.namespace, ref.name), super().prepare(ref, patience))
+
+
+def make_up_devices(right: Parts) -> Parts:
+    """A device that nobody knows is taken for the first one of the node."""
+    return replace(right, inventory=MakeUpDevices(right.inventory.pool, right.inventory.devices))
+
+
+def know_devices_by_name(right: Parts) -> Parts:
+    """A device of another node is taken for the one that has its name here."""
+    return replace(right, inventory=KnowDevicesByName(right.inventory.pool, right.inventory.devices))
+
+
+def take_devices_of_other_drivers(right: Parts) -> Parts:
+    """Devices that a claim has from other drivers are prepared as well."""
+    return replace(right, driver=_reading(right.driver, _as_ours_in_results))
+
+
+def prepares_busy_devices(right: Parts) -> Parts:
+    """Whoever comes gets a device, also one that another claim has."""
+    return replace(right, conflict=lambda _wanted, _others: "")
+
+
+def admin_takes_device(right: Parts) -> Parts:
+    """Who only wants to look at a device takes it, or is refused because somebody uses it."""
+
+    def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
+        return claims.conflict(_taking(wanted), {uid: _taking(other) for uid, other in others.items()})
+
+    return replace(right, conflict=conflict)
+
+
+def refuse_administrators(right: Parts) -> Parts:
+    """A claim with admin access is not prepared."""
+
+    def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
+        if any(device.admin_access for device in wanted.devices):
+            return f"claim {wanted.ref} asks for admin access: fault refuse-administrators"
+        return right.conflict(wanted, others)
+
+    return replace(right, conflict=conflict)
+
+
+def shares_exclude_each_other(right: Parts) -> Parts:
+    """One claim takes a shared device for itself."""
+
+    def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
+        return claims.conflict(_whole(wanted), {uid: _whole(other) for uid, other in others.items()})
+
+    return replace(right, conflict=conflict)
+
+
+class RefuseAlternatives(Driver):
+    """A claim whose request was a list of alternatives is refused."""
+
+    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+        """Refuse a request with a slash in its name."""
+        answer = super().prepare(ref, patience)
+        if any("/" in each.device.request for each in answer):
+            raise ClaimRefused(f"claim {ref} has a request that is not known: fault refuse-alternatives")
+        return answer
+
+
+class MakeUpDevices(Inventory):
+    """A device that nobody knows is taken for the first one of the node."""
+
+    def find(self, pool: str, name: str) -> Device:
+        """Look, and make do."""
+        try:
+            return super().find(pool, name)
+        except ClaimRefused:
+            return self.devices[0]
+
+
+class KnowDevicesByName(Inventory):
+    """A device of another node is taken for the one that has its name here."""
+
+    def find(self, _pool: str, name: str) -> Device:
+        """Look at the name alone."""
+        return super().find(self.pool, name)
+
+
+def _whole(claim: PreparedClaim) -> PreparedClaim:
+    return replace(claim, devices=tuple(replace(device, share_id=None) for device in claim.devices))
+
+
+def _taking(claim: PreparedClaim) -> PreparedClaim:
+    return replace(claim, devices=tuple(replace(device, admin_access=False) for device in claim.devices))
+
+
+def _reading(driver: type[Driver], believed: Any) -> type[Driver]:
+    class Reading(driver):  # type: ignore[misc, valid-type]  # a class that is known only here
+        def __init__(self, name: str, use: Any, *others: Any) -> None:
+            wrong = replace(use, read_claim=lambda ref, patience: believed(use.read_claim(ref, patience), name))
+            super().__init__(name, wrong, *others)
+
+    return Reading
+
+
+def _as_ours_in_results(claim: Object, name: str) -> Object:
+    return _with(claim, results=[{**one, "driver": name} for one in _devices(claim).get("results", ())])
+
+
+def _devices(claim: Object) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = claim.get("status", {}).get("allocation", {}).get("devices", {})
+    return found
+
+
+def _with(claim: Object, **changed: Any) -> Object:
+    status = claim.get("status", {})
+    allocation = status.get("allocation")
+    if not allocation:
+        return claim
+    return {**claim, "status": {**status, "allocation": {**allocation, "devices": {**_devices(claim), **changed}}}}
+
+
+ALL = (
+    KnowClaimsByName,
+    make_up_devices,
+    know_devices_by_name,
+    take_devices_of_other_drivers,
+    prepares_busy_devices,
+    admin_takes_device,
+    refuse_administrators,
+    shares_exclude_each_other,
+    RefuseAlternatives,
+)

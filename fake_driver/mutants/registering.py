@@ -1,0 +1,46 @@
+"""Drivers that the kubelet does not know, or knows too long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fake_driver.errors import DriverError
+from fake_driver.wiring import Parts
+
+
+def forget_registration_socket(right: Parts) -> Parts:
+    """The driver serves, but the kubelet never learns of it."""
+    return replace(right, registers=False)
+
+
+def register_on_odd_nodes(right: Parts) -> Parts:
+    """The kubelet learns of the driver only on nodes whose name ends with an odd number."""
+    return replace(right, registers=right.inventory.pool[-1:] in set("13579"))
+
+
+def registers_once(right: Parts) -> Parts:
+    """Says only to the first kubelet who it is; when that starts again, it gets no answer."""
+    asked: list[bool] = []
+
+    def answer() -> None:
+        if asked:
+            raise DriverError("fault registers-once")
+        asked.append(True)
+
+    return replace(right, asked=answer)
+
+
+def leaves_its_lock_behind(right: Parts) -> Parts:
+    """A file in the data folder keeps a second process from registering, also when the first has long ended."""
+    lock = right.data / "lock-left-behind"
+    taken = lock.exists()
+    lock.touch()
+    return replace(right, registers=right.registers and not taken)
+
+
+ALL = (
+    forget_registration_socket,
+    register_on_odd_nodes,
+    registers_once,
+    leaves_its_lock_behind,
+)

@@ -1,0 +1,42 @@
+"""Drivers that come to grief when they start again: they forget, or trust, too much."""
+
+from __future__ import annotations
+
+from fake_driver.cdi import CdiDevice
+from fake_driver.checkpoint import Ledger
+from fake_driver.claims import PreparedClaim
+from fake_driver.driver import Driver
+
+
+class ForgetTheCheckpoint(Driver):
+    """What is prepared is remembered nowhere, so a restart, and a second claim for the same device, find nothing."""
+
+    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
+        additions = super()._commit(ledger, claim)
+        ledger.forget(claim.ref.uid)
+        return additions
+
+
+class StartsClean(Driver):
+    """A new process removes what an earlier one has prepared, though its pods run."""
+
+    def recover(self) -> None:
+        """Recover, and forget it all."""
+        super().recover()
+        with self._checkpoint.locked() as ledger:
+            for uid in tuple(ledger.claims):
+                self._release(ledger, uid)
+
+
+class TrustsItsCheckpoint(Driver):
+    """What is in the checkpoint is taken for done, though its CDI file may be gone."""
+
+    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
+        return self._additions(claim) if claim.ref.uid in ledger.claims else super()._commit(ledger, claim)
+
+
+ALL = (
+    ForgetTheCheckpoint,
+    StartsClean,
+    TrustsItsCheckpoint,
+)

@@ -1,0 +1,62 @@
+"""Drivers that tell others something wrong of devices in use: in a claim's status, or as their health."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fake_driver.claims import AllocatedDevice
+from fake_driver.hardware.model import Device
+from fake_driver.health import UNKNOWN, Health
+from fake_driver.wiring import Parts
+
+
+def status_never_written(right: Parts) -> Parts:
+    """Nobody but the container learns what became of a device."""
+    return replace(right, reports=False)
+
+
+def status_of_another_device(right: Parts) -> Parts:
+    """The status speaks of the device before the one that is meant, or of the last one."""
+    devices = right.inventory.devices
+
+    def known(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+        return right.known(devices[devices.index(device) - 1] if device in devices else device, use)
+
+    return replace(right, known=known)
+
+
+def status_says_not_ready(right: Parts) -> Parts:
+    """Of devices that are prepared the status says that they are not ready."""
+
+    def known(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+        when = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        wrong = {"type": "Ready", "status": "False", "reason": "Fault", "message": "fault status-says-not-ready"}
+        return {**right.known(device, use), "conditions": [{**wrong, **when}]}
+
+    return replace(right, known=known)
+
+
+def health_unknown(right: Parts) -> Parts:
+    """Nobody learns how the devices are."""
+    return replace(right, health=lambda _device: Health(UNKNOWN))
+
+
+def health_always_well(right: Parts) -> Parts:
+    """Broken devices are said to be well."""
+    return replace(right, health=lambda _device: Health())
+
+
+def health_without_words(right: Parts) -> Parts:
+    """Nobody learns why a device is not well."""
+    return replace(right, health=lambda device: replace(right.health(device), message=""))
+
+
+ALL = (
+    status_never_written,
+    status_of_another_device,
+    status_says_not_ready,
+    health_unknown,
+    health_always_well,
+    health_without_words,
+)
