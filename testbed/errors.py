@@ -67,6 +67,11 @@ class ApiError(TestbedError):
         self.request, self.status, self.reason, self.message = request, status, reason, message
         super().__init__(f"{request}: {status} {reason}: {message}" if status else f"{request}: {message}")
 
+    @property
+    def overloaded(self) -> bool:
+        """Whether the server only had too much to do: the same request may well be answered in a moment."""
+        return self.status in (429, 500, 503, 504)
+
 
 class DriverFailed(TestbedError):
     """The driver under test broke its contract."""

@@ -63,22 +63,27 @@ def run(
     cwd: Path | None = None,
     hint: str = "",
 ) -> Completed:
-    """Run a program to its end and keep what it said. A missing program, a bad status and a time-out are all CommandFailed."""
+    """Run a program to its end and keep what it said. A missing program, a bad status and a time-out are all CommandFailed.
+
+    It is in a process group of its own: when its time is over, or we are interrupted, all that it has started ends with it.
+    """
     words = tuple(os.fspath(word) for word in argv)
     try:
-        done = subprocess.run(
-            words, input=input, env=env, cwd=cwd, timeout=timeout, check=False, text=True, errors="replace",
-            stdin=subprocess.DEVNULL if input is None else None, capture_output=True,
+        child = subprocess.Popen(
+            words, env=env, cwd=cwd, text=True, errors="replace", process_group=0,
+            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
     except OSError as refused:
         raise _not_started(words, refused, hint) from refused
+    try:
+        stdout, stderr = child.communicate(input, timeout=timeout)
     except subprocess.TimeoutExpired as late:
-        said = late.stderr or late.stdout or b""
-        text = said.decode(errors="replace") if isinstance(said, bytes) else said
-        raise CommandFailed(words, f"no answer in {timeout:g} s", text, hint=hint) from late
-    if check and done.returncode:
-        raise CommandFailed(words, f"exit {done.returncode}", done.stderr or done.stdout, hint=hint)
-    return Completed(words, done.returncode, done.stdout, done.stderr)
+        raise CommandFailed(words, f"no answer in {timeout:g} s", _last_words(child), hint=hint) from late
+    finally:
+        _end_group(child)
+    if check and child.returncode:
+        raise CommandFailed(words, f"exit {child.returncode}", stderr or stdout, hint=hint)
+    return Completed(words, child.returncode, stdout, stderr)
 
 
 def start(
@@ -262,6 +267,23 @@ def _not_started(words: Sequence[str], why: OSError, hint: str = "") -> CommandF
     missing = isinstance(why, FileNotFoundError) and why.filename == words[0]
     cure = hint or (f"install {words[0]}" if missing else "")
     return CommandFailed(words, "not found" if missing else "cannot be started", str(why), hint=cure)
+
+
+def _last_words(child: subprocess.Popen[str]) -> str:
+    """End a program that is late, with all that it has started; what it said until now."""
+    _end_group(child)
+    try:
+        stdout, stderr = child.communicate(timeout=_GRACE)
+    except subprocess.TimeoutExpired:  # somebody who has left its group still holds its output
+        return "(it does not let go of its output)"
+    return stderr or stdout
+
+
+def _end_group(child: subprocess.Popen[str]) -> None:
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _end(child: subprocess.Popen[str]) -> None:

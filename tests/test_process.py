@@ -68,6 +68,13 @@ def test_a_program_that_does_not_answer_is_ended_and_its_words_are_kept() -> Non
         process.run(["sh", "-c", "echo thinking; exec sleep 60"], timeout=0.3)
 
 
+def test_what_a_late_program_has_started_ends_with_it() -> None:
+    with pytest.raises(CommandFailed, match=r"no answer in 0\.5 s(.|\n)*began") as late:
+        process.run(["sh", "-c", "echo began >&2; sleep 61.5 & echo $! >&2; wait"], timeout=0.5)
+    left = int(str(late.value).split()[-1])
+    assert eventually_true(lambda: ProcessId.of(left) is None, SOON)
+
+
 def test_output_that_is_no_text_does_not_hurt() -> None:
     assert process.run(["printf", r"\377"]).stdout == "\ufffd"
 

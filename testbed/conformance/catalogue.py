@@ -8,7 +8,8 @@ import importlib.util
 import inspect
 import itertools
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sized
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,7 @@ class Entry:
     path: Path
     function: str
     source: str
+    cases: int = 1
 
     @property
     def test(self) -> str:
@@ -113,8 +115,15 @@ def _entries(path: Path) -> list[Entry]:
     for name, member in vars(_module(path)).items():
         requirement = requirement_of(member)
         if requirement and name.startswith("test"):
-            found.append(Entry(requirement, path, name, inspect.getsource(member)))
+            found.append(Entry(requirement, path, name, inspect.getsource(member), _cases(member)))
     return found
+
+
+def _cases(function: object) -> int:
+    """How many cases its parameters make of it, where their values are a list."""
+    marks = [mark for mark in getattr(function, "pytestmark", ()) if mark.name == "parametrize"]
+    values = [mark.args[1] if len(mark.args) > 1 else mark.kwargs.get("argvalues") for mark in marks]
+    return math.prod(len(each) for each in values if isinstance(each, Sized))
 
 
 def _module(path: Path) -> ModuleType:

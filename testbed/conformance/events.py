@@ -39,7 +39,8 @@ class EventLog:
     def write(self, event: str, **facts: object) -> None:
         """Append one event."""
         line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}, ensure_ascii=False)
-        with (self.folder / FILE).open("a", encoding="utf-8") as file:
+        # A driver's words may hold what is no text; it is nowhere needed as it was.
+        with (self.folder / FILE).open("a", encoding="utf-8", errors="replace") as file:
             file.write(line + "\n")
 
 

@@ -54,8 +54,8 @@ def write(folder: Path) -> DriverConformanceReport:
     """Make report.yaml and junit.xml from the events in the folder."""
     made = build(events.read(folder))
     content = made.model_dump(mode="json", by_alias=True)
-    (folder / FILE).write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
-    (folder / junit.FILE).write_text(junit.render(made))
+    (folder / FILE).write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), "utf-8")
+    (folder / junit.FILE).write_text(junit.render(made), "utf-8")
     return made
 
 
@@ -81,6 +81,8 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
     open_cases = set(cases) - by_test.keys()
     verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
     message = next((each["message"] for each in reversed(finished) if each["message"]), facts.get("reason", ""))
+    if verdict is Verdict.PASS and facts.get("left_out"):
+        verdict, message = Verdict.EXCLUDED, f"passed so far; cases not selected on the command line: {facts['left_out']}"
     return RequirementReport(
         id=facts["id"],
         sentence=facts["sentence"],
@@ -97,7 +99,7 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
 
 
 def _judged(rows: Sequence[RequirementReport]) -> list[Judged]:
-    return [Judged(row.level, row.verdict) for row in rows]
+    return [Judged(row.level, row.verdict, tested=row.attempts > 0) for row in rows]
 
 
 def _statistics(rows: Sequence[RequirementReport]) -> dict[str, int]:
@@ -113,7 +115,7 @@ def _reasons(rows: Sequence[RequirementReport], *, finished: bool) -> tuple[str,
     excluded = sum(row.verdict is Verdict.EXCLUDED for row in rows)
     if not finished:
         reasons.insert(0, "the run did not come to its end")
-    if not any(row.verdict in (Verdict.PASS, Verdict.FAIL, Verdict.FLAKY) for row in rows):
+    if not any(row.attempts for row in rows):
         reasons.append("no requirement was tested")
     return (*reasons, *([f"{excluded} excluded"] if excluded else []))
 

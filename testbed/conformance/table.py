@@ -29,8 +29,8 @@ _RESULTS = {
 
 
 def show(report: DriverConformanceReport, console: Console) -> None:
-    """Print the table and the result below it. What was left out by choice is counted and stays in the report, but is not listed."""
-    console.print(_table([row for row in report.requirements if row.verdict != Verdict.EXCLUDED]))
+    """Print the table and the result below it. What was left out as a whole is counted and stays in the report, but is not listed."""
+    console.print(_table([row for row in report.requirements if row.attempts or row.verdict != Verdict.EXCLUDED]))
     result = f"[{_RESULTS[report.result]}]{report.result}[/]"
     counts = ", ".join(f"{count} {name}" for name, count in report.statistics.items())
     where = (

@@ -11,10 +11,11 @@ from testbed.models.words import Level, Result, Subject, Verdict
 
 @dataclass(frozen=True)
 class Judged:
-    """A requirement's level and its verdict; None when it never got one."""
+    """A requirement's level and its verdict; None when it never got one. One of which only some cases were tested is excluded, too."""
 
     level: Level
     verdict: Verdict | None
+    tested: bool = False
 
 
 _WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY, Verdict.PASS)
@@ -45,9 +46,9 @@ def observed(raised: BaseException) -> bool:
 
 
 def settle(attempts: Sequence[Verdict]) -> Verdict:
-    """One test that was tried several times: failed once and passed at last is flaky, never a pass."""
+    """One test that was tried several times: failed once and passed at last is flaky, never a pass. Our own errors are no failures."""
     last = attempts[-1]
-    return Verdict.FLAKY if last is Verdict.PASS and any(each is not last for each in attempts) else last
+    return Verdict.FLAKY if last is Verdict.PASS and Verdict.FAIL in attempts else last
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -60,7 +61,7 @@ def overall(judged: Sequence[Judged], *, finished: bool = True) -> Result:
     """The whole run. A failed MUST is a fact whatever else happened; without one, anything undecided leaves the run incomplete."""
     if any(each.verdict in _WRONG and each.level is Level.MUST for each in judged):
         return Result.NON_CONFORMANT
-    executed = any(each.verdict in _EXECUTED for each in judged)
+    executed = any(each.tested or each.verdict in _EXECUTED for each in judged)
     if not finished or not executed or any(each.verdict in _UNDECIDED for each in judged):
         return Result.INCOMPLETE
     if any(each.verdict in _WRONG or each.verdict is Verdict.EXCLUDED for each in judged):
@@ -69,8 +70,9 @@ def overall(judged: Sequence[Judged], *, finished: bool = True) -> Result:
 
 
 def exit_code(judged: Sequence[Judged], *, finished: bool = True) -> int:
-    """What `dra-testbed run` ends with."""
-    result = overall(judged, finished=finished)
-    if result is Result.INCOMPLETE:
+    """What `dra-testbed run` ends with. A failure is told first, of whatever level: a SHOULD that failed is a requirement that failed."""
+    if any(each.verdict in _WRONG for each in judged):
+        return 1
+    if overall(judged, finished=finished) is Result.INCOMPLETE:
         return 3 if any(each.verdict is Verdict.ERROR for each in judged) else 4
-    return 1 if result is Result.NON_CONFORMANT else 0
+    return 0

@@ -17,7 +17,6 @@ from testbed.models.strict import API_VERSION
 from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
-_TOO_BUSY = frozenset({429, 503, 504})
 _TAKEN = Budget("object taken", 30, "a request of the server's own may take 10 s of waiting for its store")
 _GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
 
@@ -134,7 +133,7 @@ def _apply(kube: Kube, manifest: Object, owner: Owner, *, force: bool) -> None:
         try:
             kube.apply(manifest, manager=owner.manager, force=force)
         except ApiError as busy:
-            if busy.status not in _TOO_BUSY:
+            if not busy.overloaded:
                 raise
             raise NotYet(str(busy)) from busy
 

@@ -23,22 +23,23 @@ class Clearing:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """A worker has died: the others may want its devices."""
         if error:
-            self._clear(f"{self._run}-{node.gateway.id}")
+            gone = f"{self._run}-{node.gateway.id}"  # gw1 is not gw10
+            self._clear(lambda process: process == gone)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """No worker is left."""
-        self._clear(f"{self._run}-")
+        self._clear(lambda process: process.startswith(f"{self._run}-"))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say it at the end, where it is read."""
         for line in self._said:
             terminalreporter.write_line(line)
 
-    def _clear(self, process: str) -> None:
+    def _clear(self, is_gone: Callable[[str], bool]) -> None:
         try:
             testbed = self._testbed()
-            deleted = delete_leftovers(testbed.kube, testbed.owner, process)
+            deleted = delete_leftovers(testbed.kube, testbed.owner, is_gone)
         except TestbedError as refused:
             self._said.append(f"what killed workers have left could not be deleted: {refused}")
             return

@@ -20,7 +20,7 @@ from testbed.conformance import catalogue, events, report, table
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
-from testbed.conformance.selection import narrowed, plan
+from testbed.conformance.selection import Choice, narrowed, plan
 from testbed.conformance.verdicts import worst
 from testbed.errors import TestbedError
 from testbed.models.driver_file import load_driver_file
@@ -94,6 +94,8 @@ class Controller:
         test = _plain(report.nodeid)
         if test not in self._tests:
             return
+        if report.when == "setup" and test in self._phases:  # it is tried again, and its first try was not torn down
+            self._finish(test, self._phases.pop(test))
         self._phases.setdefault(test, []).append(report)
         if report.when not in ("setup", "call"):
             self._finish(test, self._phases.pop(test))
@@ -166,20 +168,15 @@ class Controller:
                 tests.setdefault(entry.requirement.id, []).append(test)
         rows = []
         every = [entry.requirement for entry in known.entries]
+        cases = {entry.requirement.id: entry.cases for entry in known.entries}
         for planned in plan(every, self.context.facts, self.context.tiers, self.context.profile):
-            choice = narrowed(planned, planned.requirement.id in tests)
-            each, verdict, reason = choice.requirement, choice.verdict, choice.reason
-            self._decided[each.id] = verdict
-            if each.tier is Tier.DISRUPTIVE:
-                self._disruptive.add(each.id)
-            row = {
-                "id": each.id,
-                "sentence": each.sentence,
-                "level": each.level,
-                "tier": each.tier,
-                "source": each.source,
-            }
-            rows.append({**row, "tests": tests.get(each.id, []), "verdict": verdict, "reason": reason})
+            selected = tests.get(planned.requirement.id, [])
+            choice = narrowed(planned, bool(selected))
+            self._decided[choice.requirement.id] = choice.verdict
+            if choice.requirement.tier is Tier.DISRUPTIVE:
+                self._disruptive.add(choice.requirement.id)
+            missing = max(0, cases[choice.requirement.id] - len(selected))
+            rows.append({**_row(choice), "tests": selected, "left_out": missing})
         self._write("selected", requirements=rows, digest=known.digest)
 
     def _finish(self, test: str, phases: list[pytest.TestReport]) -> None:
@@ -198,6 +195,12 @@ class Controller:
             evidence=next((fact["evidence"] for fact in facts if fact["evidence"]), ""),
             observed=first_bad.get("observed", False),
         )
+
+
+def _row(choice: Choice) -> dict[str, Any]:
+    each = choice.requirement
+    named = {"id": each.id, "sentence": each.sentence, "level": each.level, "tier": each.tier, "source": each.source}
+    return {**named, "verdict": choice.verdict, "reason": choice.reason}
 
 
 def _fact(phase: pytest.TestReport) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from testbed.kube.client import Object
 from testbed.vocabulary.observing import Diagnosis
@@ -10,12 +11,15 @@ from testbed.vocabulary.observing import Diagnosis
 _SHOWN = 3
 
 # (what an event or a status says, the likely cause, whether it is the environment's fault); the first that fits is taken.
-_CAUSES: Sequence[tuple[str, str, bool]] = (
+_INTERRUPTIONS: Sequence[tuple[str, str, bool]] = (
     ("pod Evicted", "the node ran short of something and evicted the pod", True),
     ("pod Preempting", "the node made room for a more important pod", True),
     ("pod NodeLost", "the node is away", True),
     ("pod NodeShutdown", "the node was shut down", True),
     ("pod Terminated", "the node was shut down", True),
+)
+_CAUSES: Sequence[tuple[str, str, bool]] = (
+    *_INTERRUPTIONS,
     ("node.kubernetes.io/unreachable", "a node is away", True),
     ("node.kubernetes.io/not-ready", "a node is not ready", True),
     # Who comes so far was let read the claim, whatever was said of that before.
@@ -69,14 +73,24 @@ def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None =
     if away:  # whatever else is said, nobody is there who could run the pod
         return Diagnosis(away, True, warnings)
     said = [*_statuses(pod), *reversed(warnings)]
-    for text, cause, ours in _CAUSES:
-        if any(text in line for line in said):
-            return Diagnosis(cause, ours, warnings)
+    known = _known(_CAUSES, said)
+    if known:
+        return replace(known, warnings=warnings)
     if not pod["spec"].get("nodeName") and not any("not scheduled" in each for each in said):
         return Diagnosis(
             "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
         )
     return Diagnosis("", warnings=warnings)
+
+
+def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:
+    """What took a pod out of the state in which it was, where that says who; what it was told on the way there does not count."""
+    away = unready([node] if node else [])
+    return Diagnosis(away, True) if away else _known(_INTERRUPTIONS, _statuses(pod) if pod else []) or Diagnosis.none()
+
+
+def _known(causes: Sequence[tuple[str, str, bool]], said: Sequence[str]) -> Diagnosis | None:
+    return next((Diagnosis(cause, ours) for text, cause, ours in causes if any(text in line for line in said)), None)
 
 
 def unready(nodes: Iterable[Object]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from testbed.drivers import live
 from testbed.drivers.slices import Device
 from testbed.drivers.transitions import State, state_of, states
-from testbed.errors import DriverFailed, WaitTimeout
+from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.observing import Diagnosis, failure
@@ -59,7 +59,7 @@ class Hardware:
     """The hardware of the driver under test. Each verb waits until what is published follows."""
 
     world: World
-    touched: dict[str, tuple[str, State | None]] = field(default_factory=dict)  # node: pool and how that was
+    touched: dict[tuple[str, str], State | None] = field(default_factory=dict)  # by node and pool, how that was
 
     def unplug(self, device: Device) -> Change:
         """Take a device out of its node."""
@@ -85,11 +85,18 @@ class Hardware:
 
     def restore(self) -> None:
         """All is as it was before the first change."""
-        for node, (pool, before) in self.touched.items():
-            live.ask(self.world.kube, self.world.driver_file, node, ["restore"])
+        touched, refused = dict(self.touched), []
+        self.touched.clear()
+        for node in dict.fromkeys(node for node, _ in touched):
+            try:
+                live.ask(self.world.kube, self.world.driver_file, node, ["restore"])
+            except TestbedError as error:  # the other nodes are asked all the same
+                refused.append(error)
+        if refused:
+            raise refused[0]
+        for (_, pool), before in touched.items():
             if before:
                 self._wait(pool, _like(before), f"pool {pool} to be as it was")
-        self.touched.clear()
 
     def _change(
         self, device: Device, verb: list[str], rest: list[str], check: Callable[[list[Object]], bool], verbs: str
@@ -97,7 +104,7 @@ class Hardware:
         kube, driver = self.world.kube, self.world.driver_file.driver
         version, before = kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         node = _node_of(before, device)
-        self.touched.setdefault(node, (device.pool, state_of(before, driver, device.pool)))
+        self.touched.setdefault((node, device.pool), state_of(before, driver, device.pool))
         live.ask(kube, self.world.driver_file, node, [*verb, device.name, *rest])
 
         def follows(now: State) -> bool:

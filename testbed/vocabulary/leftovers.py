@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from testbed.errors import UsageError
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import PROCESS, Owner
@@ -11,14 +13,13 @@ from testbed.vocabulary.world import RESOURCE
 _KINDS = (("v1", "Namespace"), (RESOURCE, "DeviceClass"), (RESOURCE, "DeviceTaintRule"))
 
 
-def delete_leftovers(kube: Kube, owner: Owner, process: str) -> list[str]:
-    """Delete what processes made whose words begin with `process`; the names. Namespaces that are ending already count as deleted."""
+def delete_leftovers(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[str]:
+    """Delete what was made by processes that are gone, by their words; the names. Namespaces that are ending already count as deleted."""
     left = [
         each
         for api_version, kind in _KINDS
         for each in _ours(kube, api_version, kind, owner)
-        if each["metadata"]["labels"].get(PROCESS, "").startswith(process)
-        and not each["metadata"].get("deletionTimestamp")
+        if is_gone(each["metadata"]["labels"].get(PROCESS, "")) and not each["metadata"].get("deletionTimestamp")
     ]
     for each in left:
         kube.delete(each)

@@ -17,7 +17,6 @@ Meanwhile = Callable[[], object]
 _LONGEST_WATCH = 20.0
 _BETWEEN_LOOKS = 2.0
 _GONE = 410
-_OVERLOADED = frozenset({429, 500, 503, 504})
 _TOO_SLOW = "it has too much to do for this machine; this is not the driver's fault"
 
 
@@ -77,6 +76,9 @@ def observe(
     """
     seen = f"there is no {target}"
     for state in _states(kube, target, budget.stretched, meanwhile):
+        if state is None:
+            seen = f"it was deleted; before that: {seen}"
+            continue
         try:
             return check(state)
         except NotYet as answer:
@@ -94,10 +96,12 @@ def hold(
     budget: Budget,
     diagnose: Callable[[], Diagnosis],
 ) -> None:
-    """Look at every state of the object for the whole budget; none may be one in which `check` raises NotYet or NeverComes."""
+    """Look at every state of the object for the whole budget; it may not go, and none may make `check` raise NotYet or NeverComes."""
     seen = False
     for state in _states(kube, target, budget.stretched):
         seen = True
+        if state is None:
+            raise failure(expected, "it was deleted", f"it should last ({budget})", diagnose())
         try:
             check(state)
         except (NotYet, NeverComes) as broken:
@@ -119,8 +123,8 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
     )
 
 
-def _states(kube: Kube, target: Target, seconds: float, meanwhile: Meanwhile | None = None) -> Iterator[Object]:
-    """The object as it is and as it changes, until the time is over. A watch that the server ends is taken up again."""
+def _states(kube: Kube, target: Target, seconds: float, meanwhile: Meanwhile | None = None) -> Iterator[Object | None]:
+    """The object as it is and as it changes, None where it was deleted, until the time is over. A watch that ends is taken up again."""
     deadline = time.monotonic() + seconds
     longest = _BETWEEN_LOOKS if meanwhile else _LONGEST_WATCH
     while (left := deadline - time.monotonic()) > 0:
@@ -134,12 +138,12 @@ def _states(kube: Kube, target: Target, seconds: float, meanwhile: Meanwhile | N
             meanwhile()
 
 
-def _watched(kube: Kube, target: Target, seconds: float) -> Iterator[Object]:
+def _watched(kube: Kube, target: Target, seconds: float) -> Iterator[Object | None]:
     for event in kube.watch(
         target.api_version, target.kind, target.namespace, seconds=seconds, fieldSelector=target.fields
     ):
-        if event["type"] in ("ADDED", "MODIFIED"):
-            yield event["object"]
+        if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+            yield None if event["type"] == "DELETED" else event["object"]
 
 
 def _waited_for_an_answer(kube: Kube, target: Target, refused: ApiError) -> float:
@@ -150,11 +154,11 @@ def _waited_for_an_answer(kube: Kube, target: Target, refused: ApiError) -> floa
         try:
             kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
         except ApiError as again:
-            if again.status not in _OVERLOADED:
+            if not again.overloaded:
                 raise
             raise NotYet(str(again)) from again
 
-    if refused.status not in _OVERLOADED:
+    if not refused.overloaded:
         raise refused
     eventually(ask, "the API server to answer", budgets.ANSWERED, hint=_TOO_SLOW)
     return time.monotonic() - began

@@ -11,7 +11,7 @@ from testbed.kube.client import Object
 from testbed.vocabulary import budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
-from testbed.vocabulary.diagnosis import diagnose, in_order, line, tell
+from testbed.vocabulary.diagnosis import diagnose, in_order, interrupted, line, tell
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
@@ -163,11 +163,11 @@ class Pod:
 
     def should_stay_running(self) -> Pod:
         """Nothing may end it now; its length is a budget."""
-        return self._should_stay("running", states.running)
+        return self._should_stay("running", states.staying(states.running))
 
     def should_stay_pending(self) -> Pod:
         """None of its containers may be started now; its length is a budget."""
-        return self._should_stay("pending", states.pending)
+        return self._should_stay("pending", states.staying(states.pending))
 
     def should_stay_ending(self) -> Pod:
         """It has to go, but may not be gone now: something of it is not done yet. The length is a budget."""
@@ -178,7 +178,7 @@ class Pod:
 
     def should_stay_unscheduled(self) -> Pod:
         """The scheduler may not give it to a node now; its length is a budget."""
-        return self._should_stay("without a node", states.unplaced)
+        return self._should_stay("without a node", states.staying(states.unplaced))
 
     def should_be_gone(self) -> None:
         """Wait until there is no such pod any more."""
@@ -212,7 +212,7 @@ class Pod:
     def _should_stay(self, how: str, check: Check) -> Pod:
         told = _Told(self, check)
         expected = f"{self._target} to stay {how}"
-        hold(self.world.kube, self._target, told.check, expected, budgets.STAYS, Diagnosis.none)
+        hold(self.world.kube, self._target, told.check, expected, budgets.STAYS, told.interruption)
         return self
 
     @property
@@ -233,6 +233,12 @@ class _Told:
         self.verdict(state)
 
     def diagnosis(self) -> Diagnosis:
+        return diagnose(self.last, self.pod.events, self._node)
+
+    def interruption(self) -> Diagnosis:
+        return interrupted(self.last, self._node)
+
+    @property
+    def _node(self) -> Object | None:
         name = self.last["spec"].get("nodeName") if self.last else None
-        node = self.pod.world.kube.find("v1", "Node", name) if name else None
-        return diagnose(self.last, self.pod.events, node)
+        return self.pod.world.kube.find("v1", "Node", name) if name else None

@@ -47,6 +47,17 @@ def pending(pod: Object) -> None:
         raise NotYet(tell(pod))
 
 
+def staying(check: Check) -> Check:
+    """A state in which nobody has asked for its end."""
+
+    def stays(pod: Object) -> None:
+        if "deletionTimestamp" in pod["metadata"]:
+            raise NeverComes(f"somebody has asked for its end; {tell(pod)}")
+        check(pod)
+
+    return stays
+
+
 def ending(pod: Object) -> None:
     """Somebody has asked for its end."""
     if "deletionTimestamp" not in pod["metadata"]:

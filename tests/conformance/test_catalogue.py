@@ -49,6 +49,13 @@ def test_manifests_of_parameters_are_known_too_each_once_and_in_their_order(tmp_
     assert read([tmp_path]).get("T-001").manifests == ("first.yaml", "other.yaml", "claims/two-cats.yaml")
 
 
+def test_an_entry_knows_how_many_cases_its_parameters_make(tmp_path: Path) -> None:
+    path = _write(tmp_path, "a", "T-001")
+    marks = '@pytest.mark.parametrize("x", [1, 2])\n@pytest.mark.parametrize(argnames="y", argvalues=(3, 4, 5))\n'
+    path.write_text("import pytest\n" + path.read_text().replace("def test_a", f"{marks}def test_a"))
+    assert [entry.cases for entry in read([tmp_path]).entries] == [6]
+
+
 def test_the_same_file_named_twice_is_read_once(tmp_path: Path) -> None:
     path = _write(tmp_path, "a", "T-001")
     assert len(read([path, tmp_path]).entries) == 1

@@ -75,3 +75,10 @@ def test_a_report_folder_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "report").write_text("")
     with pytest.raises(UsageError, match="cannot write a report"), events.reserved(tmp_path / "report"):
         pass
+
+
+def test_words_that_are_no_text_are_kept_as_far_as_they_are(tmp_path: Path) -> None:
+    log = events.EventLog(tmp_path)
+    log.begin()
+    log.write("test-finished", message="a\ud800b → c")
+    assert events.read(tmp_path)[-1]["message"] == "a?b → c"

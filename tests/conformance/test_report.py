@@ -96,6 +96,16 @@ def test_failed_and_tried_again_is_flaky() -> None:
     assert made.result is Result.NON_CONFORMANT
 
 
+def test_a_requirement_of_which_only_some_cases_were_selected_is_excluded_unless_one_failed() -> None:
+    known = [_known(1, left_out=2), _known(2)]
+    made = report.build(_log(_done(1, "pass"), _done(2, "pass"), known=known))
+    assert _verdicts(made) == [Verdict.EXCLUDED, Verdict.PASS]
+    assert made.requirements[0].message == "passed so far; cases not selected on the command line: 2"
+    assert made.result is Result.PARTIAL
+    failed = report.build(_log(_done(1, "fail"), _done(2, "pass"), known=known))
+    assert failed.result is Result.NON_CONFORMANT
+
+
 def test_excluded_requirements_make_it_partial_and_are_counted() -> None:
     made = report.build(_log(_done(1, "pass"), known=[_known(1), _known(2, verdict="excluded")]))
     assert (made.result, made.reasons) == (Result.PARTIAL, ("1 excluded",))

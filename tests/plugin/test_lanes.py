@@ -114,7 +114,9 @@ def test_names_of_tests_can_be_pasted_and_only_last_failures_run(judge: Judge) -
     assert _finished(again) == ["T-002"]
     pasted = judge(_ORDINARY.format(1) + bad, "test_suite.py::test_bad[one]")
     assert pasted.row("T-002").tests == ("test_suite.py::test_bad[one]",)
-    assert pasted.verdicts["T-002"] == "pass"
+    assert pasted.verdicts["T-002"] == "excluded"
+    assert "passed so far" in pasted.output
+    assert "no requirement was tested" not in pasted.output
 
 
 def test_workers_die_with_the_process_that_hands_out_the_tests(judge: Judge) -> None:

@@ -9,6 +9,12 @@ import pytest
 
 Judge = Callable[..., Any]
 _TWO = "@required(1)\ndef test_one():\n    pass\n\n@required(2)\ndef test_two():\n    pass\n"
+_CASES = """
+@required(1)
+@pytest.mark.parametrize("x", [1, 2], ids=["good", "bad"])
+def test_many(x):
+    assert x == 1
+"""
 _OTHER = """
 from testbed.conformance import requirement, MUST, E2E
 
@@ -43,6 +49,16 @@ def test_suites_that_are_not_those_of_the_installation_are_the_catalogue_as_a_wh
 def test_other_suites_as_a_whole_are_no_selection(judge: Judge, pytester: pytest.Pytester) -> None:
     assert _on_other_suites(judge, pytester, "suites").report.profile == "core"
     assert _on_other_suites(judge, pytester, "suites/claims").report.profile == "full"
+
+
+@pytest.mark.parametrize(
+    "words", [("-k", "not bad"), ("-k", "not bad", "-n", "1"), ("test_suite.py::test_many[good]",)]
+)
+def test_a_requirement_of_which_a_case_is_left_out_is_excluded(judge: Judge, words: tuple[str, ...]) -> None:
+    run = judge(_CASES, *words)
+    assert run.verdicts == {"T-001": "excluded"}
+    assert run.row("T-001").message == "passed so far; cases not selected on the command line: 1"
+    assert (run.report.result, run.result.ret) == ("partial", 0)
 
 
 def test_what_is_left_out_of_somebody_elses_suites_is_excluded_also_when_it_is_a_whole_file(

@@ -222,3 +222,28 @@ def test_a_second_run_in_the_same_folder_starts_anew(judge: Judge) -> None:
     second = judge(_GOOD)
     assert second.verdicts == {"T-001": "pass"}
     assert not (second.folder / "evidence").exists()
+
+
+_SECOND_TRY = """
+TRIED = []
+
+@required(1)
+def test_it():
+    TRIED.append(1)
+    {first}
+
+@required(2)
+def test_other():
+    pass
+"""
+
+
+@pytest.mark.parametrize(("first", "verdict"), [("assert len(TRIED) > 1", "flaky"), ("1 / (len(TRIED) - 1)", "pass")])
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_what_failed_and_passed_when_it_was_tried_again_is_flaky_and_an_error_of_ours_is_not(
+    judge: Judge, first: str, verdict: str, workers: str
+) -> None:
+    run = judge(_SECOND_TRY.format(first=first), "--reruns", "1", "-n", workers)
+    assert run.verdicts == {"T-001": verdict, "T-002": "pass"}
+    assert run.row("T-001").attempts == 2
+    assert run.result.ret == (1 if verdict == "flaky" else 0)

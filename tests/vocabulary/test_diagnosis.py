@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from testbed.kube.client import Object
-from testbed.vocabulary.diagnosis import diagnose, in_order, tell
+from testbed.vocabulary.diagnosis import diagnose, in_order, interrupted, tell
+from testbed.vocabulary.observing import Diagnosis
 
 
 def _pod(node: str | None = "node-1", **status: Any) -> Object:
@@ -113,3 +114,10 @@ def test_events_come_in_the_order_of_their_time_whichever_field_has_it() -> None
         {"metadata": {}, "lastTimestamp": "2026-01-01", "message": "a"},
     ]
     assert [each["message"] for each in in_order(made)] == ["a", "b", "c"]
+
+
+def test_what_takes_a_pod_out_of_its_state_is_its_node_or_what_its_status_says() -> None:
+    assert interrupted(_pod(), _node("Unknown")).ours
+    assert interrupted(_pod(phase="Failed", reason="Evicted"), _node("True")).cause.endswith("evicted the pod")
+    assert interrupted(_pod(), _node("True")) == Diagnosis.none()
+    assert interrupted(None) == Diagnosis.none()

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.drivers import live
 from testbed.drivers.slices import Device
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, TestbedError
 from testbed.vocabulary.hardware import Hardware, changeable
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.world import World
@@ -103,3 +103,22 @@ def test_a_pool_that_is_not_as_before_at_the_end_is_told(playing: Callable[..., 
 def test_a_device_of_the_network_cannot_be_changed(playing: Callable[..., Playing]) -> None:
     with pytest.raises(DriverFailed, match="is in no pool of a node"):
         Hardware(playing().world).unplug(replace(GPU, pool="fabric"))
+
+
+def test_a_node_that_refuses_costs_the_others_nothing(
+    playing: Callable[..., Playing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    its = playing()
+    hardware = Hardware(its.world)
+    hardware.unplug(GPU)
+    hardware.unplug(replace(GPU, pool="node-2"))
+
+    def ask(kube: Any, file: Any, node: str, words: list[str]) -> dict[str, Any]:
+        if node == "node-1":
+            raise TestbedError("its socket is gone")
+        return its.ask(kube, file, node, words)
+
+    monkeypatch.setattr(live, "ask", ask)
+    with pytest.raises(TestbedError, match="its socket is gone"):
+        hardware.restore()
+    assert its.asked[-1] == ("node-2", "restore")

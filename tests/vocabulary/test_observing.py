@@ -91,7 +91,9 @@ def test_a_state_that_cannot_come_any_more_is_given_up_at_once() -> None:
 
 @pytest.mark.usefixtures("_impatient")
 def test_what_was_seen_last_is_said_when_the_time_is_over() -> None:
-    with pytest.raises(NotObserved, match=r"last seen: it is bad\n    W: x\n  waited: pod runs: 0\.03 s"):
+    with pytest.raises(
+        NotObserved, match=r"last seen: it was deleted; before that: it is bad\n    W: x\n  waited: pod runs: 0\.03 s"
+    ):
         _look(["good"][:0], ["bad", "gone"])
 
 
@@ -112,7 +114,13 @@ def _hold(*watches: list[str]) -> None:
 
 @pytest.mark.usefixtures("_impatient")
 def test_a_state_that_lasts_is_looked_at_for_the_whole_time() -> None:
-    _hold(["good"], [], ["good", "gone"])
+    _hold(["good"], [], ["good"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_what_was_deleted_has_not_lasted() -> None:
+    with pytest.raises(NotObserved, match="last seen: it was deleted"):
+        _hold(["good", "gone"])
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -94,3 +94,11 @@ def test_a_claim_that_was_not_made_is_named() -> None:
     pod["spec"]["resourceClaims"].append({"name": "late", "resourceClaimTemplateName": "t"})
     with pytest.raises(NotYet, match="no claim was made for late"):
         states.has_claims(pod)
+
+
+def test_a_pod_whose_end_was_asked_for_does_not_stay_what_it_is() -> None:
+    pod = _pod(RUNS, phase="Running")
+    states.staying(states.running)(pod)
+    pod["metadata"]["deletionTimestamp"] = "now"
+    with pytest.raises(NeverComes, match="somebody has asked for its end; Running, to be deleted on node-1"):
+        states.staying(states.running)(pod)
