@@ -10,6 +10,7 @@ folder.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -71,9 +72,21 @@ def devices() -> set[str]:
 
 
 def sockets() -> set[str]:
-    """Addresses that somebody listens on, IPv4."""
-    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    return {line.split()[1] for line in lines if line.split()[3] == "0A"}
+    """IPv4 addresses on which one of the programs above listens, or nobody that can be found. Other people's listeners come and go."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ours = {each.split()[0] for each in processes() | marked()}
+    owners = _owners()
+    found = {(row[1], owners.get(f"socket:[{row[9]}]", "")) for row in rows if row[3] == "0A"}
+    return {f"{address} of {pid or 'nobody'}" for address, pid in found if not pid or pid in ours}
+
+
+def _owners() -> dict[str, str]:
+    """Who has which socket open, by the socket's name."""
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):  # it has been closed, or its process has ended
+            found[str(file.readlink())] = file.parts[2]
+    return found
 
 
 def namespaces() -> set[str]:
