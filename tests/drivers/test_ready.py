@@ -76,14 +76,14 @@ def test_a_pod_on_its_way_out_does_not_count() -> None:
 def test_a_node_without_slices_is_named() -> None:
     kube = _kube("node-1", "node-2")
     del kube.objects["ResourceSlice", "default", "slice-node-2"]
-    with pytest.raises(WaitTimeout, match="no ResourceSlice for node-2"):
+    with pytest.raises(DriverFailed, match="no ResourceSlice for node-2"):
         wait_ready(kube, FILE)
 
 
 def test_half_a_pool_is_not_ready() -> None:
     kube = _kube("node-1", "node-2")
     kube.put("ResourceSlice", "slice-node-2", spec=cluster.slice_spec("node-2", 1, resourceSliceCount=2))
-    with pytest.raises(WaitTimeout, match="pool node-2: 1 of 2 slices of generation 1"):
+    with pytest.raises(DriverFailed, match="pool node-2: 1 of 2 slices of generation 1"):
         wait_ready(kube, FILE)
 
 
@@ -140,6 +140,43 @@ def test_an_init_container_that_ended_well_blames_nobody() -> None:
     status = {"phase": "Pending", "initContainerStatuses": [done]}
     with pytest.raises(WaitTimeout):
         wait_ready(_kube("node-1", node_2=status), FILE)
+
+
+@pytest.mark.parametrize("reason", ["CreateContainerError", "CreateContainerConfigError", "RunContainerError"])
+def test_a_node_that_cannot_start_the_driver_is_not_its_fault_whatever_another_pod_printed(reason: str) -> None:
+    status = _state(waiting={"reason": reason, "message": "write /run/containerd: no space left on device"})
+    kube = _kube("node-1", node_2=status)
+    kube.texts["driver-node-1/driver"] = "serving\n"
+    with pytest.raises(WaitTimeout, match="no space left on device") as raised:
+        wait_ready(kube, FILE)
+    assert "the node could not start the container" in raised.value.hint
+    assert "serving" not in str(raised.value)
+
+
+def test_a_pod_that_its_node_never_looked_at_is_not_the_drivers_fault_whatever_another_pod_printed() -> None:
+    kube = _kube("node-1", node_2={"phase": "Pending"})
+    kube.texts["driver-node-1/driver"] = "serving\n"
+    with pytest.raises(WaitTimeout, match="driver-node-2 is Pending: not Ready yet") as raised:
+        wait_ready(kube, FILE)
+    assert raised.value.hint == "look at the driver's pods"
+
+
+def test_a_driver_that_runs_and_does_not_get_ready_is_told_so_and_not_blamed() -> None:
+    kube = _kube("node-1", node_2=_state(running={"startedAt": "now"}))
+    kube.texts["driver-node-2/driver"] = "waiting for the kubelet\n"
+    with pytest.raises(WaitTimeout, match="container driver runs and is not ready") as raised:
+        wait_ready(kube, FILE)
+    assert "readiness probe" in raised.value.hint
+    assert "waiting for the kubelet" in str(raised.value)
+
+
+def test_a_container_that_the_runtime_could_not_start_is_not_the_drivers_fault() -> None:
+    status = _state(waiting={"reason": "CrashLoopBackOff"})
+    never = {"exitCode": 128, "reason": "StartError", "message": "no space left on device"}
+    status["containerStatuses"][0]["lastState"] = {"terminated": never}
+    with pytest.raises(WaitTimeout, match=r"ended with 128 \(StartError\): no space left on device") as raised:
+        wait_ready(_kube("node-1", node_2=status), FILE)
+    assert "the node could not start the container" in raised.value.hint
 
 
 def test_an_api_server_that_goes_away_is_never_the_drivers_fault() -> None:
