@@ -15,6 +15,7 @@ _READY = Budget(
     "driver ready", 60, "image, start, registration and slices take 3 s here; a vendor's driver probes hardware"
 )
 _LOG_LINES = 15
+_NO_SLICE = "the pods are Ready, but there is no ResourceSlice for"
 _PLAINLY = {"running": "runs and is not ready", "waiting": "waits", "terminated": "ended"}  # a state without a reason
 
 
@@ -53,17 +54,23 @@ def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
     if missing or not wanted:
         raise NotYet("; ".join(missing) or f"no node has the labels {driver_file.nodes.selector}")
     found = pools(kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"), driver)
-    _check_pools(found, wanted)
+    _check_pools(found, wanted if driver_file.nodes.own_slices else frozenset())
 
 
 def _check_pools(found: list[Pool], wanted: frozenset[str]) -> None:
+    """All pools are complete, and each of the wanted nodes has one; a driver of which none is wanted has one at all."""
     partly = [str(pool) for pool in found if not pool.complete]
     if partly:
         raise _Unpublished("the pods are Ready, but " + "; ".join(partly))
-    # Devices of the network belong to no node, so they are enough for all.
-    bare = set() if any(not pool.nodes for pool in found) else wanted.difference(*(pool.nodes for pool in found))
+    if not found:
+        raise _Unpublished(f"{_NO_SLICE} {', '.join(sorted(wanted)) or 'the network'}")
+    # The network's pools may come first, so they say nothing of the nodes' own: whether there will be any stands in the driver file.
+    served = frozenset[str]().union(*(pool.nodes for pool in found))
+    bare = wanted - served
+    if bare and not served:
+        raise NotYet(f"{_NO_SLICE} {', '.join(sorted(bare))}, only for the network")
     if bare:
-        raise _Unpublished(f"the pods are Ready, but there is no ResourceSlice for {', '.join(sorted(bare))}")
+        raise _Unpublished(f"{_NO_SLICE} {', '.join(sorted(bare))}")
 
 
 def driver_pods(kube: Kube, driver_file: DriverFile) -> list[Object]:
@@ -133,6 +140,7 @@ _CAUSES = {
     "StartError": _NODE,
     "OOMKilled": "the container has no memory limit, so it was the node that had no more memory",
     "no pod of the driver": "look at the DaemonSet's events, and at spec.pods.selector and spec.nodes.selector of the driver file",
+    "only for the network": "if it has no devices of nodes, its driver file says so (spec.nodes.ownSlices: false); else its log above",
     "no ResourceSlice": "the driver is Ready but published nothing: its log above, its RBAC, and what hardware it found",
     "slices of generation": "the driver published only a part of a pool: resourceSliceCount and generation must agree",
     "runs and is not ready": "the driver runs but its readiness probe fails: is it registered with the kubelet?",

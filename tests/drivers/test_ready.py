@@ -7,7 +7,7 @@ import pytest
 
 from testbed.drivers import expected_nodes, wait_ready
 from testbed.errors import ApiError, DriverFailed, WaitTimeout
-from testbed.models.driver_file import load_driver_file
+from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
@@ -87,13 +87,45 @@ def test_half_a_pool_is_not_ready() -> None:
         wait_ready(kube, FILE)
 
 
-def test_devices_of_the_network_serve_all_nodes() -> None:
+def _with_the_network_alone() -> Any:
     kube = _kube("node-1", "node-2")
     for node in cluster.NODES:
         del kube.objects["ResourceSlice", "default", f"slice-{node}"]
     spec = {key: value for key, value in cluster.slice_spec("net", 1).items() if key != "nodeName"}
     kube.put("ResourceSlice", "net", spec={**spec, "allNodes": True})
-    wait_ready(kube, FILE)
+    return kube
+
+
+def _of_the_network() -> DriverFile:
+    nodes = FILE.nodes.model_copy(update={"own_slices": False})
+    return FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": nodes})})
+
+
+def test_devices_of_the_network_serve_all_nodes_of_a_driver_that_has_no_others() -> None:
+    wait_ready(_with_the_network_alone(), _of_the_network())
+
+
+def test_a_driver_of_the_network_that_published_nothing_is_not_ready() -> None:
+    kube = _with_the_network_alone()
+    del kube.objects["ResourceSlice", "default", "net"]
+    with pytest.raises(DriverFailed, match="no ResourceSlice for the network"):
+        wait_ready(kube, _of_the_network())
+
+
+def test_the_networks_slices_do_not_stand_for_those_of_nodes_that_are_still_to_come() -> None:
+    """Which of the two is published first is chance; and whether the driver or its file is wrong cannot be seen from here."""
+    with pytest.raises(WaitTimeout, match="no ResourceSlice for node-1, node-2, only for the network") as raised:
+        wait_ready(_with_the_network_alone(), FILE)
+    assert "spec.nodes.ownSlices" in raised.value.hint
+
+
+def test_a_node_that_others_of_its_kind_left_behind_is_named_though_there_is_a_network() -> None:
+    kube = _with_the_network_alone()
+    kube.put("ResourceSlice", "slice-node-1", spec=cluster.slice_spec("node-1", 1))
+    with pytest.raises(
+        DriverFailed, match=r"last seen: the pods are Ready, but there is no ResourceSlice for node-2\s"
+    ):
+        wait_ready(kube, FILE)
 
 
 def test_a_missing_image_is_our_fault_and_the_cure_is_said() -> None:
