@@ -89,13 +89,16 @@ class Comparison:
         return None if own is None or not other else own / other
 
     def kept(self, quantity: Quantity) -> bool | None:
-        """Whether ours keeps all bounds; None where there is none, or no value. Without our own value no bound is kept."""
+        """Whether ours keeps all bounds; without our value none is kept. None: there is no bound, or no value of a peer beside it."""
         own = self.median(self.ours, quantity.key)
         if quantity.times is None and quantity.most is None:
             return None
-        ratios = [self.ratio(peer, quantity.key) for peer in self.peers]
-        is_near = quantity.times is None or all(ratio is None or ratio <= quantity.times for ratio in ratios)
-        return own is not None and is_near and (quantity.most is None or own <= quantity.most)
+        if own is None or (quantity.most is not None and own > quantity.most):
+            return False
+        if quantity.times is None:
+            return True
+        ratios = [ratio for peer in self.peers if (ratio := self.ratio(peer, quantity.key)) is not None]
+        return max(ratios) <= quantity.times if ratios else None
 
     def header(self) -> list[str]:
         """The titles of the columns."""
@@ -136,12 +139,12 @@ class Comparison:
     def _row(self, quantity: Quantity) -> list[str]:
         cells = [self._cell(title, quantity) for title in self.versions]
         ratios = [self.ratio(peer, quantity.key) for peer in self.peers]
-        mark = {True: " ✓", False: " ✗", None: ""}[self.kept(quantity)]
+        mark = {True: " ✓", False: " ✗", None: " (not compared)"}[self.kept(quantity)]
         return [
             quantity.title,
             *cells,
             *("-" if each is None else f"{each:.2f}" for each in ratios),
-            quantity.bound() + mark,
+            quantity.bound() and quantity.bound() + mark,
         ]
 
     def _cell(self, driver: str, quantity: Quantity) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ class Kubelet:
     """One connection to a driver, found through its registration socket; usable in `with`."""
 
     def __init__(self, registration: Path) -> None:
-        with grpc.insecure_channel(f"unix:{registration}") as channel:
+        with _driver_speaks("register"), grpc.insecure_channel(f"unix:{registration}") as channel:
             stub = registration_v1_pb2_grpc.RegistrationStub(channel)
             info = stub.GetInfo(registration_v1_pb2.InfoRequest(), timeout=_PATIENCE, wait_for_ready=True)
             if _NEWEST not in info.supported_versions:
@@ -73,11 +74,23 @@ class Kubelet:
 
     def _prepare(self, claim: Claim) -> Any:
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[claim.message()])
-        return self._stub.NodePrepareResources(request, timeout=_PATIENCE)
+        with _driver_speaks(f"prepare claim {claim.name}"):
+            return self._stub.NodePrepareResources(request, timeout=_PATIENCE)
 
     def _unprepare(self, claim: Claim) -> Any:
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[claim.message()])
-        return self._stub.NodeUnprepareResources(request, timeout=_PATIENCE)
+        with _driver_speaks(f"unprepare claim {claim.name}"):
+            return self._stub.NodeUnprepareResources(request, timeout=_PATIENCE)
+
+
+@contextlib.contextmanager
+def _driver_speaks(what: str) -> Iterator[None]:
+    """A call that the driver does not answer, because it ended or refuses it or takes too long, is its failure."""
+    try:
+        yield
+    except grpc.RpcError as failed:
+        said = f"{failed.code().name}: {failed.details()}" if isinstance(failed, grpc.Call) else str(failed)
+        raise DriverFailed(f"the driver did not {what}: {said}") from failed
 
 
 def _timed(call: Callable[[Claim], Any], claims: Sequence[Claim], at_once: int) -> Answers:

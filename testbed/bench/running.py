@@ -48,6 +48,7 @@ class Running:
     @property
     def resident(self) -> float:
         """MiB of memory that is resident (VmRSS), shared pages included."""
+        self.demand_alive()
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 

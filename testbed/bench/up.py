@@ -61,10 +61,13 @@ def _one(config: TestbedConfig, meanwhile: Callable[[], None]) -> dict[str, floa
     began = time.monotonic()
     bring_up(config, phases, ephemeral=True)
     up = time.monotonic() - began
-    meanwhile()
-    began = time.monotonic()
-    tear_down(config.name, Silent())
-    return {"up": up, **{step.title: step.seconds for step in phases.steps}, "down": time.monotonic() - began}
+    try:
+        meanwhile()
+    finally:
+        began = time.monotonic()
+        tear_down(config.name, Silent())
+        down = time.monotonic() - began
+    return {"up": up, **{step.title: step.seconds for step in phases.steps}, "down": down}
 
 
 def _named(sample: dict[str, float], what: str) -> dict[str, float]:

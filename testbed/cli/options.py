@@ -37,7 +37,9 @@ _CHOICE = click.Choice(["table", "json"])
 name = click.option("--name", default="default", show_default=True, help="The testbed's name.")
 output_format = click.option("-o", "--output", type=_CHOICE, default="table", help="How to print it.")
 driver = click.option(
-    "--driver", metavar="NAME|FILE|none", help="The driver to install. [default: the fake GPU driver]"
+    "--driver",
+    metavar="NAME|FILE|none",
+    help="The driver to install, with the companions of its file; it alone is judged. [default: fake-gpu, with fake-nic beside it]",
 )
 _config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed; flags win over it.")
 _name = click.option("--name", help="The testbed's name. [default: default; run makes one of its own: run-…]")

@@ -18,6 +18,7 @@ from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
 _TAKEN = Budget("object taken", 30, "a request of the server's own may take 10 s of waiting for its store")
+_HARDWARE_FACTS = frozenset({"hardware", "has_pools", "attaches"})
 _GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
 
 
@@ -66,7 +67,7 @@ def texts(driver_file: DriverFile, *, image: str = "", hardware: Path | None = N
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,
         "namespace": driver_file.pods.namespace,
-        "hardware": _description(hardware or shipped),
+        **_hardware_facts(hardware or shipped),
         **({"image": image} if image and driver_file.install.built_in_image else {}),
         **driver_file.install.variables,
     }
@@ -76,7 +77,7 @@ def texts(driver_file: DriverFile, *, image: str = "", hardware: Path | None = N
 def takes_hardware(driver_file: DriverFile) -> bool:
     """Whether any of its templates asks for hardware."""
     templates = driver_file.install.manifests if driver_file.install else ()
-    return any("hardware" in variables_of(path) for path in templates)
+    return any(not _HARDWARE_FACTS.isdisjoint(variables_of(path)) for path in templates)
 
 
 def _objects(path: Path, text: str) -> list[Object]:
@@ -106,14 +107,26 @@ def _refuse_idle_hardware(driver_file: DriverFile, hardware: Path | None) -> Non
         )
 
 
-def _description(path: Path) -> str:
-    """The text of a hardware file. Only its kind is checked here: what is in it is for the driver to judge."""
+def _hardware_facts(path: Path) -> dict[str, object]:
+    """What templates may ask of a hardware file: its text, whether it has pools of the network, and devices that the driver attaches.
+
+    Only its kind is checked here: what is in it is for the driver to judge.
+    """
     content = document.read(path).content
     if not isinstance(content, dict) or (content.get("apiVersion"), content.get("kind")) != (API_VERSION, "Hardware"):
         raise UsageError(
             f"{path} does not describe hardware", hint=f"such a file has apiVersion: {API_VERSION} and kind: Hardware"
         )
-    return path.read_text(encoding="utf-8")
+    spec = content.get("spec")
+    pools = _mappings(spec, "pools")
+    groups = [group for owner in (spec, *pools) for group in _mappings(owner, "devices")]
+    text = path.read_text(encoding="utf-8")
+    return {"hardware": text, "has_pools": bool(pools), "attaches": any("attaching" in group for group in groups)}
+
+
+def _mappings(parent: object, key: str) -> list[Object]:
+    found = parent.get(key) if isinstance(parent, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _existing(kube: Kube, manifest: Object) -> Object | None:

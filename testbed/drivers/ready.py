@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from testbed.drivers.endings import bad_endings, containers
 from testbed.drivers.slices import Pool, pools
 from testbed.errors import ApiError, DriverFailed, WaitTimeout
 from testbed.kube.client import Kube, Object
@@ -14,6 +15,12 @@ _READY = Budget(
     "driver ready", 60, "image, start, registration and slices take 3 s here; a vendor's driver probes hardware"
 )
 _LOG_LINES = 15
+_NO_SLICE = "the pods are Ready, but there is no ResourceSlice for"
+_PLAINLY = {"running": "runs and is not ready", "waiting": "waits", "terminated": "ended"}  # a state without a reason
+
+
+class _Unpublished(NotYet):
+    """The driver says that it serves, and its slices are not there. Nobody but the driver can give them."""
 
 
 def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None = None) -> None:
@@ -47,17 +54,23 @@ def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
     if missing or not wanted:
         raise NotYet("; ".join(missing) or f"no node has the labels {driver_file.nodes.selector}")
     found = pools(kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"), driver)
-    _check_pools(found, wanted)
+    _check_pools(found, wanted if driver_file.nodes.own_slices else frozenset())
 
 
 def _check_pools(found: list[Pool], wanted: frozenset[str]) -> None:
+    """All pools are complete, and each of the wanted nodes has one; a driver of which none is wanted has one at all."""
     partly = [str(pool) for pool in found if not pool.complete]
     if partly:
-        raise NotYet("the pods are Ready, but " + "; ".join(partly))
-    # Devices of the network belong to no node, so they are enough for all.
-    bare = set() if any(not pool.nodes for pool in found) else wanted.difference(*(pool.nodes for pool in found))
+        raise _Unpublished("the pods are Ready, but " + "; ".join(partly))
+    if not found:
+        raise _Unpublished(f"{_NO_SLICE} {', '.join(sorted(wanted)) or 'the network'}")
+    # The network's pools may come first, so they say nothing of the nodes' own: whether there will be any stands in the driver file.
+    served = frozenset[str]().union(*(pool.nodes for pool in found))
+    bare = wanted - served
+    if bare and not served:
+        raise NotYet(f"{_NO_SLICE} {', '.join(sorted(bare))}, only for the network")
     if bare:
-        raise NotYet(f"the pods are Ready, but there is no ResourceSlice for {', '.join(sorted(bare))}")
+        raise _Unpublished(f"{_NO_SLICE} {', '.join(sorted(bare))}")
 
 
 def driver_pods(kube: Kube, driver_file: DriverFile) -> list[Object]:
@@ -73,8 +86,8 @@ def _unready(pod: Object) -> str:
     if conditions.get("Ready", {}).get("status") == "True":
         return ""
     waiting = [
-        f"container {each['name']} {state.get('reason', kind)} {state.get('message', '')}".strip()
-        for each in _containers(pod)
+        f"container {each['name']} {state.get('reason', _PLAINLY[kind])} {state.get('message', '')}".strip()
+        for each in containers(pod)
         for kind, state in each.get("state", {}).items()
         if kind != "running" or not each.get("ready")
     ]
@@ -84,41 +97,30 @@ def _unready(pod: Object) -> str:
 
 
 def _explained(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> DriverFailed | WaitTimeout:
-    """The same time-out with the driver's last words. Its own crash is its own fault; a pod that never started is ours."""
+    """The same time-out with the driver's last words. What it did itself is its own fault; a pod that never started is ours.
+
+    Logs explain and blame nobody: who speaks may be well, and who is silent need not be.
+    """
     pods = driver_pods(kube, driver_file)
-    spoken = [lines for pod in pods if (lines := _last_words(kube, driver_file, pod))]
-    crashes = [crash for pod in pods if _unready(pod) for crash in _crashes(pod)]
-    cause = _cause(late.last_seen)
-    text = "\n".join([late.last_seen, *(f"  {crash}" for crash in crashes), *spoken])
-    if crashes or (spoken and cause.startswith("the driver")):
-        return DriverFailed(f"{late.waited_for} did not come up ({late.budget})\n  last seen: {text}", hint=cause)
-    return WaitTimeout(late.waited_for, late.budget, text, hint=cause)
+    unready = [pod for pod in pods if _unready(pod)]
+    endings = [ending for pod in unready for ending in bad_endings(pod)]
+    spoken = [lines for pod in unready or pods if (lines := _last_words(kube, driver_file, pod))]
+    seen = "\n".join([late.last_seen, *(f"  {ending}" for ending in endings)])
+    text = "\n".join([seen, *spoken])
+    if any(ending.own for ending in endings):
+        return _failed(late, text, "the driver ends by itself: look at its exit code and its log above")
+    if isinstance(late.__cause__, _Unpublished):
+        return _failed(late, text, _cause(seen))
+    return WaitTimeout(late.waited_for, late.budget, text, hint=_cause(seen))
 
 
-def _crashes(pod: Object) -> list[str]:
-    """Which of its containers ended badly, now or the last time. That is the driver's doing, whether it printed something or not."""
-    return [
-        f"container {each['name']} of {pod['metadata']['name']} {end}"
-        for each in _containers(pod)
-        if (end := _bad_end(each.get("state", {})) or _bad_end(each.get("lastState", {})))
-    ]
-
-
-def _bad_end(state: Object) -> str:
-    code = state.get("terminated", {}).get("exitCode", 0)
-    if code:
-        return f"ended with {code}"
-    return "ends again and again" if state.get("waiting", {}).get("reason") == "CrashLoopBackOff" else ""
-
-
-def _containers(pod: Object) -> list[Object]:
-    status = pod.get("status", {})
-    return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+def _failed(late: WaitTimeout, text: str, hint: str) -> DriverFailed:
+    return DriverFailed(f"{late.waited_for} did not come up ({late.budget})\n  last seen: {text}", hint=hint)
 
 
 def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
     name = pod["metadata"]["name"]
-    restarted = any(each.get("restartCount") and "running" not in each.get("state", {}) for each in _containers(pod))
+    restarted = any(each.get("restartCount") and "running" not in each.get("state", {}) for each in containers(pod))
     try:
         text = kube.logs(driver_file.pods.namespace, name, container=driver_file.pods.container, previous=restarted)
     except ApiError:
@@ -127,16 +129,21 @@ def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
     return "\n".join([f"  log of {name}:", *(f"    {line}" for line in lines)]) if lines else ""
 
 
+_IMAGE = "the image is not on the node: build or load it (`dra-testbed images list`)"
+_NODE = "the node could not start the container, and says above why: look at its disk, and at what the pod mounts and refers to"
+# What to try, by words of what was seen. Nobody is blamed by it.
 _CAUSES = {
-    "ErrImage": "the image is not on the node: build or load it (`dra-testbed images list`)",
-    "ImagePull": "the image is not on the node: build or load it (`dra-testbed images list`)",
-    "CrashLoopBackOff": "the driver ends by itself: look at its exit code and its log above",
-    "Error": "the driver ends by itself: look at its exit code and its log above",
-    "OOMKilled": "the driver needs more memory than its limit allows",
+    "ErrImage": _IMAGE,
+    "ImagePull": _IMAGE,
+    "CreateContainer": _NODE,
+    "RunContainerError": _NODE,
+    "StartError": _NODE,
+    "OOMKilled": "the container has no memory limit, so it was the node that had no more memory",
     "no pod of the driver": "look at the DaemonSet's events, and at spec.pods.selector and spec.nodes.selector of the driver file",
+    "only for the network": "if it has no devices of nodes, its driver file says so (spec.nodes.ownSlices: false); else its log above",
     "no ResourceSlice": "the driver is Ready but published nothing: its log above, its RBAC, and what hardware it found",
     "slices of generation": "the driver published only a part of a pool: resourceSliceCount and generation must agree",
-    "not Ready": "the driver runs but its readiness probe fails: is it registered with the kubelet?",
+    "runs and is not ready": "the driver runs but its readiness probe fails: is it registered with the kubelet?",
 }
 
 

@@ -53,6 +53,9 @@ class Nodes(Strict):
     """On which nodes the driver is expected, by their labels; {} means all."""
 
     selector: dict[str, str] = Field(default_factory=dict)
+    own_slices: bool = Field(
+        True, description="each of them has ResourceSlices of its own; false if all devices belong to the network"
+    )
 
 
 class Probe(Strict):

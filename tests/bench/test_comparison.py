@@ -59,9 +59,34 @@ def test_what_was_not_measured_keeps_no_bound_and_has_its_reason() -> None:
 def test_a_peer_that_cannot_is_left_out_of_the_bound_and_remembered() -> None:
     comparison = found([1], [])
     comparison.refuse("peer", "start", "too many", for_good=True)
+    comparison.versions["slim"] = "1"
+    comparison.note("slim", "start", 1)
 
     assert comparison.kept(BY_KEY["start"]) is True
     assert comparison.unable == {"peer"}
+
+
+@pytest.mark.parametrize("versions", [{"ours": "1"}, {"ours": "1", "peer": "2"}], ids=["no-peer", "all-refused"])
+def test_a_ratio_to_nobody_is_not_kept_and_not_broken(versions: dict[str, str]) -> None:
+    comparison = found([1], [])
+    comparison.versions = versions
+
+    assert comparison.kept(BY_KEY["start"]) is None
+    assert row(comparison, "start")[-1] == "<= 1 x (not compared)"
+
+
+@pytest.mark.parametrize(("own", "kept", "shown"), [(80.0, None, "(not compared)"), (81.0, False, "✗")])
+def test_without_a_peer_the_absolute_bound_beside_it_can_still_be_broken(
+    own: float, kept: bool | None, shown: str
+) -> None:
+    comparison = found([own], [], "memory idle")
+
+    assert comparison.kept(BY_KEY["memory idle"]) is kept
+    assert row(comparison, "memory idle")[-1] == f"<= 1.5 x, <= 80 MiB {shown}"
+
+
+def test_a_bound_that_needs_no_peer_is_judged_without_one() -> None:
+    assert found([1], [], "writes").kept(BY_KEY["writes"]) is True
 
 
 def test_a_quantity_without_a_bound_shows_none() -> None:

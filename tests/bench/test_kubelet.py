@@ -1,10 +1,16 @@
 """What the bench reads out of a driver's answers."""
 
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
 import pytest
 
-from testbed.bench.kubelet import Claim, _ids
+from testbed.bench.kubelet import Claim, Kubelet, _ids
 from testbed.errors import DriverFailed
-from testbed.kubelet.stubs import dra_v1_pb2
+from testbed.kubelet.stubs import dra_v1_pb2, registration_v1_pb2, registration_v1_pb2_grpc
 
 CLAIM = Claim("default", "one", "u-1")
 
@@ -33,3 +39,43 @@ def test_unprepare_has_an_entry_and_no_devices() -> None:
     done = dra_v1_pb2.NodeUnprepareResourcesResponse(claims={"u-1": dra_v1_pb2.NodeUnprepareResourceResponse()})
 
     assert _ids(done, CLAIM) == ()
+
+
+class Registration(registration_v1_pb2_grpc.RegistrationServicer):
+    """A driver that registers, and whose other socket is this one."""
+
+    def __init__(self, endpoint: Path) -> None:
+        self.endpoint = str(endpoint)
+
+    def GetInfo(self, request, context):  # type: ignore[no-untyped-def]  # noqa: N802 - the names are those of the protocol
+        return registration_v1_pb2.PluginInfo(endpoint=self.endpoint, supported_versions=["v1.DRAPlugin"])
+
+    def NotifyRegistrationStatus(self, request, context):  # type: ignore[no-untyped-def]  # noqa: N802 - as above
+        return registration_v1_pb2.RegistrationStatusResponse()
+
+
+@contextlib.contextmanager
+def served(socket: Path, *servicers: Registration) -> Iterator[Path]:
+    """A driver's registration socket; without a servicer it refuses every call."""
+    server = grpc.server(ThreadPoolExecutor(2))
+    for each in servicers:
+        registration_v1_pb2_grpc.add_RegistrationServicer_to_server(each, server)
+    server.add_insecure_port(f"unix:{socket}")
+    server.start()
+    try:
+        yield socket
+    finally:
+        server.stop(None).wait()
+
+
+def test_a_driver_that_does_not_register_has_failed(tmp_path: Path) -> None:
+    with served(tmp_path / "r") as socket, pytest.raises(DriverFailed, match="did not register: UNIMPLEMENTED"):
+        Kubelet(socket)
+
+
+def test_a_driver_that_is_gone_when_it_is_called_has_failed(tmp_path: Path) -> None:
+    with served(tmp_path / "r", Registration(tmp_path / "gone")) as socket, Kubelet(socket) as kubelet:
+        with pytest.raises(DriverFailed, match="did not prepare claim one: UNAVAILABLE"):
+            kubelet.prepare([CLAIM], 1)
+        with pytest.raises(DriverFailed, match="did not unprepare claim one: UNAVAILABLE"):
+            kubelet.unprepare([CLAIM], 1)

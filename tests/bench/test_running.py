@@ -42,8 +42,9 @@ def test_a_claim_that_is_left_in_a_file_was_not_released(driver: Running) -> Non
 def test_a_driver_that_ended_is_told_with_its_last_words(driver: Running) -> None:
     driver.demand_alive()
     dead = Running(driver.contestant, ProcessId(os.getpid(), 0), driver.place, driver.log)
-    with pytest.raises(DriverFailed, match="ended: last words"):
-        dead.demand_alive()
+    for ask in (dead.demand_alive, lambda: dead.resident):
+        with pytest.raises(DriverFailed, match="ended: last words"):
+            ask()
 
 
 def test_the_memory_is_that_of_the_process(driver: Running) -> None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from testbed.cli import options
+from testbed.drivers import load_together
 from testbed.errors import UsageError
 
 
@@ -23,6 +24,15 @@ def show(**flags: Any) -> None:
 
 def shown(*words: str) -> str:
     return CliRunner().invoke(show, words, catch_exceptions=False).output
+
+
+def test_the_help_names_the_driver_that_is_judged_by_default_and_those_beside_it() -> None:
+    default = options.configuration({}).driver
+    assert default
+    subject, *beside = [each.name for each in load_together(default)]
+    said = " ".join(CliRunner().invoke(show, ["--help"], terminal_width=500).output.split())
+
+    assert f"it alone is judged. [default: {subject}, with {', '.join(beside)} beside it]" in said
 
 
 def test_all_flags_reach_the_configuration(tmp_path: Path) -> None:

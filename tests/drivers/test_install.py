@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed.drivers import install, uninstall
+from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError, UsageError, WaitTimeout
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_driver_file
@@ -113,6 +116,52 @@ def test_our_own_drivers_manifests_render_with_the_hardware_that_is_asked_for(tm
     assert daemonset["spec"]["template"]["spec"]["containers"][0]["image"] == "localhost/driver:1"
     (config,) = kube.list("v1", "ConfigMap")
     assert config["data"]["hardware.yaml"].strip() == hardware.read_text().strip()
+
+
+_NETWORK = {"apiVersion": "dra-testbed/v1alpha1", "kind": "Hardware", "metadata": {"name": "x"}}
+_ALL_NODES = {"name": "fabric", "allNodes": True, "devices": [{"kind": "port", "count": 1}]}
+_ATTACHED = {"kind": "gpu", "count": 1, "attaching": {"seconds": 1}}
+
+
+def _network_parts(folder: Path, text: str) -> tuple[bool, bool]:
+    """Whether there is a process for the network, and whether the drivers of nodes may speak of devices of the network."""
+    (folder / "hardware.yaml").write_text(text)
+    driver_file = load_driver_file(cluster.driver_path())
+    found = manifests(driver_file, image="localhost/driver:1", hardware=folder / "hardware.yaml")
+    (rights,) = [
+        each for each in found if each["kind"] == "ClusterRole" and each["metadata"]["name"] == driver_file.driver
+    ]
+    (policy,) = [
+        each
+        for each in found
+        if each["metadata"]["name"] == f"{driver_file.driver}-claims" and "variables" in each["spec"]
+    ]
+    (may,) = {"arbitrary-node:patch" in str(rights), "mayBeHere" in str(policy)}
+    return any(each["kind"] == "Deployment" for each in found), may
+
+
+@pytest.mark.parametrize(
+    ("spec", "network", "may"),
+    [
+        ({"pools": [_ALL_NODES]}, True, True),
+        ({"pools": [{**_ALL_NODES, "devices": [_ATTACHED]}]}, True, True),
+        ({"devices": [_ATTACHED]}, True, False),
+        ({"devices": [{"kind": "gpu", "count": 1, "attributes": {"attaching": "no", "pools:": "no"}}]}, False, False),
+        ({"pools": []}, False, False),
+        ({"pools": "none", "devices": {"attaching": {}}}, False, False),
+        ([], False, False),
+    ],
+)
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["json", "yaml"])
+def test_what_the_network_needs_is_made_when_the_hardware_has_it_however_it_is_written(
+    tmp_path: Path, write: Callable[[object], str], spec: object, network: bool, may: bool
+) -> None:
+    assert _network_parts(tmp_path, write({**_NETWORK, "spec": spec})) == (network, may)
+
+
+def test_a_comment_of_the_hardware_gives_no_rights(tmp_path: Path) -> None:
+    text = "# pools: none, attaching: none\n" + yaml.safe_dump({**_NETWORK, "spec": {}})
+    assert _network_parts(tmp_path, text) == (False, False)
 
 
 def test_a_mutant_differs_in_its_fault_alone() -> None:

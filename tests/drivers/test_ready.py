@@ -7,7 +7,7 @@ import pytest
 
 from testbed.drivers import expected_nodes, wait_ready
 from testbed.errors import ApiError, DriverFailed, WaitTimeout
-from testbed.models.driver_file import load_driver_file
+from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
@@ -76,24 +76,56 @@ def test_a_pod_on_its_way_out_does_not_count() -> None:
 def test_a_node_without_slices_is_named() -> None:
     kube = _kube("node-1", "node-2")
     del kube.objects["ResourceSlice", "default", "slice-node-2"]
-    with pytest.raises(WaitTimeout, match="no ResourceSlice for node-2"):
+    with pytest.raises(DriverFailed, match="no ResourceSlice for node-2"):
         wait_ready(kube, FILE)
 
 
 def test_half_a_pool_is_not_ready() -> None:
     kube = _kube("node-1", "node-2")
     kube.put("ResourceSlice", "slice-node-2", spec=cluster.slice_spec("node-2", 1, resourceSliceCount=2))
-    with pytest.raises(WaitTimeout, match="pool node-2: 1 of 2 slices of generation 1"):
+    with pytest.raises(DriverFailed, match="pool node-2: 1 of 2 slices of generation 1"):
         wait_ready(kube, FILE)
 
 
-def test_devices_of_the_network_serve_all_nodes() -> None:
+def _with_the_network_alone() -> Any:
     kube = _kube("node-1", "node-2")
     for node in cluster.NODES:
         del kube.objects["ResourceSlice", "default", f"slice-{node}"]
     spec = {key: value for key, value in cluster.slice_spec("net", 1).items() if key != "nodeName"}
     kube.put("ResourceSlice", "net", spec={**spec, "allNodes": True})
-    wait_ready(kube, FILE)
+    return kube
+
+
+def _of_the_network() -> DriverFile:
+    nodes = FILE.nodes.model_copy(update={"own_slices": False})
+    return FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": nodes})})
+
+
+def test_devices_of_the_network_serve_all_nodes_of_a_driver_that_has_no_others() -> None:
+    wait_ready(_with_the_network_alone(), _of_the_network())
+
+
+def test_a_driver_of_the_network_that_published_nothing_is_not_ready() -> None:
+    kube = _with_the_network_alone()
+    del kube.objects["ResourceSlice", "default", "net"]
+    with pytest.raises(DriverFailed, match="no ResourceSlice for the network"):
+        wait_ready(kube, _of_the_network())
+
+
+def test_the_networks_slices_do_not_stand_for_those_of_nodes_that_are_still_to_come() -> None:
+    """Which of the two is published first is chance; and whether the driver or its file is wrong cannot be seen from here."""
+    with pytest.raises(WaitTimeout, match="no ResourceSlice for node-1, node-2, only for the network") as raised:
+        wait_ready(_with_the_network_alone(), FILE)
+    assert "spec.nodes.ownSlices" in raised.value.hint
+
+
+def test_a_node_that_others_of_its_kind_left_behind_is_named_though_there_is_a_network() -> None:
+    kube = _with_the_network_alone()
+    kube.put("ResourceSlice", "slice-node-1", spec=cluster.slice_spec("node-1", 1))
+    with pytest.raises(
+        DriverFailed, match=r"last seen: the pods are Ready, but there is no ResourceSlice for node-2\s"
+    ):
+        wait_ready(kube, FILE)
 
 
 def test_a_missing_image_is_our_fault_and_the_cure_is_said() -> None:
@@ -140,6 +172,43 @@ def test_an_init_container_that_ended_well_blames_nobody() -> None:
     status = {"phase": "Pending", "initContainerStatuses": [done]}
     with pytest.raises(WaitTimeout):
         wait_ready(_kube("node-1", node_2=status), FILE)
+
+
+@pytest.mark.parametrize("reason", ["CreateContainerError", "CreateContainerConfigError", "RunContainerError"])
+def test_a_node_that_cannot_start_the_driver_is_not_its_fault_whatever_another_pod_printed(reason: str) -> None:
+    status = _state(waiting={"reason": reason, "message": "write /run/containerd: no space left on device"})
+    kube = _kube("node-1", node_2=status)
+    kube.texts["driver-node-1/driver"] = "serving\n"
+    with pytest.raises(WaitTimeout, match="no space left on device") as raised:
+        wait_ready(kube, FILE)
+    assert "the node could not start the container" in raised.value.hint
+    assert "serving" not in str(raised.value)
+
+
+def test_a_pod_that_its_node_never_looked_at_is_not_the_drivers_fault_whatever_another_pod_printed() -> None:
+    kube = _kube("node-1", node_2={"phase": "Pending"})
+    kube.texts["driver-node-1/driver"] = "serving\n"
+    with pytest.raises(WaitTimeout, match="driver-node-2 is Pending: not Ready yet") as raised:
+        wait_ready(kube, FILE)
+    assert raised.value.hint == "look at the driver's pods"
+
+
+def test_a_driver_that_runs_and_does_not_get_ready_is_told_so_and_not_blamed() -> None:
+    kube = _kube("node-1", node_2=_state(running={"startedAt": "now"}))
+    kube.texts["driver-node-2/driver"] = "waiting for the kubelet\n"
+    with pytest.raises(WaitTimeout, match="container driver runs and is not ready") as raised:
+        wait_ready(kube, FILE)
+    assert "readiness probe" in raised.value.hint
+    assert "waiting for the kubelet" in str(raised.value)
+
+
+def test_a_container_that_the_runtime_could_not_start_is_not_the_drivers_fault() -> None:
+    status = _state(waiting={"reason": "CrashLoopBackOff"})
+    never = {"exitCode": 128, "reason": "StartError", "message": "no space left on device"}
+    status["containerStatuses"][0]["lastState"] = {"terminated": never}
+    with pytest.raises(WaitTimeout, match=r"ended with 128 \(StartError\): no space left on device") as raised:
+        wait_ready(_kube("node-1", node_2=status), FILE)
+    assert "the node could not start the container" in raised.value.hint
 
 
 def test_an_api_server_that_goes_away_is_never_the_drivers_fault() -> None:

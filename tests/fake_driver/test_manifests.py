@@ -15,7 +15,11 @@ from testbed.rendering import render_file
 ROOT = Path(__file__).parents[2] / "manifests"
 DRIVER_FILES = {name: yaml.safe_load((ROOT / f"drivers/{name}.yaml").read_text()) for name in ("fake-gpu", "fake-nic")}
 DRIVER_FILE = DRIVER_FILES["fake-gpu"]
-FABRIC = (ROOT / "hardware/fabric.yaml").read_text()
+FABRIC: dict[str, object] = {
+    "hardware": (ROOT / "hardware/fabric.yaml").read_text(),
+    "has_pools": True,
+    "attaches": True,
+}
 Object = dict[str, Any]
 
 
@@ -28,6 +32,8 @@ def rendered(driver: str = "fake-gpu", **more: object) -> list[Object]:
         "driver_name": spec["driver"],
         "namespace": spec["pods"]["namespace"],
         "hardware": (ROOT / "hardware/gpus.yaml").read_text(),
+        "has_pools": False,
+        "attaches": False,
         **spec["install"].get("variables", {}),
         **more,
     }
@@ -88,7 +94,7 @@ def kinds(driver: str) -> str:
 @pytest.mark.parametrize("driver", DRIVER_FILES)
 def test_pools_of_the_network_get_one_process_of_their_own_without_root(driver: str) -> None:
     assert "Deployment" not in {one["kind"] for one in rendered(driver)}
-    deployment = find("Deployment", driver, hardware=FABRIC)
+    deployment = find("Deployment", driver, **FABRIC)
     assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
     pod = deployment["spec"]["template"]["spec"]
     (only,) = pod["containers"]
@@ -102,7 +108,7 @@ def test_pools_of_the_network_get_one_process_of_their_own_without_root(driver: 
 
 
 def test_a_driver_may_speak_of_devices_of_the_network_only_where_there_are_some() -> None:
-    without, along = str(rendered()), str(rendered(hardware=FABRIC))
+    without, along = str(rendered()), str(rendered("fake-gpu", **FABRIC))
     assert "arbitrary-node:patch" not in without
     assert "mayBeHere" not in without
     assert "arbitrary-node:patch" in along

@@ -15,12 +15,13 @@ NAME = "gpu.dra-testbed.example"
 VARIABLES: dict[str, object] = {"image": "localhost/driver:1", "driver_name": NAME, "namespace": "here"}
 
 
-def _objects(hardware: str) -> list[Any]:
-    text = render_file(ROOT / "fake_driver/network.yaml", {**VARIABLES, "hardware": hardware}, allow_unused=True)
+def _objects(*, has_pools: bool, attaches: bool) -> list[Any]:
+    facts = {"has_pools": has_pools, "attaches": attaches}
+    text = render_file(ROOT / "fake_driver/network.yaml", {**VARIABLES, **facts}, allow_unused=True)
     return [one for one in yaml.safe_load_all(text) if one]
 
 
-ALL = _objects("pools: []")
+ALL = _objects(has_pools=True, attaches=False)
 OBJECTS: dict[str, Any] = {one["kind"]: one for one in ALL}
 
 
@@ -62,11 +63,9 @@ def test_its_pods_are_not_taken_for_drivers_of_nodes() -> None:
     assert driver_file["spec"]["pods"]["selector"] != f"app={labels['app']}"
 
 
-@pytest.mark.parametrize(
-    ("hardware", "there"), [("pools: []", True), ("attaching: {}", True), ("bindingConditions: [a]", False)]
-)
-def test_it_is_there_only_for_hardware_that_needs_it(hardware: str, there: bool) -> None:
-    assert bool(_objects(hardware)) is there
+@pytest.mark.parametrize(("has_pools", "attaches"), [(True, True), (True, False), (False, True), (False, False)])
+def test_it_is_there_only_for_hardware_that_needs_it(has_pools: bool, attaches: bool) -> None:
+    assert bool(_objects(has_pools=has_pools, attaches=attaches)) is (has_pools or attaches)
 
 
 def test_each_policy_is_bound_and_speaks_of_its_account() -> None:

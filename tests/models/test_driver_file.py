@@ -52,6 +52,15 @@ def refusal(folder: Path, old: str, new: str) -> str:
     return str(refused.value)
 
 
+@pytest.mark.parametrize(("more", "own"), [("", True), (", ownSlices: false", False)])
+def test_nodes_have_slices_of_their_own_unless_the_file_says_that_they_have_none(
+    folder: Path, more: str, own: bool
+) -> None:
+    found = load(folder, FULL.replace('nodes: {selector: {gpu: "true"}', f'nodes: {{selector: {{gpu: "true"}}{more}'))
+
+    assert found.nodes.own_slices is own
+
+
 def test_all_that_is_said_is_read_and_paths_are_seen_from_the_file(folder: Path) -> None:
     found = load(folder, FULL)
 
