@@ -77,7 +77,7 @@ def test_a_mistake_keeps_no_device(scenario, driver):
     pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
     (device,), node = pod.devices, pod.node
     scenario.apply("configuration/next-claim.yaml")
-    scenario.apply_status("configuration/allocation.yaml", claim="next", node=node, pool=device.pool, name=device.name)
+    scenario.apply_status("basic/allocation.yaml", claim="next", node=node, pool=device.pool, name=device.name)
 
     pod.delete().should_be_gone()
 

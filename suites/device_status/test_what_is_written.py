@@ -123,7 +123,7 @@ def test_network_data_is_checked(scenario, network, words):
     mutants=("unprepare-fails",),
 )
 def test_it_goes_with_the_allocation(scenario):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
@@ -185,7 +185,7 @@ def test_a_writer_does_not_change_the_words_of_another(scenario):
     mutants=("no-env",),
 )
 def test_a_status_ends_no_pod(scenario):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
 
@@ -206,7 +206,7 @@ def test_a_status_ends_no_pod(scenario):
     mutants=("status-never-written", "status-says-not-ready"),
 )
 def test_the_driver_says_that_a_device_is_ready(scenario):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
 
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
@@ -225,7 +225,7 @@ def test_the_driver_says_that_a_device_is_ready(scenario):
     mutants=("status-never-written",),
 )
 def test_the_driver_leaves_alone_what_others_have_said(scenario):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
 
@@ -244,7 +244,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
     mutants=("status-of-another-device",),
 )
 def test_the_driver_speaks_of_the_right_device(scenario, driver):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
 

@@ -19,7 +19,7 @@ EVICTED = "DeviceTaintManagerEviction"
     mutants=("no-env", "share-one-device"),
 )
 def test_a_rule_keeps_new_pods_away(scenario, driver):
-    scenario.apply("taints/any-device.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
 
@@ -69,7 +69,7 @@ def test_the_end_of_a_rule(scenario, driver):
     covers=("T3",),
 )
 def test_a_rule_evicts_a_pod(scenario):
-    scenario.apply("taints/any-device.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
 
@@ -167,7 +167,7 @@ def test_a_rule_without_effect(scenario, driver):
 )
 def test_a_rule_for_a_pool(scenario, nodes, node):
     scenario.apply("taints/rule-for-a-pool.yaml", pool=node)
-    scenario.apply("taints/any-device.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
 
     assert pod.node in nodes - {node}
@@ -188,7 +188,7 @@ def test_a_rule_for_a_pool(scenario, nodes, node):
 )
 def test_a_rule_for_a_driver(scenario):
     scenario.apply("taints/rule-for-the-driver.yaml")
-    scenario.apply("taints/any-device.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 
     assert pod.devices == frozenset()

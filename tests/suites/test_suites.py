@@ -19,6 +19,7 @@ SUITES, MANIFESTS = folders.data("suites"), folders.data("manifests") / "suites"
 TESTS, TEMPLATES = sorted(SUITES.rglob("test_*.py")), sorted(MANIFESTS.rglob("*.yaml"))
 ENTRIES = catalogue.read([SUITES]).entries
 ROOT = Path(__file__).parents[2]
+_FOR_ALL = "basic"  # the manifests that several suites use
 _FORBIDDEN = (ast.For, ast.While, ast.Try, ast.With, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.If, ast.ClassDef)
 
 
@@ -57,11 +58,11 @@ def test_a_suite_imports_only_its_words_and_reads_from_top_to_bottom(path: Path)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_requirement_has_a_manifest_beside_its_suite(entry: catalogue.Entry) -> None:
+def test_a_requirement_has_a_manifest_beside_its_suite_or_one_of_those_for_all(entry: catalogue.Entry) -> None:
     assert bool(entry.manifests) is (entry.requirement.tier is not Tier.STATIC)  # which makes nothing
     for name in entry.manifests:
         assert (MANIFESTS / name).is_file()
-        assert name.split("/")[0] == entry.path.parent.name
+        assert name.split("/")[0] in (entry.path.parent.name, _FOR_ALL)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
@@ -121,6 +122,20 @@ def test_a_manifest_is_what_a_user_would_write(path: Path) -> None:
 @pytest.mark.parametrize("path", TEMPLATES, ids=str)
 def test_every_manifest_is_used(path: Path) -> None:
     assert str(path.relative_to(MANIFESTS)) in {name for entry in ENTRIES for name in entry.manifests}
+
+
+def test_no_two_manifests_say_the_same() -> None:
+    by_content: dict[str, list[str]] = {}
+    for path in TEMPLATES:
+        said = [line.rstrip() for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
+        by_content.setdefault("\n".join(said), []).append(str(path.relative_to(MANIFESTS)))
+    assert [names for names in by_content.values() if len(names) > 1] == []
+
+
+@pytest.mark.parametrize("path", sorted((MANIFESTS / _FOR_ALL).iterdir()), ids=str)
+def test_a_manifest_for_all_suites_is_used_by_more_than_one(path: Path) -> None:
+    name = f"{_FOR_ALL}/{path.name}"
+    assert len({entry.path.parent for entry in ENTRIES if name in entry.manifests}) > 1
 
 
 def test_the_page_of_requirements_says_what_the_suites_say() -> None:
