@@ -34,6 +34,8 @@ def test_what_is_written_is_read(scenario):
     "Only of devices that the claim has can something be said.",
     level=MUST,
     tier=E2E,
+    devices=2,
+    spread=True,
     source=API,
     about=CLUSTER,
     mutants=("device-status-dropped",),

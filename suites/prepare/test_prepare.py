@@ -131,6 +131,7 @@ def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
     level=MUST,
     tier=E2E,
     devices=5,
+    spread=True,
     source=DRA,
     covers=("W22",),
     mutants=("share-one-device", "no-env"),

@@ -190,7 +190,6 @@ def test_the_claim_is_allocated_on_another_node(scenario, nodes):
     "As long as one of its claims is not ready, a pod with nodeName does not run, and the claims that are ready harm nobody.",
     level=SHOULD,
     tier=E2E,
-    devices=2,
     source=DOCS,
     mutants=("cdi-file-is-lost",),
 )
@@ -209,7 +208,6 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     "The end of a pod with nodeName that never ran does not take a claim from the pods that use it.",
     level=MUST,
     tier=E2E,
-    devices=2,
     kubernetes="1.37",
     source="github.com/kubernetes/kubernetes pull request 140212; before 1.37 the kubelet unprepares the claim",
     covers=("#140212",),

@@ -159,19 +159,22 @@ def test_a_rule_without_effect(scenario, driver):
     "A rule for a pool taints all its devices, and no others.",
     level=MUST,
     tier=E2E,
+    nodes=2,
     exclusive=True,
     source=API,
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=("no-env",),
 )
-def test_a_rule_for_a_pool(scenario, nodes, node):
-    scenario.apply("taints/rule-for-a-pool.yaml", pool=node)
+def test_a_rule_for_a_pool(scenario, driver, node):
+    tainted = min(driver.devices_on(node)).pool
+    scenario.apply("taints/rule-for-a-pool.yaml", pool=tainted)
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
+    (device,) = pod.devices
 
-    assert pod.node in nodes - {node}
-    assert pod.seen_devices == pod.devices
+    assert device.pool != tainted
+    assert pod.seen_devices == {device}
 
 
 @requirement(
