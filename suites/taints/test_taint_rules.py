@@ -119,8 +119,9 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     covers=("G7",),
 )
 def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
-    device, key = max(driver.devices), f"example.com/{scenario.namespace}"
-    scenario.apply("taints/tolerates-for-a-while.yaml", wanted=driver.identity(device), key=key, seconds=5)
+    device = max(driver.devices)
+    tolerated = {"key": f"example.com/{scenario.namespace}", "seconds": scenario.a_while}
+    scenario.apply("taints/tolerates-for-a-while.yaml", wanted=driver.identity(device), **tolerated)
     pod = scenario.pod("pod").should_run()
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
