@@ -202,18 +202,19 @@ def test_a_status_ends_no_pod(scenario):
     "A driver that reports device status says of every device that it has prepared that it is ready.",
     level=SHOULD,
     tier=E2E,
+    devices=2,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
     covers=("DS1", "G17"),
     features=("device-status",),
     mutants=("status-never-written", "status-says-not-ready"),
 )
-def test_the_driver_says_that_a_device_is_ready(scenario):
-    scenario.apply("basic/claim-by-name.yaml")
-    (device,) = scenario.pod("pod").should_run().devices
+def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
+    scenario.apply("basic/several.yaml", count=2)
+    one, other = scenario.pod("pod").should_run().devices
 
-    claim = scenario.claim("my-device").should_have_condition(device, "Ready")
+    claim = scenario.claim("chosen").should_have_condition(one, "Ready").should_have_condition(other, "Ready")
 
-    assert claim.conditions(device).get("Ready") == "True"
+    assert claim.devices_that_are("Ready") == {one, other}
 
 
 @requirement(

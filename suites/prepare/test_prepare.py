@@ -74,7 +74,7 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
     other = scenario.pod("other").look_again()
     other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
 
-    assert other.should_stay_pending().node == node
+    other.should_stay_pending()
 
 
 @requirement(
@@ -94,7 +94,7 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     other = scenario.pod("other").look_again()
     other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
 
-    assert other.should_stay_pending().node == node
+    other.should_stay_pending()
 
 
 @requirement(

@@ -20,7 +20,7 @@ def test_the_claim_does_not_exist(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
     pod = scenario.pod("pod").should_be_told(REASON, 'resourceclaims.resource.k8s.io "my-device" not found')
 
-    assert pod.should_stay_pending().node == node
+    pod.should_stay_pending()
 
 
 @requirement(
@@ -121,7 +121,7 @@ def test_the_claim_is_released_with_it(scenario, node):
     assert claim.should_be_reserved_for("pod").devices
 
     pod.delete().should_be_gone()
-    assert claim.should_be_deallocated().pods == frozenset()
+    claim.should_be_deallocated()
 
 
 @requirement(
@@ -155,7 +155,7 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim my-device")
 
     scenario.apply("prescheduled/pod-without-claims.yaml", node=node)
-    assert scenario.pod("plain").should_run().node == node
+    scenario.pod("plain").should_run()
 
     pod.delete().should_be_gone()
 
@@ -182,7 +182,7 @@ def test_the_claim_is_allocated_on_another_node(scenario, nodes):
         .should_be_told(REASON, "NodePrepareResources failed for ResourceClaim my-device")
     )
 
-    assert pod.should_stay_pending().node == max(nodes)
+    pod.should_stay_pending()
 
 
 @requirement(

@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from testbed import folders
-from testbed.conformance import catalogue
+from testbed.conformance import Capability, catalogue
 from testbed.conformance.catalogue import Entry
+from testbed.conformance.selection import Facts, choose
+from testbed.models.words import Verdict
 from testbed.rendering import render_file, variables_of
 
 MANIFESTS = folders.data("manifests") / "suites"
@@ -103,6 +105,15 @@ def test_a_test_says_whether_its_devices_have_to_be_on_one_node(entry: Entry) ->
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_no_pod_is_asked_to_have_two_devices_where_each_node_has_one(entry: Entry) -> None:
+    found, declared = needs(entry), entry.requirement
+    able = frozenset(each.value for each in Capability)
+    fleet = Facts("1.37", 8, 8, able, frozenset(declared.features), frozenset(declared.gates), node_devices=1)
+    spared = choose(declared, fleet).verdict is Verdict.CLUSTER_UNSUPPORTED
+    assert spared is ((found.one_pod if declared.exclusive else found.together) > 1)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
 def test_a_test_that_tells_one_from_another_declares_two(entry: Entry) -> None:
     said = {ast.unparse(node) for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.expr)}
     left_over = {node for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.BinOp)}
@@ -155,7 +166,9 @@ def _wishes(objects: dict[tuple[str, str], Any], *, follows: bool) -> Iterator[_
         claims = pod.get("resourceClaims") or ()
         ties = {claim["resourceClaimName"] for claim in claims if "resourceClaimName" in claim}
         bound = follows or "nodeName" in pod or "nodeSelector" in pod
-        templates = [objects.get(("ResourceClaimTemplate", each.get("resourceClaimTemplateName", ""))) for each in claims]
+        templates = [
+            objects.get(("ResourceClaimTemplate", each.get("resourceClaimTemplateName", ""))) for each in claims
+        ]
         own = [request for template in templates if template for request in _devices(template["spec"]["spec"])]
         yield from [_Wish(frozenset({*ties, *([_NODE] if bound else [])}), (*own, *_extended(pod)))] * times
 

@@ -53,14 +53,14 @@ def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: 
 def test_a_driver_that_publishes_nothing_has_failed_and_not_the_test_that_wants_a_device(world: Make) -> None:
     driver = Driver(world("slices-missing"))
     assert driver.pools == ()
-    with pytest.raises(DriverFailed, match="no device of class .* where it is expected"):
+    with pytest.raises(DriverFailed, match=r"no device of class .* where it is expected"):
         max(driver.devices)
-    with pytest.raises(DriverFailed, match="publishes no device$"):
+    with pytest.raises(DriverFailed, match=r"publishes no device$"):
         driver.repeated_devices  # noqa: B018 - a property that raises
 
 
 def test_a_node_without_devices_is_the_driver_s_failure(world: Make) -> None:
-    with pytest.raises(DriverFailed, match="no device of class .* for node node-3"):
+    with pytest.raises(DriverFailed, match=r"no device of class .* for node node-3"):
         min(Driver(world()).devices_on("node-3"))
 
 
