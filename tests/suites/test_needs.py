@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +72,7 @@ class _Chosen(str):
         return f"{self}"
 
 
+@functools.cache
 def needs(entry: Entry) -> Needs:
     """From all that the test applies; an object that it applies twice counts once."""
     objects: dict[tuple[str, str], Any] = {}
