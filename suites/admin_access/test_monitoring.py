@@ -78,7 +78,7 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     mutants=("admin-takes-device",),
 )
 def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nodes, node):
-    scenario.apply("admin_access/everything.yaml")
+    scenario.apply("basic/everything.yaml")
     scenario.daemonset("hoarder").pods_on(nodes).should_run()
 
     admin_scenario.apply("admin_access/monitor.yaml", node=node)
@@ -101,7 +101,7 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
     admin_scenario.apply("admin_access/daemonset.yaml")
     admin_scenario.daemonset("monitor").pods_on(nodes).should_run()
 
-    scenario.apply("admin_access/everything.yaml")
+    scenario.apply("basic/everything.yaml")
     users = scenario.daemonset("hoarder").pods_on(nodes).should_run()
 
     assert users.seen_devices == users.devices

@@ -138,4 +138,4 @@ def test_a_pod_is_deleted_while_it_waits(scenario):
 
     pod.delete().should_be_gone()
 
-    assert claim.should_be_deallocated().devices == frozenset()
+    claim.should_be_deallocated()

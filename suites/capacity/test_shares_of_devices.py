@@ -199,7 +199,6 @@ def test_one_claim_has_two_shares(scenario, driver, node):
     tier=E2E,
     exclusive=True,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.distinctAttribute",
-    devices=2,
     features=("capacity",),
     gates=("DRAConsumableCapacity",),
     mutants=(
@@ -210,7 +209,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
     covers=("G3",),
 )
 def test_shares_of_distinct_devices(scenario, driver, node):
-    unique = driver.identity(max(driver.shared_on(node))).full_name
+    unique = driver.identity(max(driver.shared_on(node, at_least=2))).full_name
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "unique_attribute": unique}
     scenario.apply("capacity/distinct.yaml", **wanted)
     left, right = scenario.pod("pod").should_run().containers("left", "right")

@@ -36,7 +36,7 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
     mutants=("answer-without-cdi-ids",),
 )
 def test_a_container_has_what_its_requests_add(scenario):
-    scenario.apply("cdi/two-requests.yaml")
+    scenario.apply("basic/whole-claim-and-requests.yaml")
     both, left, right = scenario.pod("pod").should_run().containers("both", "only-left", "only-right")
 
     assert left.surroundings != right.surroundings
@@ -53,7 +53,7 @@ def test_a_container_has_what_its_requests_add(scenario):
     mutants=("cdi-file-is-lost",),
 )
 def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
-    scenario.apply("cdi/pod-on-a-node.yaml", node=node)
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
     container = scenario.pod("pod").should_run().should_stay_running().container("workload")
     before = container.surroundings
 
@@ -128,7 +128,7 @@ def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
 )
 def test_nothing_is_left_when_the_pod_has_ended(scenario, node, kubelets):
     before = kubelets.cdi_files(node)
-    scenario.apply("cdi/pod-on-a-node.yaml", node=node)
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     assert kubelets.cdi_files(node) >= before
 

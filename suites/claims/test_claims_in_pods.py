@@ -19,7 +19,7 @@ POD = "API reference: Pod v1, spec.containers.resources.claims"
     ),
 )
 def test_a_pod_refers_to_a_claim_by_name(scenario):
-    scenario.apply("claims/claim-by-name.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
 
     assert pod.seen_devices == scenario.claim("my-device").devices
@@ -83,7 +83,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     ),
 )
 def test_a_container_refers_to_one_request_of_a_claim(scenario):
-    scenario.apply("claims/two-requests.yaml")
+    scenario.apply("basic/whole-claim-and-requests.yaml")
     left, right = scenario.pod("pod").should_run().containers("only-left", "only-right")
 
     assert left.seen_devices == left.devices
@@ -102,7 +102,7 @@ def test_a_container_refers_to_one_request_of_a_claim(scenario):
     mutants=("first-device-only", "no-env"),
 )
 def test_a_container_refers_to_a_whole_claim(scenario):
-    scenario.apply("claims/two-requests.yaml")
+    scenario.apply("basic/whole-claim-and-requests.yaml")
     pod = scenario.pod("pod").should_run()
 
     assert pod.container("both").seen_devices == pod.devices

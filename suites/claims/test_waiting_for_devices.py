@@ -106,7 +106,7 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
     mutants=("never-give-back", "unprepare-fails"),
 )
 def test_one_pod_more_than_there_are_devices(scenario, nodes):
-    scenario.apply("claims/everything.yaml")
+    scenario.apply("basic/everything.yaml")
     hoarders = scenario.daemonset("hoarder").pods_on(nodes).should_run()
     scenario.apply("claims/one-more.yaml")
     one_more = scenario.pod("one-more").should_be_unschedulable(because="cannot allocate all claims")
@@ -128,11 +128,11 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
     mutants=("unprepare-fails",),
 )
 def test_a_claim_is_deallocated_and_used_again(scenario, node):
-    scenario.apply("claims/claim-on-a-node.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     scenario.pod("pod").should_run().delete().should_be_gone()
     claim = scenario.claim("my-device").should_be_deallocated()
 
-    scenario.apply("claims/claim-on-a-node.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
 
     assert pod.seen_devices == claim.devices
@@ -147,7 +147,7 @@ def test_a_claim_is_deallocated_and_used_again(scenario, node):
     mutants=("unprepare-fails", "cdi-file-is-lost"),
 )
 def test_a_claim_that_is_used_is_protected(scenario):
-    scenario.apply("claims/claim-by-name.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
 
     claim.delete()
@@ -189,14 +189,14 @@ def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
     mutants=("know-claims-by-name",),
 )
 def test_a_claim_is_made_anew_under_an_old_name(scenario, node):
-    scenario.apply("claims/claim-on-a-node.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
     old = claim.uid
     pod.delete().should_be_gone()
     claim.delete()
     claim.should_be_gone()
 
-    scenario.apply("claims/claim-on-a-node.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod.should_run()
 
     assert claim.uid != old

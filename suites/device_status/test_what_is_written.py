@@ -34,6 +34,8 @@ def test_what_is_written_is_read(scenario):
     "Only of devices that the claim has can something be said.",
     level=MUST,
     tier=E2E,
+    devices=2,
+    spread=True,
     source=API,
     about=CLUSTER,
     mutants=("device-status-dropped",),
@@ -123,7 +125,7 @@ def test_network_data_is_checked(scenario, network, words):
     mutants=("unprepare-fails",),
 )
 def test_it_goes_with_the_allocation(scenario):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
@@ -185,7 +187,7 @@ def test_a_writer_does_not_change_the_words_of_another(scenario):
     mutants=("no-env",),
 )
 def test_a_status_ends_no_pod(scenario):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
 
@@ -200,18 +202,19 @@ def test_a_status_ends_no_pod(scenario):
     "A driver that reports device status says of every device that it has prepared that it is ready.",
     level=SHOULD,
     tier=E2E,
+    devices=2,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
     covers=("DS1", "G17"),
     features=("device-status",),
     mutants=("status-never-written", "status-says-not-ready"),
 )
-def test_the_driver_says_that_a_device_is_ready(scenario):
-    scenario.apply("device_status/claim.yaml")
-    (device,) = scenario.pod("pod").should_run().devices
+def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
+    scenario.apply("basic/several.yaml", count=2)
+    one, other = scenario.pod("pod").should_run().devices
 
-    claim = scenario.claim("my-device").should_have_condition(device, "Ready")
+    claim = scenario.claim("chosen").should_have_condition(one, "Ready").should_have_condition(other, "Ready")
 
-    assert claim.conditions(device).get("Ready") == "True"
+    assert claim.devices_that_are("Ready") == {one, other}
 
 
 @requirement(
@@ -225,7 +228,7 @@ def test_the_driver_says_that_a_device_is_ready(scenario):
     mutants=("status-never-written",),
 )
 def test_the_driver_leaves_alone_what_others_have_said(scenario):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
 
@@ -244,7 +247,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
     mutants=("status-of-another-device",),
 )
 def test_the_driver_speaks_of_the_right_device(scenario, driver):
-    scenario.apply("device_status/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
 

@@ -17,7 +17,7 @@ KEP = "KEP-4680, resource health in the status of a pod"
     mutants=("health-unknown",),
 )
 def test_a_device_is_well(scenario):
-    scenario.apply("health/pod.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     container = pod.container("workload").should_have_health("device", "Healthy")
 
@@ -38,7 +38,7 @@ def test_a_device_is_well(scenario):
     ),
 )
 def test_a_device_is_not_well(scenario, driver):
-    scenario.apply("health/pod.yaml", device_class=driver.classes.unhealthy)
+    scenario.apply("basic/claim-by-name.yaml", device_class=driver.classes.unhealthy)
     pod = scenario.pod("pod").should_run()
     pod.container("workload").should_have_health("device", "Unhealthy")
 
@@ -61,7 +61,7 @@ def test_a_device_is_not_well(scenario, driver):
     covers=("H1",),
 )
 def test_why_a_device_is_not_well(scenario, driver):
-    scenario.apply("health/pod.yaml", device_class=driver.classes.unhealthy)
+    scenario.apply("basic/claim-by-name.yaml", device_class=driver.classes.unhealthy)
     pod = scenario.pod("pod").should_run()
     container = pod.container("workload").should_have_health("device", "Unhealthy")
 
@@ -83,7 +83,7 @@ def test_why_a_device_is_not_well(scenario, driver):
     ),
 )
 def test_each_container_is_told_of_its_own_device(scenario):
-    scenario.apply("health/two-requests.yaml")
+    scenario.apply("basic/two-requests.yaml")
     left, right = scenario.pod("pod").should_run().containers("left", "right")
     left.should_have_health("devices/left", "Healthy")
     right.should_have_health("devices/right", "Healthy")

@@ -17,7 +17,7 @@ RESTART = (Capability.CHANGE_DRIVER,)
     covers=("N2", "G15"),
 )
 def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
 
     daemon.restart(node)
@@ -38,7 +38,7 @@ def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
 )
 def test_a_pod_waits_for_its_driver(scenario, daemon, node):
     daemon.leave(node)
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_be_told("FailedPrepareDynamicResources", "Failed to prepare dynamic resources")
     pod.should_stay_pending()
     daemon.come_back()
@@ -61,14 +61,14 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
 def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     daemon.leave(node)
     pod.delete().should_stay_ending()
     daemon.come_back()
     pod.should_be_gone()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}
 
@@ -84,7 +84,7 @@ def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, nod
     covers=("G13",),
 )
 def test_a_pod_runs_again_after_a_reboot(scenario, node):
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     devices = pod.seen_devices
 

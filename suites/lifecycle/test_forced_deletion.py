@@ -17,11 +17,11 @@ FORCED = "kubernetes.io: Pod Lifecycle, forced termination; KEP-4381, NodeUnprep
 def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
     scenario.pod("first").should_run().delete_by_force()
 
     scenario.claim("first").should_be_deallocated()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}
 
@@ -36,13 +36,13 @@ def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     covers=("B3",),
 )
 def test_a_successor_has_the_names_of_its_predecessor(scenario, node):
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
 
     pod.delete_by_force()
     claim.delete()
     claim.should_be_gone()
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod.should_recover()
 
     assert pod.seen_devices == claim.devices

@@ -18,7 +18,7 @@ BOTH = (Capability.RESTART_KUBELET, Capability.CHANGE_DRIVER)
     mutants=("cdi-file-is-lost",),
 )
 def test_a_pod_runs_while_its_kubelet_is_restarted(scenario, node):
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
 
     node.restart_kubelet()
@@ -39,7 +39,7 @@ def test_a_pod_runs_while_its_kubelet_is_restarted(scenario, node):
 )
 def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
     node.restart_kubelet()
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_recover()
 
     assert pod.seen_devices == pod.devices
@@ -56,7 +56,7 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
     covers=("N24",),
 )
 def test_deleted_slices_are_published_again(scenario, driver, node):
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     devices, slices = driver.devices_on(node), driver.slices_on(node)
 
@@ -79,7 +79,7 @@ def test_deleted_slices_are_published_again(scenario, driver, node):
 )
 def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
     node.stop_kubelet()
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     scenario.claim("my-device").should_be_allocated()
     node.start_kubelet()
     pod = scenario.pod("pod").should_recover()
@@ -100,14 +100,14 @@ def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
 def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     node.stop_kubelet()
     pod.delete()
     node.start_kubelet()
     pod.should_be_gone()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}
 
@@ -123,11 +123,11 @@ def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     covers=("G13",),
 )
 def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     first = scenario.pod("pod").should_run()
 
     node.restart_kubelet()
-    scenario.apply("lifecycle/second-pod.yaml")
+    scenario.apply("basic/second-pod.yaml")
     second = scenario.pod("second").should_recover()
 
     assert second.seen_devices == first.seen_devices == scenario.claim("my-device").devices
@@ -145,7 +145,7 @@ def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, node):
     daemon.leave(node)
-    scenario.apply("lifecycle/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_be_told("FailedPrepareDynamicResources", "Failed to prepare dynamic resources")
 
     node.restart_kubelet()
@@ -169,7 +169,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
 def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
-    scenario.apply("lifecycle/chosen-device.yaml", name="first", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     daemon.leave(node)
@@ -177,6 +177,6 @@ def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver,
     node.restart_kubelet()
     daemon.come_back()
     pod.should_be_gone()
-    scenario.apply("lifecycle/chosen-device.yaml", name="next", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_recover().seen_devices == {device}

@@ -16,7 +16,7 @@ DOCS = "KEP-5304, DRA attributes downward API"
     covers=("M1",),
 )
 def test_a_file_for_a_claim_by_name(scenario):
-    scenario.apply("metadata/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("my-device")
     found = container.metadata("resourceclaims/my-device/device")
 
@@ -55,7 +55,7 @@ def test_a_file_for_a_claim_from_a_template(scenario):
     covers=("M2",),
 )
 def test_each_container_finds_its_own_files(scenario):
-    scenario.apply("metadata/two-requests.yaml")
+    scenario.apply("basic/two-requests.yaml")
     left, right = scenario.pod("pod").should_run().containers("left", "right")
 
     assert left.metadata("resourceclaims/both/left").devices == left.devices
@@ -73,7 +73,7 @@ def test_each_container_finds_its_own_files(scenario):
     mutants=("mounts-missing",),
 )
 def test_the_file_says_what_the_slice_says(scenario, driver):
-    scenario.apply("metadata/claim.yaml")
+    scenario.apply("basic/claim-by-name.yaml")
     pod, name = scenario.pod("pod").should_run(), driver.examples.attribute
     (device,) = pod.devices
     found = pod.container("workload").metadata("resourceclaims/my-device/device")

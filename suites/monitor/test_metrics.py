@@ -18,7 +18,7 @@ DOCS = "kubernetes.io: Kubernetes Metrics Reference, dra_resource_claims_in_use,
 )
 def test_claims_in_use_are_counted(scenario, kubelets, node):
     before = kubelets.claims_in_use(node)
-    scenario.apply("monitor/pod-on-a-node.yaml", node=node)
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     assert kubelets.claims_in_use(node) == before + 1
 
@@ -63,7 +63,7 @@ def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
 )
 def test_calls_are_counted(scenario, kubelets, node):
     prepared, unprepared = kubelets.calls(node, "NodePrepareResources"), kubelets.calls(node, "NodeUnprepareResources")
-    scenario.apply("monitor/pod-on-a-node.yaml", node=node)
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     pod.delete().should_be_gone()
 

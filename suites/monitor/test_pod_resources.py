@@ -90,7 +90,7 @@ def test_every_device_of_a_claim_is_named(scenario, kubelets):
     mutants=("unprepare-fails",),
 )
 def test_an_ended_pod_is_forgotten(scenario, kubelets, node):
-    scenario.apply("monitor/pod-on-a-node.yaml", node=node)
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     assert kubelets.claims_listed(pod)
 

@@ -18,7 +18,7 @@ MATCH = "API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.match
     mutants=("first-device-only", "share-one-device", "no-env"),
 )
 def test_several_devices(scenario):
-    scenario.apply("selection/several.yaml", count=2)
+    scenario.apply("basic/several.yaml", count=2)
     pod = scenario.pod("pod").should_run()
 
     assert len(pod.devices) == 2
@@ -71,7 +71,7 @@ def test_more_devices_than_there_are(scenario, driver):
     mutants=("counts-are-one",),
 )
 def test_a_claim_gets_at_most_32_devices(scenario):
-    scenario.apply("selection/several.yaml", count=33)
+    scenario.apply("basic/several.yaml", count=33)
     pod = scenario.pod("pod").should_be_unschedulable(because="exceeds the claim limit of 32")
 
     assert pod.devices == frozenset()
@@ -87,7 +87,7 @@ def test_a_claim_gets_at_most_32_devices(scenario):
     mutants=("counts-are-one",),
 )
 def test_less_than_one_device(scenario):
-    assert "must be greater than zero" in scenario.should_be_refused("selection/several.yaml", count=-1)
+    assert "must be greater than zero" in scenario.should_be_refused("basic/several.yaml", count=-1)
 
 
 @requirement(

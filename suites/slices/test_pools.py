@@ -25,5 +25,4 @@ def test_every_pool_is_complete(driver):
     mutants=("slices-missing", "publish-devices-twice"),
 )
 def test_no_device_is_published_twice(driver):
-    assert driver.devices, "the driver publishes no device"
     assert not driver.repeated_devices

@@ -17,7 +17,7 @@ NEEDED = (Capability.CHANGE_DRIVER,)
     covers=("U1",),
 )
 def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
-    scenario.apply("upgrade/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
 
     daemon.update()
@@ -40,12 +40,12 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
 def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
-    scenario.apply("upgrade/chosen-device.yaml", name="first", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
     daemon.update()
     pod.delete().should_be_gone()
-    scenario.apply("upgrade/chosen-device.yaml", name="next", wanted=wanted)
+    scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
 
     assert scenario.pod("next").should_run().seen_devices == {device}
 
@@ -60,12 +60,12 @@ def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon,
     mutants=("refuses-what-is-prepared",),
 )
 def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
-    scenario.apply("upgrade/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     first = scenario.pod("pod").should_run()
 
     daemon.update()
     node.restart_kubelet()
-    scenario.apply("upgrade/second-pod.yaml")
+    scenario.apply("basic/second-pod.yaml")
     second = scenario.pod("second").should_recover()
 
     assert second.seen_devices == first.seen_devices == scenario.claim("my-device").devices
@@ -83,7 +83,7 @@ def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
 )
 def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
     old = daemon.begin_update()
-    scenario.apply("upgrade/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_recover()
     daemon.should_be_updated(old)
 
@@ -101,7 +101,7 @@ def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
     covers=("U1",),
 )
 def test_the_slices_stay_while_the_driver_is_updated(scenario, driver, daemon, node):
-    scenario.apply("upgrade/pod.yaml", node=node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod, slices = scenario.pod("pod").should_run(), driver.slices_on(node)
 
     daemon.update()

@@ -18,6 +18,7 @@ from testbed.waiting import set_patience
 if TYPE_CHECKING:
     from testbed.bringup.planning import Plan
     from testbed.conformance.catalogue import Catalogue, Entry
+    from testbed.conformance.requirement import Requirement
     from testbed.conformance.selection import Choice, Facts
 
 _TIERS = click.Choice(["static", "wire", "e2e", "disruptive"])
@@ -108,7 +109,7 @@ def explain(requirement: str, output: str) -> None:
         return
     each = entry.requirement
     click.echo(f"{each.id}  {each.level}, {each.tier}, since Kubernetes {each.kubernetes}\n\n{each.sentence}\n")
-    click.echo(f"source:   {each.source}\ndevices:  {each.devices}, nodes: {each.nodes}")
+    click.echo(f"source:   {each.source}\ndevices:  {_devices(each)}, nodes: {each.nodes}")
     if each.features or each.gates:
         click.echo(f"features: {', '.join(each.features) or 'none'}; feature gates: {', '.join(each.gates) or 'none'}")
     proof = ", ".join(each.mutants) or f"unproven: {each.unproven or 'no known mutant'}"
@@ -265,6 +266,10 @@ def _manifest(name: str) -> str:
 
 def _data(entry: Entry) -> dict[str, Any]:
     return {**asdict(entry.requirement), "test": entry.test}
+
+
+def _devices(each: Requirement) -> str:
+    return f"{each.devices}{' on one node' if each.devices > 1 and not each.spread else ''}"
 
 
 def _row(entry: Entry) -> list[str]:

@@ -20,25 +20,25 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
     """What is there now."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
     slices = ordinary(everything, driver_file.other_devices, driver_file.driver)
-    found, nodes = pools(slices, driver_file.driver), expected_nodes(kube, driver_file)
+    each, nodes = _counted(pools(slices, driver_file.driver)), expected_nodes(kube, driver_file)
     version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
     return Facts(
         kubernetes=version,
         nodes=len(nodes),
-        devices=sum(pool.devices for pool in found),
-        node_devices=_fewest(found, nodes),
+        devices=sum(each[node] for node in nodes) + each[""],
+        node_devices=min((each[node] for node in nodes), default=0) + each[""],
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
         gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
     )
 
 
-def _fewest(found: Iterable[Pool], nodes: Iterable[str]) -> int:
-    """What the poorest node can use: its own devices, and those that belong to no node."""
+def _counted(found: Iterable[Pool]) -> Counter[str]:
+    """How many devices each node has of its own; those under '' belong to no node, and all can use them."""
     each: Counter[str] = Counter()
     for one in (part for pool in found for part in pool.slices):
         each[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices") or ())
-    return min((each[node] for node in nodes), default=0) + each[""]
+    return each
 
 
 def expected(

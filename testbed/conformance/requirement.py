@@ -27,6 +27,7 @@ STATIC, WIRE, E2E, DISRUPTIVE = Tier.STATIC, Tier.WIRE, Tier.E2E, Tier.DISRUPTIV
 class Requirement:
     """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it.
 
+    `devices` have to be on one node, unless they `spread`: then each may be on another.
     `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
     `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
     `gates` are Kubernetes' feature gates without which there is nothing to judge.
@@ -49,6 +50,7 @@ class Requirement:
     gates: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     unproven: str = ""
+    spread: bool = False
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -69,6 +71,7 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     tier: Tier,
     source: str,
     devices: int = 1,
+    spread: bool = False,
     nodes: int = 1,
     features: tuple[str, ...] = (),
     needs: tuple[Capability, ...] = (),
@@ -83,7 +86,7 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
         *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
-        *(about, exclusive, gates, covers, unproven),
+        *(about, exclusive, gates, covers, unproven, spread),
     )
 
     def attach(function: F) -> F:

@@ -14,7 +14,10 @@ from testbed.providers.base import Capability
 
 @dataclass(frozen=True)
 class Facts:
-    """What was found in the cluster and in the driver file, once, before anything ran. `gates` are the feature gates that are on."""
+    """What was found in the cluster and in the driver file, once, before anything ran. `gates` are the feature gates that are on.
+
+    `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
+    """
 
     kubernetes: str
     nodes: int
@@ -22,7 +25,7 @@ class Facts:
     capabilities: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
     gates: frozenset[str] = frozenset()
-    node_devices: int = 0  # how many each node has at least
+    node_devices: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,11 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
         return f"needs Kubernetes {requirement.kubernetes}, this is {facts.kubernetes}"
     if facts.nodes < requirement.nodes:
         return f"needs {requirement.nodes} nodes with the driver, there are {facts.nodes}"
-    # A driver that publishes nothing at all is not spared: its tests run, and say so.
-    if 0 < facts.devices < requirement.devices:
+    # A driver that publishes nothing at all, or nothing on a node, is not spared: its tests run, and say so.
+    if requirement.spread and 0 < facts.devices < requirement.devices:
         return f"needs {requirement.devices} devices, there are {facts.devices}"
+    if not requirement.spread and 0 < facts.node_devices < requirement.devices:
+        return f"needs {requirement.devices} devices on one node, there is a node with {facts.node_devices}"
     off = sorted(set(requirement.gates) - facts.gates)
     if off:
         return f"needs {', '.join(off)}, which is off: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"

@@ -123,6 +123,10 @@ class Claim:
         """The conditions of one of its devices: status by type."""
         return {each["type"]: each["status"] for each in self._status(device).get("conditions", ())}
 
+    def devices_that_are(self, kind: str) -> frozenset[Device]:
+        """Its devices of which somebody says so now, in a condition."""
+        return frozenset(device for device in self.devices if self.conditions(device).get(kind) == "True")
+
     def data(self, device: Device) -> Any:
         """What a driver says about one of its devices in its own words."""
         return self._status(device).get("data")

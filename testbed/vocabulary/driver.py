@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Device, Pool, identities, ordinary, pools
-from testbed.errors import DriverFailed, UsageError, WaitTimeout
+from testbed.errors import Blocked, DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
 from testbed.vocabulary import budgets, specials
@@ -81,17 +81,29 @@ class Driver:
     def repeated_devices(self) -> tuple[Device, ...]:
         """The devices that a pool has more than once, sorted."""
         counted = Counter(self._published())
+        if not counted:
+            raise DriverFailed("the driver publishes no device")
         return tuple(sorted(device for device, times in counted.items() if times > 1))
 
     @property
     def devices(self) -> frozenset[Device]:
-        """Every device of its DeviceClass where ordinary pods run: on the nodes where it is expected, and of the network."""
-        within_reach = {*self.nodes, ""}
-        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in within_reach)
+        """Every device of its DeviceClass where ordinary pods run: on the nodes where it is expected, and of the network.
+
+        There is at least one: a driver without any has failed.
+        """
+        found = self._of_the_class_on(*self.nodes, "")
+        if not found:
+            raise DriverFailed(f"the driver publishes no device of class {self.device_class} where it is expected")
+        return found
 
     def devices_on(self, node: str) -> frozenset[Device]:
-        """The devices of its DeviceClass that it publishes for one node."""
-        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] == node)
+        """The devices of its DeviceClass that it publishes for one node; at least one."""
+        found = self._of_the_class_on(node)
+        if not found and self._of_the_class_on(""):
+            raise Blocked(f"the driver publishes no device for node {node}, only some that belong to no node")
+        if not found:
+            raise DriverFailed(f"the driver publishes no device of class {self.device_class} for node {node}")
+        return found
 
     def slices_on(self, node: str) -> frozenset[str]:
         """The UIDs of the slices that it publishes for one node: a slice that was made again has another one."""
@@ -162,10 +174,13 @@ class Driver:
         """All its devices that can be had whole or in parts."""
         return tuple(each for pool in self.pools for each in specials.all_divisible(pool.slices, self.name))
 
-    def shared_on(self, node: str) -> tuple[Device, ...]:
-        """The devices on a node that several claims may share, sorted."""
+    def shared_on(self, node: str, *, at_least: int = 1) -> tuple[Device, ...]:
+        """The devices on a node that several claims may share, sorted. A test for more than there are cannot begin."""
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
-        return specials.shared(described)
+        found = specials.shared(described)
+        if len(found) < at_least:
+            raise Blocked(f"several claims may have {len(found)} device on node {node}, and {at_least} are needed")
+        return found
 
     def default_share(self, device: Device) -> str:
         """What a claim gets of a shared device when it does not say how much."""
@@ -193,6 +208,9 @@ class Driver:
         """Where the mistake is in the configuration that the driver file calls invalid."""
         known = self.world.driver_file.configuration
         return known.invalid.field if known else ""
+
+    def _of_the_class_on(self, *nodes: str) -> frozenset[Device]:
+        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in nodes)
 
     def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
         others = self.world.driver_file.other_devices

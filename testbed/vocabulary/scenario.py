@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from testbed.kube.client import Object
 from testbed.kube.ownership import PROCESS, REQUIREMENT
 from testbed.models.driver_sections import Configuration
 from testbed.rendering import render_file
-from testbed.vocabulary import evidence
+from testbed.vocabulary import budgets, evidence
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.ledger import Ledger
@@ -59,6 +60,14 @@ class Scenario:
     def status_should_be_refused(self, manifest: str, *, by: str = "driver", **variables: object) -> str:
         """Apply a status that the API server must refuse; its words."""
         return self._refusal(manifest, lambda: self._apply_status(manifest, variables, by))
+
+    @property
+    def a_while(self) -> int:
+        """Seconds for something that has to come after a `should_stay_…`: surely more than that takes, with any patience.
+
+        Whole ones, and one more, because the API counts no others and forgets the rest of the one that it began in.
+        """
+        return math.ceil(2 * budgets.STAYS.stretched) + 1
 
     def label_namespace(self, label: str, value: str) -> None:
         """Label the scenario's namespace, as its administrator does."""

@@ -252,6 +252,16 @@ def test_a_requirement_is_explained_with_its_manifest_and_test(capsys: pytest.Ca
     assert list(_json(capsys)("explain", "SHARE-001")["manifests"]) == ["sharing/two-pods-one-claim.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "devices"), [("SHARE-001", "1"), ("CLAIM-001", "2 on one node"), ("CLAIM-005", "2")]
+)
+def test_a_requirement_says_what_it_needs_of_one_node(
+    wanted: str, devices: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["explain", wanted]) == 0
+    assert f"devices:  {devices}, nodes: 1\n" in capsys.readouterr().out
+
+
 def test_an_unknown_requirement_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "SHARE-01"]) == 2
     assert "did you mean SHARE-01" in capsys.readouterr().err

@@ -15,7 +15,7 @@ def test_what_is_there_is_counted() -> None:
     made = cluster.make()
     kube: Any = made.kube
     found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS])
-    assert (found.kubernetes, found.nodes, found.devices) == ("v1.37.0", 2, 8)
+    assert (found.kubernetes, found.nodes, found.devices, found.node_devices) == ("v1.37.0", 2, 8, 4)
     assert found.capabilities == {"make-objects"}
     assert found.features == made.driver_file.features
     assert found.gates == usual_gates("1.37")  # nobody may look at this server's metrics
@@ -57,3 +57,21 @@ def test_devices_of_other_classes_do_not_count() -> None:
     device = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][0]
     device["attributes"]["purpose"] = {"string": "taints"}
     assert gather(kube, made.driver_file, []).devices == 7
+
+
+def test_devices_where_no_ordinary_pod_runs_do_not_count() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}, status={})
+    kube.put("ResourceSlice", "slice-control-plane", spec=cluster.slice_spec("control-plane", 4))
+    found = gather(kube, made.driver_file, [])
+    assert (found.nodes, found.devices, found.node_devices) == (2, 8, 4)
+
+
+def test_devices_of_the_network_are_within_reach_of_every_node() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    spec = {key: value for key, value in cluster.slice_spec("far", 3).items() if key != "nodeName"}
+    kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
+    found = gather(kube, made.driver_file, [])
+    assert (found.devices, found.node_devices) == (11, 7)

@@ -13,6 +13,7 @@ FACTS = Facts(
     "v1.36.2",
     nodes=2,
     devices=4,
+    node_devices=2,
     capabilities=frozenset({"load-image", "make-objects"}),
     features=frozenset({"taints"}),
     gates=frozenset({"DRADeviceTaints"}),
@@ -29,13 +30,15 @@ def _requirement(**facts: Any) -> Requirement:
     ("facts", "verdict", "reason"),
     [
         ({}, None, ""),
-        ({"devices": 4, "nodes": 2, "kubernetes": "1.36", "needs": (Capability.LOAD_IMAGE,)}, None, ""),
+        ({"devices": 2, "nodes": 2, "kubernetes": "1.36", "needs": (Capability.LOAD_IMAGE,)}, None, ""),
         ({"features": ("taints",)}, None, ""),
         ({"features": ("taints", "health")}, Verdict.NOT_APPLICABLE, "the driver file does not declare health"),
         ({"kubernetes": "1.37"}, Verdict.CLUSTER_UNSUPPORTED, "needs Kubernetes 1.37, this is v1.36.2"),
         ({"kubernetes": "1.4"}, None, ""),
         ({"nodes": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 nodes with the driver, there are 2"),
-        ({"devices": 5}, Verdict.CLUSTER_UNSUPPORTED, "needs 5 devices, there are 4"),
+        ({"devices": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 devices on one node, there is a node with 2"),
+        ({"devices": 4, "spread": True}, None, ""),
+        ({"devices": 5, "spread": True}, Verdict.CLUSTER_UNSUPPORTED, "needs 5 devices, there are 4"),
         ({"gates": ("DRADeviceTaints",)}, None, ""),
         (
             {"gates": ("DRADeviceTaints", "DRAExtendedResource")},
@@ -52,6 +55,11 @@ def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict:
 
 def test_a_driver_that_publishes_nothing_is_not_spared() -> None:
     assert choose(_requirement(devices=2), replace(FACTS, devices=0)).verdict is None
+
+
+def test_a_node_on_which_the_driver_publishes_nothing_spares_nobody() -> None:
+    assert choose(_requirement(devices=1), replace(FACTS, node_devices=0)).verdict is None
+    assert choose(_requirement(devices=2), replace(FACTS, node_devices=0)).verdict is None
 
 
 def test_tiers_that_were_not_asked_for_are_excluded() -> None:

@@ -119,6 +119,16 @@ def test_the_status_of_a_device(claim: Callable[..., Claim]) -> None:
         made.should_have_condition(DEVICE, "Ready", "False")
 
 
+def test_the_devices_of_which_something_is_said(claim: Callable[..., Claim]) -> None:
+    names = ("gpu-0", "gpu-1", "gpu-2")
+    results = {"allocation": {"devices": {"results": [{**RESULT, "device": name} for name in names]}}}
+    said = {"gpu-0": "True", "gpu-1": "False"}
+    entries = [{**RESULT, "device": n, "conditions": [{"type": "Ready", "status": s}]} for n, s in said.items()]
+    made = claim({**results, "devices": entries})
+    assert made.devices_that_are("Ready") == {DEVICE}
+    assert made.devices_that_are("Seen") == frozenset()
+
+
 def test_the_shares_of_a_claim(claim: Callable[..., Claim]) -> None:
     share = {**RESULT, "shareID": "one", "consumedCapacity": {"d.example.com/memory": "8Gi"}}
     results: Any = {"allocation": {"devices": {"results": [share, RESULT]}}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.errors import DriverFailed, UsageError
+from testbed.errors import Blocked, DriverFailed, UsageError
 from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.observing import NotObserved
@@ -50,9 +50,27 @@ def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: 
     assert len(driver.devices_on("control-plane")) == 4
 
 
-def test_a_driver_that_publishes_nothing_has_nothing(world: Make) -> None:
+def test_a_driver_that_publishes_nothing_has_failed_and_not_the_test_that_wants_a_device(world: Make) -> None:
     driver = Driver(world("slices-missing"))
-    assert (driver.pools, driver.devices) == ((), frozenset())
+    assert driver.pools == ()
+    with pytest.raises(DriverFailed, match=r"no device of class .* where it is expected"):
+        max(driver.devices)
+    with pytest.raises(DriverFailed, match=r"publishes no device$"):
+        driver.repeated_devices  # noqa: B018 - a property that raises
+
+
+def test_a_node_without_devices_is_the_driver_s_failure(world: Make) -> None:
+    with pytest.raises(DriverFailed, match=r"no device of class .* for node node-3"):
+        min(Driver(world()).devices_on("node-3"))
+
+
+def test_a_driver_whose_devices_belong_to_no_node_is_not_to_blame_for_it(world: Make) -> None:
+    made = world()
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    spec = {key: value for key, value in cluster.slice_spec("far", 1).items() if key != "nodeName"}
+    kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
+    with pytest.raises(Blocked, match="for node node-3, only some that belong to no node"):
+        min(Driver(made).devices_on("node-3"))
 
 
 def test_a_device_says_what_it_is(world: Make) -> None:
@@ -108,6 +126,8 @@ def test_devices_of_which_claims_share_the_capacity(world: Make) -> None:
     assert driver.default_share(device) == "16Gi"
     with pytest.raises(DriverFailed, match="several claims"):
         driver.shared_on("node-1")
+    with pytest.raises(Blocked, match="may have 1 device on node node-2, and 2 are needed"):
+        driver.shared_on("node-2", at_least=2)
     with pytest.raises(DriverFailed, match="publishes no device"):
         driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-9"))
     assert driver.sharing.half == "8Gi"

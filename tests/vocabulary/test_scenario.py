@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from testbed.errors import ApiError, UsageError, WaitTimeout
+from testbed.vocabulary import budgets
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.scenario import opened
 from testbed.vocabulary.world import World
+from testbed.waiting import set_patience
 
 Make = Callable[..., World]
 
@@ -76,6 +78,17 @@ def test_a_claim_that_was_made_by_hand_goes_after_its_pods(world: Make) -> None:
         scenario.pods("first", "second").should_run()
     deleted = _kube(here).deleted
     assert deleted.index("ResourceClaim/shared") > max(deleted.index("Pod/first"), deleted.index("Pod/second"))
+
+
+@pytest.mark.parametrize("patience", [1.0, 2.5, 3.0, 10.0])
+def test_a_while_is_longer_than_a_test_looks_whether_something_stays_and_shorter_than_it_waits(
+    world: Make, patience: float
+) -> None:
+    here = world()
+    with opened(here, "TAINT-024") as scenario:
+        set_patience(patience)
+        assert budgets.STAYS.stretched + 1 < scenario.a_while < budgets.TOLD.stretched
+        assert isinstance(scenario.a_while, int)  # as the API wants it
 
 
 def test_it_is_deleted_after_a_failure_too(world: Make) -> None:
