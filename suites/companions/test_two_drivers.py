@@ -10,7 +10,7 @@ from testbed.conformance import E2E, MUST, requirement
     tier=E2E,
     features=("companion",),
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.driver",
-    mutants=("no-env",),
+    mutants=("no-env", "take-devices-of-other-drivers"),
 )
 def test_one_claim_for_two_drivers(scenario, driver):
     scenario.apply("companions/one-claim.yaml", other_class=driver.companion.device_class)

@@ -52,7 +52,7 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
     tier=DISRUPTIVE,
     needs=KUBELET,
     source=SLICES,
-    mutants=("deleted-slices-stay-away",),
+    mutants=("deleted-slices-stay-away", "never-heal-slices"),
     covers=("N24",),
 )
 def test_deleted_slices_are_published_again(scenario, driver, node):
@@ -119,7 +119,7 @@ def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     tier=DISRUPTIVE,
     needs=KUBELET,
     source="KEP-4381, NodePrepareResources: the call has to be idempotent",
-    mutants=("refuses-what-is-prepared",),
+    mutants=("refuses-what-is-prepared", "prepare-twice-differently"),
     covers=("G13",),
 )
 def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):

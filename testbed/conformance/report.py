@@ -82,7 +82,10 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
     verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
     message = next((each["message"] for each in reversed(finished) if each["message"]), facts.get("reason", ""))
     if verdict is Verdict.PASS and facts.get("left_out"):
-        verdict, message = Verdict.EXCLUDED, f"passed so far; cases not selected on the command line: {facts['left_out']}"
+        verdict, message = (
+            Verdict.EXCLUDED,
+            f"passed so far; cases not selected on the command line: {facts['left_out']}",
+        )
     return RequirementReport(
         id=facts["id"],
         sentence=facts["sentence"],

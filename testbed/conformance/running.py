@@ -36,7 +36,12 @@ class SuiteRun:
     def argv(self) -> Sequence[str]:
         """The command line; it can be pasted into a shell."""
         suites = folders.data("suites")
-        words = [*_pytest(suites), *map(str, self.paths or (suites,)), "--rootdir", str((*self.paths, suites)[0])]
+        words = [
+            *_pytest(suites),
+            *map(str, self.paths or (suites,)),
+            "--rootdir",
+            str(_root((*self.paths, suites)[0])),
+        ]
         words += ["--testbed", self.testbed, "--report", str(self.report), "--patience", f"{self.patience:g}"]
         words += ["--import-mode=importlib", "--no-header"]
         words += ["--driver", str(self.driver)] if self.driver else []
@@ -50,6 +55,12 @@ def _pytest(suites: Path) -> list[str]:
     """How it is started. The suites' settings are named, so that no project around them or the report has a say."""
     words = [sys.executable, "-P", "-m", "pytest", "-c", str(suites / "pytest.ini"), "-p", "no:cacheprovider"]
     return [*words, *plugin_options()]
+
+
+def _root(place: Path) -> Path:
+    """The folder that ids are relative to: the suites that a folder, a file or a test in it is a part of, or else the folder."""
+    named = Path(str(place).partition("::")[0])
+    return catalogue.top(named) or (named if named.is_dir() else named.parent)
 
 
 def chosen(keyword: str) -> frozenset[str]:

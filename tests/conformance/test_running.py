@@ -147,3 +147,13 @@ def test_a_log_that_a_full_disk_kept_empty_is_our_failure(monkeypatch: pytest.Mo
     with pytest.raises(TestbedError, match="before anything ran") as failed:
         run_suites(wanted)
     assert failed.value.exit_code == 3
+
+
+def test_single_tests_can_be_run_wherever_their_suites_lie(tmp_path: Path) -> None:
+    suites = folders.data("suites")
+    tests = tuple(suites / each for each in ("claims/test_templates.py::test_a", "sharing/test_pods.py::test_b"))
+    words = list(SuiteRun("t", tmp_path, paths=tests).argv())
+    assert words[words.index("--rootdir") + 1] == str(suites)
+    own = tmp_path / "test_mine.py"
+    words = list(SuiteRun("t", tmp_path, paths=(own,)).argv())
+    assert words[words.index("--rootdir") + 1] == str(tmp_path)
