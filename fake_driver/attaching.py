@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from fake_driver.api import Api, claim_path, path
-from fake_driver.attachments import Attachment, outcome, waiting
+from fake_driver.attachments import Attachment, manager, outcome, waiting
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.hardware.model import Attaching, Device
 from fake_driver.journal import Journal
@@ -43,8 +43,8 @@ class Queue:
         with self._news:
             for gone in [one for one in self._due if one.uid == uid and one not in there]:
                 del self._due[gone]
-            if not there:
-                self._over = {one for one in self._over if one.uid != uid}
+            # What it waited for and is told by now is done; should somebody wipe it, the claim waits for it once more.
+            self._over = {one for one in self._over if one.uid != uid or one in there}
             for one in there - self._due.keys() - self._over:
                 self._due[one] = time.monotonic() + seconds(one)
             self._news.notify()
@@ -159,7 +159,7 @@ class Attacher:
         told = self._attaching(one)
         failed = bool(told and one.failure_conditions and self._failed[one.device] < told.failures)
         body = outcome(one, failed=failed, now=datetime.now(UTC))
-        self._api.apply(f"{claim_path(one.namespace, one.name)}/status", body, manager=f"{self._driver}-attacher")
+        self._api.apply(f"{claim_path(one.namespace, one.name)}/status", body, manager=manager(self._driver, one))
         self._failed[one.device] += failed
         pool, device = one.device
         self._journal.note(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,6 +69,12 @@ def outcome(one: Attachment, *, failed: bool, now: datetime) -> Object:
         "metadata": {"name": one.name, "namespace": one.namespace, "uid": one.uid},
         "status": {"devices": [{**dict(one.place), "conditions": [{"type": kind, **condition} for kind in kinds]}]},
     }
+
+
+def manager(driver: str, one: Attachment) -> str:
+    """The field manager that speaks of one device. To leave out is to take back, so one for all devices would have to repeat each."""
+    place = hashlib.sha256(json.dumps(one.place).encode()).hexdigest()
+    return f"{driver}-attacher-{place[:12]}"
 
 
 def _place(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -41,6 +41,7 @@ class FakeApi:
         self._version = 100
         self._closed = False
         self._epoch = self._watches = 0
+        self._owned: dict[tuple[str, str], set[tuple[object, ...]]] = {}  # by claim and field manager: entries
 
     def claim(
         self,
@@ -181,7 +182,10 @@ class FakeApi:
         return self._apply(found, body, query["fieldManager"][0]) if method == "PATCH" else (200, found)
 
     def _apply(self, claim: Object, body: Object, manager: str) -> tuple[int, Object]:
-        """What a field manager says of devices, beside what others said; only devices that are allocated."""
+        """What a field manager says of devices, beside what others said; only devices that are allocated.
+
+        What it said before, and leaves out now, goes, unless somebody else says it as well.
+        """
         if body["metadata"]["uid"] != claim["metadata"]["uid"]:
             return 409, {"message": "the UID is another"}
         wanted = self.keep_status(copy.deepcopy(body["status"]["devices"]))
@@ -189,12 +193,18 @@ class FakeApi:
         if not {_place(entry) for entry in wanted} <= {_place(result) for result in results}:
             return 422, {"message": "must be an allocated device in the claim"}
         with self.changed:
-            others = [entry for entry in claim["status"].get("devices", []) if _place(entry) not in map(_place, wanted)]
+            gone = {*map(_place, wanted), *self._own(claim["metadata"]["uid"], manager, set(map(_place, wanted)))}
+            others = [entry for entry in claim["status"].get("devices", []) if _place(entry) not in gone]
             if wanted or others:
                 claim["status"]["devices"] = others + wanted
             self.applied.append((manager, body))
             self._event("MODIFIED", claim)
         return 200, claim
+
+    def _own(self, uid: str, manager: str, places: set[tuple[object, ...]]) -> set[tuple[object, ...]]:
+        """Note what a manager owns from now on; what nobody owns any more."""
+        before, self._owned[uid, manager] = self._owned.get((uid, manager), set()), places
+        return before - {place for (of, _), owned in self._owned.items() if of == uid for place in owned}
 
     def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
         if method == "GET":

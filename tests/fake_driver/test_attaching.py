@@ -57,7 +57,45 @@ def test_a_claim_that_was_there_and_one_that_comes_are_attached(
     fake_api.until(lambda: said(fake_api, "old") == ["attached"])
     fake_api.claim("new", ("gpu-1",), **CONDITIONS)
     fake_api.until(lambda: said(fake_api, "new") == ["attached"])
-    assert {manager for manager, _ in fake_api.applied} == {f"{DRIVER}-attacher"}
+    assert all(manager.startswith(f"{DRIVER}-attacher-") for manager, _ in fake_api.applied)
+
+
+def test_each_device_of_a_claim_is_attached_and_stays_so(
+    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    attacher = attach()
+    fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
+    fake_api.until(lambda: len(fake_api.applied) == 2)
+    until(lambda: attacher._queue.uids() == set())
+    assert sorted(entry["device"] for entry in fake_api.status()) == ["gpu-0", "gpu-1"]
+    assert all(len(manager) <= 128 for manager, _ in fake_api.applied)
+
+
+def test_what_is_attached_stays_so_when_another_process_attaches_the_rest(
+    attach: Callable[..., Attacher], fake_api: FakeApi
+) -> None:
+    refused = lambda method, _path: (503, "not yet") if method == "PATCH" and fake_api.applied else None  # noqa: E731
+    fake_api.refuse = refused
+    first = attach()
+    fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
+    fake_api.until(lambda: len(fake_api.applied) == 1)
+    first._api.close()
+    first.stop()
+    fake_api.refuse = lambda _method, _path: None
+    attach()
+    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
+
+
+def test_what_somebody_else_wiped_is_told_again(
+    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    attacher = attach()
+    fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
+    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
+    until(lambda: attacher._queue.uids() == set())
+    claim = fake_api.claims["default", "one"]
+    fake_api.put_claim({**claim, "status": {**claim["status"], "devices": claim["status"]["devices"][:1]}})
+    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
 
 
 def test_a_device_without_conditions_is_left_alone(attach: Callable[..., Attacher], fake_api: FakeApi) -> None:

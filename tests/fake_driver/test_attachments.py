@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fake_driver.attachments import outcome, waiting
+from fake_driver.attachments import manager, outcome, waiting
 
 DRIVER = "gpu.example"
 PLACE = {"driver": DRIVER, "pool": "box", "device": "x-0"}
@@ -66,3 +66,13 @@ def test_the_outcome_is_said_of_that_device_of_that_claim_alone() -> None:
     assert [(each["type"], each["status"]) for each in entry["conditions"]] == [("a", "True"), ("b", "True")]
     assert {each["lastTransitionTime"] for each in entry["conditions"]} == {"2026-01-02T03:04:05Z"}
     assert [each["type"] for each in bad["status"]["devices"][0]["conditions"]] == ["broken"]
+
+
+def test_each_share_of_a_device_is_spoken_of_by_a_field_manager_of_its_own() -> None:
+    names = {
+        manager("d" * 63, one)
+        for claim_ in (claim(BOUND), claim({**BOUND, "shareID": "s-1"}), claim({**BOUND, "device": "x-1"}))
+        for one in waiting(claim_, DRIVER)
+    }
+    assert len(names) == 3
+    assert max(map(len, names)) <= 128
