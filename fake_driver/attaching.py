@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from fake_driver.api import Api, claim_path, path
 from fake_driver.attachments import Attachment, manager, outcome, waiting
 from fake_driver.errors import ApiError, ClaimRefused
+from fake_driver.following import changes
 from fake_driver.hardware.model import Attaching, Device
 from fake_driver.journal import Journal
 from fake_driver.pace import Pace
@@ -25,7 +26,6 @@ from fake_driver.pace import Pace
 log = logging.getLogger(__name__)
 Find = Callable[[str, str], Device]
 _CLAIMS = path("apis", "resource.k8s.io", "v1", "resourceclaims")
-_WATCH_SECONDS = 300
 
 
 class Queue:
@@ -133,13 +133,8 @@ class Attacher:
             yield uid, ()
         for item in items:
             yield item["metadata"]["uid"], waiting(item, self._driver)
-        since = {"resourceVersion": str(listed["metadata"]["resourceVersion"])}
-        with contextlib.closing(self._api.watch(_CLAIMS, since, _WATCH_SECONDS)) as events:
-            for event in events:
-                kind, item = event.get("type"), event.get("object", {})
-                if kind == "ERROR":
-                    raise ApiError(f"watch {_CLAIMS}", int(item.get("code") or 0), str(item.get("message")))
-                yield item["metadata"]["uid"], () if kind == "DELETED" else waiting(item, self._driver)
+        for kind, item in changes(self._api, _CLAIMS, {}, str(listed["metadata"]["resourceVersion"])):
+            yield item["metadata"]["uid"], () if kind == "DELETED" else waiting(item, self._driver)
 
     def _work(self) -> None:
         while one := self._queue.next():

@@ -13,6 +13,7 @@ from fake_driver.attaching import Attacher
 from fake_driver.errors import ClaimRefused
 from fake_driver.hardware.model import Attaching, Binding, Device
 from fake_driver.journal import Journal
+from fake_driver.pace import Pace
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -168,3 +169,21 @@ def test_it_says_whether_it_is_alive(attach: Callable[..., Attacher], fake_api: 
     attacher._api.close()
     attacher.stop()
     assert not attacher.alive
+
+
+def test_watches_that_end_at_once_are_paced_like_errors(
+    attach: Callable[..., Attacher],
+    fake_api: FakeApi,
+    stumbles: list[Pace],
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    lists: list[int] = []
+
+    def count(method: str, path: str) -> None:
+        lists.extend([len(stumbles)] * (method == "GET" and path.endswith("/resourceclaims")))
+
+    fake_api.refuse = count
+    fake_api.close()
+    attach()
+    until(lambda: len(lists) >= 4)
+    assert lists[:4] == [0, 1, 2, 3]

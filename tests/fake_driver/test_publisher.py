@@ -12,6 +12,7 @@ import pytest
 from fake_driver.api import Api
 from fake_driver.hardware.model import Device, Pool, Taint
 from fake_driver.journal import Journal
+from fake_driver.pace import Pace
 from fake_driver.publisher import Publisher
 from fake_driver.slices import Object, Owner, desired, of_network
 
@@ -265,3 +266,21 @@ def test_an_older_version_of_the_api_will_do(
     assert ("basic" in slice_["spec"]["devices"][0]) is (version == "v1beta1")
     fake_api.edit(slice_["metadata"]["name"], lambda one: one["spec"]["devices"].pop())
     fake_api.until(lambda: devices(fake_api) == 2)
+
+
+def test_watches_that_end_at_once_are_paced_like_errors(
+    publish: Callable[..., Publisher],
+    fake_api: FakeApi,
+    stumbles: list[Pace],
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    lists: list[int] = []
+
+    def count(method: str, path: str) -> None:
+        lists.extend([len(stumbles)] * (method == "GET" and path.endswith("/resourceslices")))
+
+    fake_api.refuse = count
+    fake_api.close()
+    publish(1)
+    until(lambda: len(lists) >= 4)
+    assert lists[:4] == [0, 1, 2, 3]
