@@ -26,6 +26,7 @@ from fake_driver.pace import Pace
 log = logging.getLogger(__name__)
 Find = Callable[[str, str], Device]
 _CLAIMS = path("apis", "resource.k8s.io", "v1", "resourceclaims")
+_LIST_SECONDS = 60  # all claims of a cluster may be many
 
 
 class Queue:
@@ -127,7 +128,7 @@ class Attacher:
 
     def _changes(self) -> Iterator[tuple[str, Sequence[Attachment]]]:
         """By claim, what it waits for: of all claims there are, and from then on of each that changes."""
-        listed = self._api.get(_CLAIMS)
+        listed = self._api.get(_CLAIMS, patience=_LIST_SECONDS)
         items = listed.get("items") or []
         for uid in self._queue.uids() - {item["metadata"]["uid"] for item in items}:
             yield uid, ()
