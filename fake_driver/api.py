@@ -38,11 +38,6 @@ def path(*words: str) -> str:
     return "/" + "/".join(quote(word, safe="") for word in words)
 
 
-def claim_path(namespace: str, name: str) -> str:
-    """Where a ResourceClaim is."""
-    return path("apis", "resource.k8s.io", "v1", "namespaces", namespace, "resourceclaims", name)
-
-
 @dataclass(frozen=True)
 class _Request:
     """One request; the same again on another connection is still the same request."""

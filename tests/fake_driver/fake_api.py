@@ -122,6 +122,8 @@ class FakeApi:
         refused = (503, "the server is down") if self.down else self.refuse(method, path)
         if refused:
             return refused[0], {"message": refused[1]}
+        if words[:2] == ["apis", "resource.k8s.io"] and not {*words[2:3]} <= {*self.versions}:
+            return 404, {"message": "the server could not find the requested resource"}
         if "resourceclaims" in words:
             return self._claim(method, words, body, query)
         fixed = self._fixed(words)
@@ -179,7 +181,11 @@ class FakeApi:
         found = self.claims.get((words[4], words[6]))
         if not found:
             return 404, {"message": f"resourceclaims {words[6]!r} not found"}
-        return self._apply(found, body, query["fieldManager"][0]) if method == "PATCH" else (200, found)
+        if method != "PATCH":
+            return 200, found
+        if body["apiVersion"] != f"resource.k8s.io/{words[2]}":
+            return 400, {"message": f"the API version of the patch is {body['apiVersion']}"}
+        return self._apply(found, body, query["fieldManager"][0])
 
     def _apply(self, claim: Object, body: Object, manager: str) -> tuple[int, Object]:
         """What a field manager says of devices, beside what others said; only devices that are allocated.

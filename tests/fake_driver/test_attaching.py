@@ -187,3 +187,13 @@ def test_watches_that_end_at_once_are_paced_like_errors(
     attach()
     until(lambda: len(lists) >= 4)
     assert lists[:4] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_an_older_version_of_the_api_will_do(attach: Callable[..., Attacher], fake_api: FakeApi, version: str) -> None:
+    fake_api.versions = [version]
+    fake_api.claim("old", **CONDITIONS)
+    attach()
+    fake_api.until(lambda: said(fake_api, "old") == ["attached"])
+    fake_api.claim("new", ("gpu-1",), **CONDITIONS)
+    fake_api.until(lambda: said(fake_api, "new") == ["attached"])
