@@ -88,7 +88,7 @@ def _needs(device: CdiDevice) -> Iterator[str]:
         yield "0.4.0"
     if device.name[0].isdigit() or any("hostPath" in node for node in device.edits.get("deviceNodes", ())):
         yield "0.5.0"
-    if {"intelRdt", "additionalGids"} & device.edits.keys():
+    if "additionalGids" in device.edits:
         yield "0.7.0"
 
 
