@@ -130,7 +130,7 @@ class FakeApi:
         if fixed:
             return fixed
         with self.changed:
-            status, found = self._slice(method, words[4:], body)
+            status, found = self._slice(method, words[4:], body, is_dry="dryRun" in query)
             if "items" in found:
                 found["items"] = [item for item in found["items"] if _selected(item, query)]
             return status, found
@@ -212,11 +212,12 @@ class FakeApi:
         before, self._owned[uid, manager] = self._owned.get((uid, manager), set()), places
         return before - {place for (of, _), owned in self._owned.items() if of == uid for place in owned}
 
-    def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
+    def _slice(self, method: str, name: list[str], body: Object, *, is_dry: bool) -> tuple[int, Object]:
         if method == "GET":
             return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
         there = self.slices.get(name[0] if name else body["metadata"]["name"])
-        self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
+        if not is_dry:
+            self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
         if method == "POST":
             new = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._version}", "generation": 0}}
             return (409, {"message": "already exists"}) if there else (201, self._put("ADDED", new))
@@ -228,17 +229,21 @@ class FakeApi:
         if method == "DELETE":
             self._event("DELETED", self.slices.pop(name[0]))
             return 200, there
-        return 200, self._put("MODIFIED", {**body, "metadata": {**there["metadata"], **body["metadata"]}})
+        new = {**body, "metadata": {**there["metadata"], **body["metadata"]}}
+        return 200, self._kept(new) if is_dry else self._put("MODIFIED", new)
 
     def _put(self, kind: str, new: Object) -> Object:
-        name = new["metadata"]["name"]
+        stored = self.slices[new["metadata"]["name"]] = self._kept(new)
+        self._event(kind, stored)
+        return stored
+
+    def _kept(self, new: Object) -> Object:
+        """What would be stored."""
         spec = self.keep(copy.deepcopy(new["spec"]))
-        before = self.slices.get(name)
+        before = self.slices.get(new["metadata"]["name"])
         changed = before is None or before["spec"] != spec
         generation = new["metadata"]["generation"] + (1 if changed else 0)
-        self.slices[name] = {**new, "spec": spec, "metadata": {**new["metadata"], "generation": generation}}
-        self._event(kind, self.slices[name])
-        return self.slices[name]
+        return {**new, "spec": spec, "metadata": {**new["metadata"], "generation": generation}}
 
     def _event(self, kind: str, item: Object) -> None:
         self._version += 1
