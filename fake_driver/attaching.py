@@ -19,7 +19,7 @@ from fake_driver.api import Api, path
 from fake_driver.attachments import Attachment, manager, outcome, waiting
 from fake_driver.claim_access import ClaimAccess
 from fake_driver.errors import ApiError, ClaimRefused
-from fake_driver.following import changes
+from fake_driver.following import LIST_SECONDS, changes
 from fake_driver.hardware.model import Attaching, Device
 from fake_driver.journal import Journal
 from fake_driver.pace import Pace
@@ -27,7 +27,6 @@ from fake_driver.versions import GROUP, newest
 
 log = logging.getLogger(__name__)
 Find = Callable[[str, str], Device]
-_LIST_SECONDS = 60  # all claims of a cluster may be many
 
 
 class Queue:
@@ -130,7 +129,7 @@ class Attacher:
     def _changes(self) -> Iterator[tuple[str, Sequence[Attachment]]]:
         """By claim, what it waits for: of all claims there are, and from then on of each that changes."""
         claims = path("apis", GROUP, newest(self._api), "resourceclaims")
-        listed = self._api.get(claims, patience=_LIST_SECONDS)
+        listed = self._api.get(claims, patience=LIST_SECONDS)
         items = listed.get("items") or []
         for uid in self._queue.uids() - {item["metadata"]["uid"] for item in items}:
             yield uid, ()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fake_driver.api import Api, Object
 from fake_driver.errors import ApiError
 
+LIST_SECONDS = 60.0  # for the list before it: nobody waits for that, and it may be long
 _SECONDS = 300
 _AT_ONCE = 1.0  # a server, or a proxy before it, that ends watches sooner would be asked for list after list
 

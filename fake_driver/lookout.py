@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fake_driver.api import Api, path
 from fake_driver.errors import ApiError
-from fake_driver.following import changes
+from fake_driver.following import LIST_SECONDS, changes
 from fake_driver.pace import Pace
 from fake_driver.slices import Object, Owner
 from fake_driver.versions import GROUP, Served, served
@@ -116,7 +116,7 @@ class Lookout:
         found = served(self._api)
         owner = self._owner(found)
         slices = found.path("resourceslices")
-        listed = self._api.get(slices, self._query)
+        listed = self._api.get(slices, self._query, patience=LIST_SECONDS)
         since = str(listed["metadata"]["resourceVersion"])
         items = tuple(found.inward(item) for item in listed.get("items") or [])
         self._tell(Listed(found, owner, items, _number(since)))
