@@ -16,7 +16,6 @@ from fake_driver.hardware.model import Amounts, Change, Device, Row, Taint, Valu
 from fake_driver.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from fake_driver.strict import Section
 
-LONGEST_MESSAGE = 1024  # of characters: what a pod's status keeps
 _STATES = (HEALTHY, UNHEALTHY, UNKNOWN)
 Data = dict[str, Any]
 
@@ -160,10 +159,7 @@ def _health(asked: Section) -> Health:
     said = (asked.take("status", str) or "").upper()
     if said and said not in _STATES:
         asked.problem("status", f"is {said.lower()!r}; {near(said.lower(), map(str.lower, _STATES))}")
-    message = asked.take("message", str, "") or ""
-    if len(message) > LONGEST_MESSAGE or not message.isprintable():
-        asked.problem("message", f"must be printable, and have at most {LONGEST_MESSAGE} characters")
-    return Health(said or UNKNOWN, message)
+    return Health(said or UNKNOWN, asked.line("message"))
 
 
 def _misspelt(asked: Section, key: str, given: Iterable[str], known: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +20,11 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from fake_driver.errors import ApiError, ConfigurationError
+from fake_driver.punctual import Punctual
 
 Object = dict[str, Any]
 # A call of the kubelet lasts 45 s at most and may hold several claims.
 PATIENCE = 8.0
-_KEEP_ALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-)
 _REUSED_TOO_LATE = (
     http.client.RemoteDisconnected,
     http.client.CannotSendRequest,
@@ -40,11 +36,6 @@ _REUSED_TOO_LATE = (
 def path(*words: str) -> str:
     """A URL path from words, each of them quoted."""
     return "/" + "/".join(quote(word, safe="") for word in words)
-
-
-def claim_path(namespace: str, name: str) -> str:
-    """Where a ResourceClaim is."""
-    return path("apis", "resource.k8s.io", "v1", "namespaces", namespace, "resourceclaims", name)
 
 
 @dataclass(frozen=True)
@@ -84,16 +75,16 @@ class Api:
         url = urlsplit(server)
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise ConfigurationError(f"the API server {server!r} is not a URL such as https://10.0.0.1:443")
-        self._host, self._port, self._secure = url.hostname, url.port, url.scheme == "https"
+        self._host, self._port = url.hostname, url.port or (443 if url.scheme == "https" else 80)
         self._token_file, self._told = token_file, told
-        self._tls = _tls(ca_file) if self._secure else None
+        self._tls = _tls(ca_file) if url.scheme == "https" else None
         self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
         self._open: set[http.client.HTTPConnection] = set()
         self._guard = threading.Lock()
         self._closed = False
 
     def get(self, where: str, query: Mapping[str, str] | None = None, *, patience: float = PATIENCE) -> Object:
-        """One object or a list; `patience` is how many seconds the server may take."""
+        """One object or a list; `patience` is how many seconds it may take in all."""
         return self._call("GET", where, query, patience=patience)
 
     def create(self, where: str, body: Object) -> Object:
@@ -119,10 +110,12 @@ class Api:
 
     def watch(self, where: str, query: Mapping[str, str], seconds: int) -> Generator[Object]:
         """Watch events, until the server ends the watch after `seconds` or `close()` is called."""
-        connection = self._connect(seconds + PATIENCE)
+        connection = self._connect()
         try:
             query = {**query, "watch": "true", "timeoutSeconds": str(seconds)}
-            response = self._send(connection, _Request("GET", where, query, None))
+            response = self._send(
+                connection, _Request("GET", where, query, None), time.monotonic() + seconds + PATIENCE
+            )
             while line := response.readline():
                 yield _parsed(f"watch {where}", line)
         except (OSError, http.client.HTTPException, ValueError) as lost:
@@ -156,27 +149,26 @@ class Api:
         if patience <= 0:
             raise ApiError(what, 0, "the caller left no time for it")
         try:
-            text = self._exchange(_Request(method, where, query, body), patience)
+            text = self._exchange(_Request(method, where, query, body), time.monotonic() + patience)
         except (OSError, http.client.HTTPException, ValueError) as lost:
             self._told(method, where, 0)
             raise ApiError(what, 0, str(lost) or type(lost).__name__) from lost
         return _parsed(what, text)
 
-    def _exchange(self, request: _Request, patience: float) -> bytes:
+    def _exchange(self, request: _Request, until: float) -> bytes:
         try:
             connection = self._idle.pop()
         except IndexError:
-            return self._once(self._connect(patience), request)
+            return self._once(self._connect(), request, until)
         try:
-            _be_patient(connection, patience)
-            return self._once(connection, request)
+            return self._once(connection, request, until)
         except _REUSED_TOO_LATE:
             # The server closed it while it lay idle; that says nothing about this request.
-            return self._once(self._connect(patience), request)
+            return self._once(self._connect(), request, until)
 
-    def _once(self, connection: http.client.HTTPConnection, request: _Request) -> bytes:
+    def _once(self, connection: http.client.HTTPConnection, request: _Request, until: float) -> bytes:
         try:
-            text = self._send(connection, request).read()
+            text = self._send(connection, request, until).read()
         except BaseException:
             self._discard(connection)
             raise
@@ -188,14 +180,18 @@ class Api:
             self._discard(connection)
         return text
 
-    def _send(self, connection: http.client.HTTPConnection, request: _Request) -> http.client.HTTPResponse:
+    def _send(
+        self, connection: http.client.HTTPConnection, request: _Request, until: float
+    ) -> http.client.HTTPResponse:
         """Send a request and read the head of the answer; a refusal is an ApiError with the server's own words."""
         headers = {"Accept": "application/json", "Content-Type": request.content_type, "User-Agent": "fake-driver"}
         if self._token_file:
             # Read each time: the kubelet replaces it long before it expires.
             headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
-        if connection.sock is None:
-            self._dial(connection)
+        sock = connection.sock
+        if not isinstance(sock, Punctual):
+            sock = connection.sock = self._dial(until)
+        sock.until = until
         connection.request(request.method, request.target, request.content, headers)
         response = connection.getresponse()
         self._told(request.method, request.where, response.status)
@@ -203,40 +199,30 @@ class Api:
             raise ApiError(f"{request.method} {request.where}", response.status, _reason(response.read()))
         return response
 
-    def _connect(self, patience: float) -> http.client.HTTPConnection:
-        if self._tls:
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                self._host, self._port, timeout=patience, context=self._tls
-            )
-        else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=patience)
+    def _connect(self) -> http.client.HTTPConnection:
+        """A new connection, which is made when something is sent."""
+        connection = http.client.HTTPConnection(self._host, self._port)
         with self._guard:
             if self._closed:
                 raise ApiError(self._host, 0, "the driver is shutting down")
             self._open.add(connection)
         return connection
 
-    def _dial(self, connection: http.client.HTTPConnection) -> None:
-        """Connect. Keep-alives find a server that vanished under a quiet watch.
+    def _dial(self, until: float) -> Punctual:
+        """Connect, also for a long watch soon or not at all.
 
         `close()` may have come in between, when there was no socket yet that it could have ended.
         """
-        connection.connect()
-        for level, option, value in _KEEP_ALIVE:
-            connection.sock.setsockopt(level, option, value)
+        made = Punctual((self._host, self._port), self._tls, min(until, time.monotonic() + PATIENCE))
         if self._closed:
+            made.close()
             raise ConnectionAbortedError("the driver is shutting down")
+        return made
 
     def _discard(self, connection: http.client.HTTPConnection) -> None:
         connection.close()
         with self._guard:
             self._open.discard(connection)
-
-
-def _be_patient(connection: http.client.HTTPConnection, seconds: float) -> None:
-    connection.timeout = seconds
-    if connection.sock:
-        connection.sock.settimeout(seconds)
 
 
 def _tls(ca_file: Path | None) -> ssl.SSLContext:

@@ -15,17 +15,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from fake_driver.api import Api, claim_path, path
-from fake_driver.attachments import Attachment, outcome, waiting
+from fake_driver.api import Api, path
+from fake_driver.attachments import Attachment, manager, outcome, waiting
+from fake_driver.claim_access import ClaimAccess
 from fake_driver.errors import ApiError, ClaimRefused
+from fake_driver.following import LIST_SECONDS, changes
 from fake_driver.hardware.model import Attaching, Device
 from fake_driver.journal import Journal
 from fake_driver.pace import Pace
+from fake_driver.versions import GROUP, newest
 
 log = logging.getLogger(__name__)
 Find = Callable[[str, str], Device]
-_CLAIMS = path("apis", "resource.k8s.io", "v1", "resourceclaims")
-_WATCH_SECONDS = 300
 
 
 class Queue:
@@ -43,8 +44,8 @@ class Queue:
         with self._news:
             for gone in [one for one in self._due if one.uid == uid and one not in there]:
                 del self._due[gone]
-            if not there:
-                self._over = {one for one in self._over if one.uid != uid}
+            # What it waited for and is told by now is done; should somebody wipe it, the claim waits for it once more.
+            self._over = {one for one in self._over if one.uid != uid or one in there}
             for one in there - self._due.keys() - self._over:
                 self._due[one] = time.monotonic() + seconds(one)
             self._news.notify()
@@ -86,7 +87,7 @@ class Attacher:
 
     def __init__(self, api: Api, driver: str, find: Find, journal: Journal) -> None:
         self._api, self._driver, self._find, self._journal = api, driver, find, journal
-        self._queue = Queue()
+        self._claims, self._queue = ClaimAccess(api), Queue()
         self._failed: Counter[tuple[str, str]] = Counter()
         self._stopped = threading.Event()
         self._errors, self._refusals = Pace(0.2, 5), Pace(0.2, 10)
@@ -127,19 +128,15 @@ class Attacher:
 
     def _changes(self) -> Iterator[tuple[str, Sequence[Attachment]]]:
         """By claim, what it waits for: of all claims there are, and from then on of each that changes."""
-        listed = self._api.get(_CLAIMS)
+        claims = path("apis", GROUP, newest(self._api), "resourceclaims")
+        listed = self._api.get(claims, patience=LIST_SECONDS)
         items = listed.get("items") or []
         for uid in self._queue.uids() - {item["metadata"]["uid"] for item in items}:
             yield uid, ()
         for item in items:
             yield item["metadata"]["uid"], waiting(item, self._driver)
-        since = {"resourceVersion": str(listed["metadata"]["resourceVersion"])}
-        with contextlib.closing(self._api.watch(_CLAIMS, since, _WATCH_SECONDS)) as events:
-            for event in events:
-                kind, item = event.get("type"), event.get("object", {})
-                if kind == "ERROR":
-                    raise ApiError(f"watch {_CLAIMS}", int(item.get("code") or 0), str(item.get("message")))
-                yield item["metadata"]["uid"], () if kind == "DELETED" else waiting(item, self._driver)
+        for kind, item in changes(self._api, claims, {}, str(listed["metadata"]["resourceVersion"])):
+            yield item["metadata"]["uid"], () if kind == "DELETED" else waiting(item, self._driver)
 
     def _work(self) -> None:
         while one := self._queue.next():
@@ -158,8 +155,8 @@ class Attacher:
     def _tell(self, one: Attachment) -> None:
         told = self._attaching(one)
         failed = bool(told and one.failure_conditions and self._failed[one.device] < told.failures)
-        body = outcome(one, failed=failed, now=datetime.now(UTC))
-        self._api.apply(f"{claim_path(one.namespace, one.name)}/status", body, manager=f"{self._driver}-attacher")
+        entry = outcome(one, failed=failed, now=datetime.now(UTC))
+        self._claims.apply(one.namespace, one.name, one.uid, [entry], manager(self._driver, one))
         self._failed[one.device] += failed
         pool, device = one.device
         self._journal.note(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -49,7 +51,7 @@ def waiting(claim: Mapping[str, Any], driver: str) -> list[Attachment]:
 
 
 def outcome(one: Attachment, *, failed: bool, now: datetime) -> Object:
-    """The claim as it is applied: what became of the attempt."""
+    """The entry in the claim's status: what became of the attempt."""
     kinds, reason, message = (
         (one.failure_conditions[:1], "AttachingFailed", "the hardware file lets this attempt fail")
         if failed
@@ -61,12 +63,13 @@ def outcome(one: Attachment, *, failed: bool, now: datetime) -> Object:
         "message": message,
         "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": one.name, "namespace": one.namespace, "uid": one.uid},
-        "status": {"devices": [{**dict(one.place), "conditions": [{"type": kind, **condition} for kind in kinds]}]},
-    }
+    return {**dict(one.place), "conditions": [{"type": kind, **condition} for kind in kinds]}
+
+
+def manager(driver: str, one: Attachment) -> str:
+    """The field manager that speaks of one device. To leave out is to take back, so one for all devices would have to repeat each."""
+    place = hashlib.sha256(json.dumps(one.place).encode()).hexdigest()
+    return f"{driver}-attacher-{place[:12]}"
 
 
 def _place(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

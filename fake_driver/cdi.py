@@ -6,6 +6,7 @@ have no dots, so no two allocations share a name.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,8 @@ Note = Callable[..., None]  # Journal.note
 _CLASS = "device"
 _ADMIN = "admin"
 _SHARE_LETTERS = 8
+# What follows our name and a hyphen in a file of a driver whose name begins like that: the rest of its name, and a UID of the usual form.
+_LONGER_NAME = re.compile(r".+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def _needs(device: CdiDevice) -> Iterator[str]:
         yield "0.4.0"
     if device.name[0].isdigit() or any("hostPath" in node for node in device.edits.get("deviceNodes", ())):
         yield "0.5.0"
-    if {"intelRdt", "additionalGids"} & device.edits.keys():
+    if "additionalGids" in device.edits:
         yield "0.7.0"
 
 
@@ -120,7 +123,7 @@ class CdiFolder:
 
     def sweep(self) -> None:
         """Remove what a killed process left unfinished."""
-        sweep(self.folder, f"{self.driver}-")
+        sweep(self.folder, self._uid_in)
 
     def qualified(self, name: str) -> str:
         """The id that the kubelet hands to the runtime."""
@@ -128,9 +131,20 @@ class CdiFolder:
 
     def claims(self) -> list[str]:
         """The UIDs of the claims that have a file."""
-        prefix = f"{self.driver}-"
-        uids = (path.name.removeprefix(prefix).removesuffix(".json") for path in self.folder.glob(f"{prefix}*.json"))
-        return sorted(uid for uid in uids if fits(UID, uid))
+        uids = filter(None, (self._uid_in(path.name) for path in self.folder.glob(f"{self.driver}-*.json")))
+        return sorted(uid for uid in uids if self._kind_of(uid) in {self.kind, None})
+
+    def _uid_in(self, name: str) -> str:
+        """The claim in the name of a file; '' where the file is not ours."""
+        uid = name.removeprefix(f"{self.driver}-").removesuffix(".json")
+        is_ours = name == self.path(uid).name and fits(UID, uid) and not fits(_LONGER_NAME, uid)
+        return uid if is_ours else ""
+
+    def _kind_of(self, uid: str) -> object:
+        """What a file says it is of; None where it does not say it."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            return json.loads(self.path(uid).read_bytes())["kind"]
+        return None
 
     def remembered(self, uid: str, pool_of: Callable[[str], str]) -> PreparedClaim | None:
         """The devices that a claim's file names; None when the file is not ours. The last resort where a checkpoint is lost.

@@ -31,16 +31,11 @@ class ClaimRef:
 
     def checked(self) -> ClaimRef:
         """Itself, when all of it may become part of paths and URLs."""
-        self.checked_uid()
+        if not fits(UID, self.uid):
+            raise ClaimRefused(f"the claim's UID {self.uid[:300]!r} is not one that this driver puts into paths")
         for what, text in (("namespace", self.namespace), ("name", self.name)):
             if not fits(SUBDOMAIN, text):
                 raise ClaimRefused(f"the claim's {what} {text[:300]!r} is not one that Kubernetes allows")
-        return self
-
-    def checked_uid(self) -> ClaimRef:
-        """Itself, when the UID may become part of paths; enough for all that is done without the API server."""
-        if not fits(UID, self.uid):
-            raise ClaimRefused(f"the claim's UID {self.uid[:300]!r} is not one that this driver puts into paths")
         return self
 
 

@@ -16,7 +16,7 @@ from fake_driver.errors import ConfigurationError, DriverError, near
 from fake_driver.journal import Journal
 from fake_driver.live import LiveHardware
 from fake_driver.settings import Settings
-from fake_driver.strict import Section
+from fake_driver.strict import Section, refuse
 from fake_driver.traps import Traps
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Console:
             verb = asked.take("verb", str) or ""
             if not asked.problems and verb not in self._verbs:
                 asked.problem("verb", f"is {verb!r}; {near(verb, self._verbs)}")
-            _refuse(asked)
+            refuse(asked)
             return {"ok": True, **self._verbs[verb](asked)}
         except (DriverError, OSError) as refused:
             return {"ok": False, "error": str(refused)}
@@ -120,9 +120,4 @@ class Console:
 
 def _finish(asked: Section) -> None:
     asked.done()
-    _refuse(asked)
-
-
-def _refuse(asked: Section) -> None:
-    if asked.problems:
-        raise ConfigurationError("nothing was changed: " + "; ".join(dict.fromkeys(asked.problems)))
+    refuse(asked)

@@ -182,7 +182,7 @@ class Driver:
         try:
             additions = self._additions(claim)
             self._cdi.write(uid, additions)
-        except OSError:
+        except Exception:  # a full disk, or a device that was unplugged a moment ago: a refused claim holds nothing
             if is_new:
                 self._release(ledger, uid)
             raise

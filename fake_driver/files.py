@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 _UNFINISHED = ".unfinished"
@@ -40,10 +41,11 @@ def remove(path: Path) -> bool:
     return True
 
 
-def sweep(folder: Path, prefix: str = "") -> None:
-    """Remove what a killed process left unfinished; `prefix` is how the names of its files start. Callers hold the lock."""
-    for leftover in folder.glob(f".{prefix}*{_UNFINISHED}"):
-        leftover.unlink(missing_ok=True)
+def sweep(folder: Path, is_ours: Callable[[str], object] = lambda _name: True) -> None:
+    """Remove what a killed process left unfinished; `is_ours` knows the names of its files. Callers hold the lock."""
+    for leftover in folder.glob(f".*{_UNFINISHED}"):
+        if is_ours(leftover.name.removeprefix(".").removesuffix(_UNFINISHED)):
+            leftover.unlink(missing_ok=True)
 
 
 def remember_names(folder: Path) -> None:

@@ -45,9 +45,9 @@ class Journal:
 
     def since(self, number: int, most: int) -> list[dict[str, Any]]:
         """The first `most` entries after the one with that number. What is older than both files is forgotten."""
-        entries = (entry for path in (self._old, self.path) for entry in _entries(path))
-        found = sorted((each for each in entries if each["seq"] > number), key=lambda each: int(each["seq"]))
-        return found[:most]
+        # The present file first: where it becomes the old one in between, its entries are read twice, and not never.
+        entries = {entry["seq"]: entry for path in (self.path, self._old) for entry in _entries(path)}
+        return [entries[seq] for seq in sorted(entries) if seq > number][:most]
 
     @property
     def last(self) -> int:

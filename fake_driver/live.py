@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fake_driver import alterations, slices, strict
+from fake_driver import alterations, slices
 from fake_driver.alterations import NONE, VERBS, Alteration, Data
 from fake_driver.errors import ConfigurationError, near
 from fake_driver.files import write_whole
@@ -21,7 +21,7 @@ from fake_driver.health import Board, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
 from fake_driver.limits import problems
-from fake_driver.strict import Section
+from fake_driver.strict import Section, refuse
 
 log = logging.getLogger(__name__)
 _MOST_TOLD = 5
@@ -62,13 +62,13 @@ class LiveHardware:
     def change(self, verb: str, asked: Section) -> bool:
         """Do as the verb says; False when it was so already. ConfigurationError when something is wrong, and then nothing has changed."""
         name = asked.take("device", str) or ""
-        _raise(asked)
+        refuse(asked)
         device = self.known(name)
         with self._lock:
             before = self._altered.get(name, NONE)
             after = VERBS[verb](before, device, asked)
             asked.done()
-            _raise(asked)
+            refuse(asked)
             if after == before:
                 return False
             self._become({**self._altered, device.name: after})
@@ -136,8 +136,3 @@ class LiveHardware:
         self._effects.journal.note("changes-set-aside", file=str(aside), why=why)
         log.error("what was changed of the hardware cannot be read, and is kept in %s: %s", aside, why)
         return {}
-
-
-def _raise(asked: strict.Section) -> None:
-    if asked.problems:
-        raise ConfigurationError("nothing was changed: " + "; ".join(dict.fromkeys(asked.problems)))

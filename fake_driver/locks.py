@@ -24,9 +24,6 @@ class ClaimLocks:
         finally:
             self._leave(uid)
 
-    def __len__(self) -> int:
-        return len(self._locks)
-
     def _join(self, uid: str) -> threading.Lock:
         with self._guard:
             lock, users = self._locks.get(uid) or (threading.Lock(), 0)

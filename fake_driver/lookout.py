@@ -5,7 +5,6 @@ The news come from a thread of its own, so that a write never waits for the watc
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -13,12 +12,12 @@ from dataclasses import dataclass
 
 from fake_driver.api import Api, path
 from fake_driver.errors import ApiError
+from fake_driver.following import LIST_SECONDS, changes
 from fake_driver.pace import Pace
 from fake_driver.slices import Object, Owner
 from fake_driver.versions import GROUP, Served, served
 
 log = logging.getLogger(__name__)
-_WATCH_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -117,18 +116,12 @@ class Lookout:
         found = served(self._api)
         owner = self._owner(found)
         slices = found.path("resourceslices")
-        listed = self._api.get(slices, self._query)
+        listed = self._api.get(slices, self._query, patience=LIST_SECONDS)
         since = str(listed["metadata"]["resourceVersion"])
         items = tuple(found.inward(item) for item in listed.get("items") or [])
         self._tell(Listed(found, owner, items, _number(since)))
-        with contextlib.closing(
-            self._api.watch(slices, {**self._query, "resourceVersion": since}, _WATCH_SECONDS)
-        ) as events:
-            for event in events:
-                kind, item = str(event.get("type")), event.get("object", {})
-                if kind == "ERROR":
-                    raise ApiError(f"watch {slices}", int(item.get("code") or 0), str(item.get("message")))
-                self._tell(Seen(kind, found.inward(item)))
+        for kind, item in changes(self._api, slices, self._query, since):
+            self._tell(Seen(kind, found.inward(item)))
 
     def _owner(self, speaks: Served) -> Owner:
         if self._node:

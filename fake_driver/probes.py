@@ -6,14 +6,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
+import logging
 import socket
+import sys
 import threading
-from collections.abc import Callable, Mapping
-from typing import ClassVar
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
 from fake_driver.errors import ConfigurationError
 
+log = logging.getLogger(__name__)
+_MOST, _PATIENCE = 16, 2.0  # requests at once, and seconds for each
 # For each path: what is missing, in words; nothing means 200.
 Checks = Mapping[str, Callable[[], list[str]]]
 # For each path: the type of its content, and the content.
@@ -43,10 +49,17 @@ class Probes:
         self._server.server_close()
 
 
-class _Server(http.server.HTTPServer):
-    """All addresses of both families where the host is empty."""
+class _Server(http.server.ThreadingHTTPServer):
+    """All addresses of both families where the host is empty. Any pod can reach it, so nobody may keep it from the kubelet.
+
+    Each request has a thread and a deadline. Where there are too many, the oldest go: a probe is answered in a moment.
+    """
+
+    request_queue_size = 64
 
     def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        self._busy: dict[Any, float] = {}
+        self._guard = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in address[0] or _both(address[0]) else socket.AF_INET
         super().__init__(address, handler)
 
@@ -58,13 +71,43 @@ class _Server(http.server.HTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own."""
+        with self._guard:
+            self._busy[request] = time.monotonic()
+            surplus = list(self._busy)[:-_MOST]
+        self._end(surplus)
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """End what has taken too long; the loop that waits for requests asks now and then."""
+        with self._guard:
+            late = [request for request, began in self._busy.items() if time.monotonic() - began > _PATIENCE]
+        self._end(late)
+
+    def shutdown_request(self, request: Any) -> None:
+        """It is over."""
+        with self._guard:
+            self._busy.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - as in the base class
+        """A client that went away is no trouble; an error of ours costs one answer."""
+        broken = sys.exception()
+        if not isinstance(broken, OSError):
+            log.error("a probe was not answered", exc_info=broken)
+
+    def _end(self, requests: Iterable[Any]) -> None:
+        for request in requests:
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     """Answers one probe."""
 
     checks: ClassVar[Checks] = {}
     pages: ClassVar[Pages] = {}
-    timeout = 2  # a client that says nothing must not keep others waiting
 
     def do_GET(self) -> None:
         """200, or 503 with what is missing; or a page."""

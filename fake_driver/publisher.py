@@ -10,7 +10,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 from fake_driver.api import Api
@@ -71,11 +71,6 @@ class Publisher:
         self._accepted: dict[str, Object] = {}
         self._asked = True
         self._refused = ""
-
-    @property
-    def dropped(self) -> Mapping[str, Sequence[str]]:
-        """By slice: the fields that the API server does not keep."""
-        return {name: fields for name, fields in self._losses.fields.items() if fields}
 
     @property
     def count(self) -> int:

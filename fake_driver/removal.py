@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from fake_driver.cdi import CdiFolder
 from fake_driver.probes import Probes
 from fake_driver.settings import Settings
-from fake_driver.sockets import is_dead
+from fake_driver.sockets import Sockets, is_dead
 
 log = logging.getLogger(__name__)
+_SOME_POD = "00000000-0000-0000-0000-000000000000"  # which of the driver's pods were here nobody knows any more
 _LOOK = 1.0  # seconds between looks at what is still in use
 
 
@@ -25,7 +26,8 @@ class RemovalProcess:
     """All that runs in this role, from start to stop."""
 
     def __init__(self, settings: Settings) -> None:
-        self._driver, self._data, self._registry = settings.driver, settings.data, Path(settings.registry)
+        self._data = settings.data
+        self._sockets = Sockets(settings.driver, settings.pod_uid or _SOME_POD, Path(settings.registry), settings.data)
         self._cdi = CdiFolder(Path(settings.cdi), settings.driver)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="removal", daemon=True)
@@ -66,20 +68,14 @@ class RemovalProcess:
         if waits:
             return waits
         self._cdi.sweep()
-        for path in _sockets(self._registry, f"{self._driver}*-reg.sock"):
-            path.unlink(missing_ok=True)
+        self._sockets.remove_dead()
         if self._data.exists():
             shutil.rmtree(self._data)
         return []
 
     def _in_use(self) -> Iterator[str]:
-        alive = [path for path in _sockets(self._data, "*.sock") if not is_dead(path)]
-        if alive:
+        if any(path.is_socket() and not is_dead(path) for path in self._data.glob("*.sock")):
             yield "the driver still runs: uninstall it first"
         held = {path.stem for path in (self._data / "claims").glob("*.json")} | set(self._cdi.claims())
         if held:
             yield f"claims are prepared, end their pods while the driver runs: {', '.join(sorted(held))}"
-
-
-def _sockets(folder: Path, pattern: str) -> Iterable[Path]:
-    return [path for path in folder.glob(pattern) if path.is_socket()]

@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fake_driver import device_status
-from fake_driver.api import Api, claim_path
+from fake_driver.api import Api
+from fake_driver.claim_access import ClaimAccess
 from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, allocated
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.journal import Journal
@@ -55,7 +56,7 @@ class Reporter:
     def __init__(
         self, api: Api, driver: str, node: str, known: Callable[[AllocatedDevice], dict[str, Any]], journal: Journal
     ) -> None:
-        self._api, self._driver, self._known, self._journal = api, driver, known, journal
+        self._claims, self._driver, self._known, self._journal = ClaimAccess(api), driver, known, journal
         self._manager = manager(driver, node)
         self._news = threading.Condition()
         self._jobs: dict[str, _Job] = {}
@@ -151,20 +152,14 @@ class Reporter:
 
     def _write(self, job: _Job) -> None:
         claim, ref = job.claim, job.claim.ref
-        served = job.served or self._api.get(claim_path(ref.namespace, ref.name))
+        served = job.served or self._claims.get(ref.namespace, ref.name)
         job.served = None  # it may be old at the next attempt
         if not _same(allocated(served, ref, self._driver), claim):
             raise ClaimRefused(f"claim {ref} has other devices by now")
         wanted = device_status.entries(claim, self._driver, served, self._known, datetime.now(UTC))
         if not device_status.missing(wanted, served):
             return
-        body = {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
-            "status": {"devices": wanted},
-        }
-        stored = self._api.apply(f"{claim_path(ref.namespace, ref.name)}/status", body, manager=self._manager)
+        stored = self._claims.apply(ref.namespace, ref.name, ref.uid, wanted, self._manager)
         self._journal.note(
             "status-write", claim=ref.name, namespace=ref.namespace, uid=ref.uid, devices=[e["device"] for e in wanted]
         )

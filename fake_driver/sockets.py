@@ -31,23 +31,26 @@ class Sockets:
 
     def __init__(self, driver: str, pod_uid: str, registry: Path, data: Path) -> None:
         short, tiny = _hashed(pod_uid, 8), _hashed(f"{driver}\0{pod_uid}", 16)
+        plain = re.escape(driver)
         self.registration, alike = _first_that_fits(
             registry,
             (
                 (
                     f"{driver}-{pod_uid}-reg.sock" if pod_uid else f"{driver}-reg.sock",
-                    rf"{re.escape(driver)}(-{_POD_UID})?-reg\.sock",
+                    rf"{plain}(-{_POD_UID})?-reg\.sock",
                 ),
-                (f"{driver}-{short}-reg.sock", rf"{re.escape(driver)}-{_SHORT}-reg\.sock"),
-                (f"dra-{tiny}-reg.sock", re.escape(f"dra-{tiny}-reg.sock")),
+                (f"{driver}-{short}-reg.sock", rf"{plain}(-{_SHORT})?-reg\.sock"),
+                (f"dra-{tiny}-reg.sock", rf"{plain}-reg\.sock|dra-{tiny}-reg\.sock"),
             ),
         )
+        self._is_nameless = not self.registration.name.startswith(driver)
         # This folder is ours alone. What starts with a dot was on its way to its name when its process was killed.
         own = rf"(dra-|c-)?({_POD_UID}|{_SHORT})\.sock|(dra|control)\.sock|\.[0-9a-f]{{8}}"
         names = (f"dra-{pod_uid}.sock", f"dra-{short}.sock", f"{short}.sock") if pod_uid else ("dra.sock",)
         self.service, _ = _first_that_fits(data, [(name, own) for name in names])
         # Where `fake_driver.control` in the same pod finds it.
         self.control, _ = _first_that_fits(data, [(f"c-{short}.sock" if pod_uid else "control.sock", own)])
+        self._data = data
         self._siblings = ((registry, re.compile(alike)), (data, re.compile(own)))
 
     def make_room(self) -> None:
@@ -55,14 +58,30 @@ class Sockets:
 
         A predecessor that still serves at our own names loses them when we serve: without a gap, in which he would take them back.
         """
-        for folder, pattern in self._siblings:
+        for folder, _ in self._siblings:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for path in folder.iterdir():
-                if pattern.fullmatch(path.name) and path.is_socket() and is_dead(path):
+        self.remove_dead()
+        # The kubelet may have made this folder for our mount; nobody else has business in it.
+        self._data.chmod(0o700)
+        if self._is_nameless:
+            self._note(self.registration).touch(mode=0o600)
+
+    def remove_dead(self) -> None:
+        """Remove the sockets that are this driver's, of whichever pod, and of which nobody hears any more."""
+        for folder, pattern in self._siblings:
+            for path in folder.glob("*"):
+                is_ours = pattern.fullmatch(path.name) or self._note(path).is_file()
+                if is_ours and path.is_socket() and is_dead(path):
                     log.info("removing the stale socket %s", path)
                     path.unlink(missing_ok=True)
-        # The kubelet may have made this folder for our mount; nobody else has business in it.
-        self.service.parent.chmod(0o700)
+        registry = self.registration.parent
+        for note in self._data.glob("dra-*-reg.sock"):
+            if note.is_file() and not (registry / note.name).exists():
+                note.unlink(missing_ok=True)
+
+    def _note(self, path: Path) -> Path:
+        """A file that is there when a socket in the registry is ours, though our name is not in its own."""
+        return self._data / path.name
 
 
 def _first_that_fits(folder: Path, names: Iterable[tuple[str, str]]) -> tuple[Path, str]:

@@ -15,6 +15,7 @@ from fake_driver.errors import ConfigurationError, near
 from fake_driver.names import fits
 
 T = TypeVar("T")
+_LONGEST_LINE = 1024
 
 
 class _Loader(yaml.SafeLoader):
@@ -76,6 +77,13 @@ class Section:
             self.problem(key, f"is {value!r}, but must be {what}")
         return value or ""
 
+    def line(self, key: str) -> str:
+        """A text that people read and a pod's status has room for; '' where there is none."""
+        value = self.take(key, str, "") or ""
+        if len(value) > _LONGEST_LINE or not value.isprintable():
+            self.problem(key, f"must be printable, and have at most {_LONGEST_LINE} characters")
+        return value
+
     def constant(self, key: str, expected: str) -> None:
         """A key that must have this one value."""
         value = self.take(key, str)
@@ -96,6 +104,12 @@ class Section:
         for key in self.content:
             if key not in self.asked:
                 self.problem(str(key), f"is unknown; {near(str(key), self.asked)}")
+
+
+def refuse(asked: Section) -> None:
+    """ConfigurationError with all problems of a request that changes a running driver, if it has any."""
+    if asked.problems:
+        raise ConfigurationError("nothing was changed: " + "; ".join(dict.fromkeys(asked.problems)))
 
 
 _NAMES: dict[type, str] = {

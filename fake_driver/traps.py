@@ -22,7 +22,7 @@ from fake_driver.strict import Section
 
 CALLS = ("prepare", "unprepare")
 _CODES = tuple(code.name for code in grpc.StatusCode if code is not grpc.StatusCode.OK)
-_MOST_TIMES, _LONGEST_DELAY, _LONGEST_MESSAGE, _MOST_ARMED = 10**6, 3600.0, 1024, 100
+_MOST_TIMES, _LONGEST_DELAY, _MOST_ARMED = 10**6, 3600.0, 100
 _KILLED = 137
 
 
@@ -60,11 +60,9 @@ def read(asked: Section, known: Callable[[str], object]) -> Trap:
         asked.problem("call", f"is {call!r}; {near(call, CALLS)}")
     if code and code not in _CODES:
         asked.problem("code", f"is {code!r}; {near(code, _CODES)}")
-    times, message = asked.take("times", int, 1), asked.take("message", str, "") or ""
+    times, message = asked.take("times", int, 1), asked.line("message")
     if times is None or not 0 <= times <= _MOST_TIMES:
         asked.problem("times", f"must be 0 (until it is cleared) to {_MOST_TIMES}")
-    if len(message) > _LONGEST_MESSAGE or not message.isprintable():
-        asked.problem("message", f"must be printable, and have at most {_LONGEST_MESSAGE} characters")
     delay = asked.take("delay", object, 0)
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= _LONGEST_DELAY:
         asked.problem("delay", f"must be 0 to {_LONGEST_DELAY:g} seconds")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fake_driver.api import Api, Object, path
+from fake_driver.api import PATIENCE, Api, Object, path
 from fake_driver.errors import ApiError
 from fake_driver.slices import API_VERSION, MOST_DEMANDING_DEVICES
 
@@ -61,12 +61,17 @@ class Served:
 
 
 def served(api: Api) -> Served:
+    """What this server has."""
+    return Served(newest(api), _minor(api.get("/version")) >= 35)
+
+
+def newest(api: Api, patience: float = PATIENCE) -> str:
     """The newest version that both sides know."""
     where = path("apis", GROUP)
-    there = {each.get("version") for each in api.get(where).get("versions") or []}
+    there = {each.get("version") for each in api.get(where, patience=patience).get("versions") or []}
     for version in KNOWN:
         if version in there:
-            return Served(version, _minor(api.get("/version")) >= 35)
+            return version
     listed = ", ".join(sorted(map(str, there))) or "nothing"
     raise ApiError(where, 404, f"it serves {listed}, but the driver speaks {', '.join(KNOWN)}")
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fake_driver import cdi, claims, device_status, opaque, slices
-from fake_driver.api import Api, claim_path
+from fake_driver.api import Api
 from fake_driver.cdi import CdiFolder, Environment
 from fake_driver.checkpoint import Checkpoint
+from fake_driver.claim_access import ClaimAccess
 from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim
 from fake_driver.console import Console
 from fake_driver.control_socket import ControlSocket
@@ -78,6 +79,7 @@ class Process:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.metrics = Metrics(self._gauges(settings))
         self._api = api(settings, self.metrics)
+        self._claims = ClaimAccess(self._api)
         self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
         folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
@@ -161,7 +163,7 @@ class Process:
         self._use.reached(point)
 
     def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
-        return self._api.get(claim_path(ref.namespace, ref.name), patience=patience)
+        return self._claims.get(ref.namespace, ref.name, patience)
 
     def _known(self, use: AllocatedDevice) -> dict[str, Any]:
         return self._use.known(self._use.inventory.find(use.pool, use.device), use)

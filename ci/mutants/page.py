@@ -69,8 +69,8 @@ def _section(catalogue: Catalogue, name: str, seen: Mapping[Key, str]) -> str:
 
 
 def _waiting(name: str) -> str:
-    group = known.WAITING.get(name)
-    return f"No requirement names it yet; those of {group} will." if group else "No requirement names it."
+    shown = "No pod shows it: it waits for the tests that call a driver as the kubelet does."
+    return shown if name in known.WAITING else "No requirement names it."
 
 
 def _unproven(catalogue: Catalogue) -> str:

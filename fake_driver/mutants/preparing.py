@@ -15,22 +15,22 @@ from fake_driver.services import DraService
 from fake_driver.wiring import Parts
 
 
-class FirstPrepareFails(Driver):
-    """The first attempt to prepare a claim fails, and so do all that follow."""
+class OnceRefusedAlwaysRefused(Driver):
+    """A claim that was refused once is refused for ever, also when nothing stands in its way any more."""
 
     def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
-        """Remember what failed."""
-        if ref.uid in self._failed:
-            raise ClaimRefused(f"claim {ref} was refused before: fault first-prepare-fails")
+        """Remember what was refused."""
+        if ref.uid in self._refused:
+            raise ClaimRefused(f"claim {ref} was refused before: fault once-refused-always-refused")
         try:
             return super().prepare(ref, patience)
         except ClaimRefused:
-            self._failed.add(ref.uid)
+            self._refused.add(ref.uid)
             raise
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._failed: set[str] = set()
+        self._refused: set[str] = set()
 
 
 class RefusedClaimsStayPrepared(Driver):
@@ -180,7 +180,7 @@ class _AllOrNothing(DraService):
 
 
 ALL = (
-    FirstPrepareFails,
+    OnceRefusedAlwaysRefused,
     RefusedClaimsStayPrepared,
     OneClaimAtATime,
     PrepareTwiceDifferently,

@@ -63,7 +63,7 @@ def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
     features=NEEDED,
     exclusive=True,
     source=POOLS,
-    mutants=("publish-with-wrong-generation", "publish-once", "publish-a-generation-too-low"),
+    mutants=("publish-with-wrong-generation", "publish-once"),
 )
 def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
     device, other = min(driver.devices_on(node)), max(driver.devices_on(node))

@@ -13,7 +13,7 @@ RESTART = (Capability.CHANGE_DRIVER,)
     tier=DISRUPTIVE,
     needs=RESTART,
     source=CALLS,
-    mutants=("starts-clean", "forget-the-checkpoint"),
+    mutants=("starts-clean",),
     covers=("N2", "G15"),
 )
 def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):

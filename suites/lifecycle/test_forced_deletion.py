@@ -32,7 +32,7 @@ def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     level=MUST,
     tier=DISRUPTIVE,
     source=FORCED,
-    mutants=("know-claims-by-name", "unprepare-by-name"),
+    mutants=("know-claims-by-name",),
     covers=("B3",),
 )
 def test_a_successor_has_the_names_of_its_predecessor(scenario, node):

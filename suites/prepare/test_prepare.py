@@ -15,7 +15,7 @@ REASON = "FailedPrepareDynamicResources"
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
     covers=("W19", "G26"),
-    mutants=("prepares-busy-devices",),
+    mutants=("prepares-busy-devices", "forget-the-checkpoint"),
 )
 def test_a_device_that_is_in_use_is_refused(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
@@ -39,7 +39,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
     covers=("P2", "N7", "G26"),
-    mutants=("first-prepare-fails", "never-give-back"),
+    mutants=("once-refused-always-refused", "never-give-back"),
 )
 def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from fake_driver.pace import Pace
 from fake_driver.settings import Settings
 from fake_driver.wiring import Parts, Process, parts
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
@@ -133,6 +134,19 @@ def start(settings: Settings) -> Iterator[Callable[..., Process]]:
     yield started
     for process in running:
         process.stop()
+
+
+@pytest.fixture
+def stumbles(monkeypatch: pytest.MonkeyPatch) -> list[Pace]:
+    """All times that something went wrong and was paced; nobody waits for long."""
+    found: list[Pace] = []
+
+    def stumble(pace: Pace) -> float:
+        found.append(pace)
+        return 0.01
+
+    monkeypatch.setattr(Pace, "stumble", stumble)
+    return found
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ class FakeApi:
         self._version = 100
         self._closed = False
         self._epoch = self._watches = 0
+        self._owned: dict[tuple[str, str], set[tuple[object, ...]]] = {}  # by claim and field manager: entries
 
     def claim(
         self,
@@ -121,13 +122,15 @@ class FakeApi:
         refused = (503, "the server is down") if self.down else self.refuse(method, path)
         if refused:
             return refused[0], {"message": refused[1]}
+        if words[:2] == ["apis", "resource.k8s.io"] and not {*words[2:3]} <= {*self.versions}:
+            return 404, {"message": "the server could not find the requested resource"}
         if "resourceclaims" in words:
             return self._claim(method, words, body, query)
         fixed = self._fixed(words)
         if fixed:
             return fixed
         with self.changed:
-            status, found = self._slice(method, words[4:], body)
+            status, found = self._slice(method, words[4:], body, is_dry="dryRun" in query)
             if "items" in found:
                 found["items"] = [item for item in found["items"] if _selected(item, query)]
             return status, found
@@ -178,10 +181,17 @@ class FakeApi:
         found = self.claims.get((words[4], words[6]))
         if not found:
             return 404, {"message": f"resourceclaims {words[6]!r} not found"}
-        return self._apply(found, body, query["fieldManager"][0]) if method == "PATCH" else (200, found)
+        if method != "PATCH":
+            return 200, found
+        if body["apiVersion"] != f"resource.k8s.io/{words[2]}":
+            return 400, {"message": f"the API version of the patch is {body['apiVersion']}"}
+        return self._apply(found, body, query["fieldManager"][0])
 
     def _apply(self, claim: Object, body: Object, manager: str) -> tuple[int, Object]:
-        """What a field manager says of devices, beside what others said; only devices that are allocated."""
+        """What a field manager says of devices, beside what others said; only devices that are allocated.
+
+        What it said before, and leaves out now, goes, unless somebody else says it as well.
+        """
         if body["metadata"]["uid"] != claim["metadata"]["uid"]:
             return 409, {"message": "the UID is another"}
         wanted = self.keep_status(copy.deepcopy(body["status"]["devices"]))
@@ -189,18 +199,25 @@ class FakeApi:
         if not {_place(entry) for entry in wanted} <= {_place(result) for result in results}:
             return 422, {"message": "must be an allocated device in the claim"}
         with self.changed:
-            others = [entry for entry in claim["status"].get("devices", []) if _place(entry) not in map(_place, wanted)]
+            gone = {*map(_place, wanted), *self._own(claim["metadata"]["uid"], manager, set(map(_place, wanted)))}
+            others = [entry for entry in claim["status"].get("devices", []) if _place(entry) not in gone]
             if wanted or others:
                 claim["status"]["devices"] = others + wanted
             self.applied.append((manager, body))
             self._event("MODIFIED", claim)
         return 200, claim
 
-    def _slice(self, method: str, name: list[str], body: Object) -> tuple[int, Object]:
+    def _own(self, uid: str, manager: str, places: set[tuple[object, ...]]) -> set[tuple[object, ...]]:
+        """Note what a manager owns from now on; what nobody owns any more."""
+        before, self._owned[uid, manager] = self._owned.get((uid, manager), set()), places
+        return before - {place for (of, _), owned in self._owned.items() if of == uid for place in owned}
+
+    def _slice(self, method: str, name: list[str], body: Object, *, is_dry: bool) -> tuple[int, Object]:
         if method == "GET":
             return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
         there = self.slices.get(name[0] if name else body["metadata"]["name"])
-        self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
+        if not is_dry:
+            self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
         if method == "POST":
             new = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._version}", "generation": 0}}
             return (409, {"message": "already exists"}) if there else (201, self._put("ADDED", new))
@@ -212,17 +229,21 @@ class FakeApi:
         if method == "DELETE":
             self._event("DELETED", self.slices.pop(name[0]))
             return 200, there
-        return 200, self._put("MODIFIED", {**body, "metadata": {**there["metadata"], **body["metadata"]}})
+        new = {**body, "metadata": {**there["metadata"], **body["metadata"]}}
+        return 200, self._kept(new) if is_dry else self._put("MODIFIED", new)
 
     def _put(self, kind: str, new: Object) -> Object:
-        name = new["metadata"]["name"]
+        stored = self.slices[new["metadata"]["name"]] = self._kept(new)
+        self._event(kind, stored)
+        return stored
+
+    def _kept(self, new: Object) -> Object:
+        """What would be stored."""
         spec = self.keep(copy.deepcopy(new["spec"]))
-        before = self.slices.get(name)
+        before = self.slices.get(new["metadata"]["name"])
         changed = before is None or before["spec"] != spec
         generation = new["metadata"]["generation"] + (1 if changed else 0)
-        self.slices[name] = {**new, "spec": spec, "metadata": {**new["metadata"], "generation": generation}}
-        self._event(kind, self.slices[name])
-        return self.slices[name]
+        return {**new, "spec": spec, "metadata": {**new["metadata"], "generation": generation}}
 
     def _event(self, kind: str, item: Object) -> None:
         self._version += 1

@@ -106,6 +106,42 @@ def test_an_answer_that_stops_in_the_middle_is_an_error_of_the_server(connect: C
         connect(url).get(NODE)
 
 
+@pytest.mark.parametrize("whole", [0, 38], ids=["head", "body"])
+@pytest.mark.parametrize("reused", [False, True])
+def test_patience_is_for_the_whole_answer_however_often_a_byte_of_it_comes(
+    connect: Callable[..., Api], whole: int, reused: bool
+) -> None:
+    answer, tired = ok(b"{%s}" % (b" " * 300)), threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(answer[:whole])
+        for byte in answer[whole:]:
+            if tired.wait(0.01):
+                return
+            connection.sendall(bytes([byte]))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                for _ in range(reused):
+                    connection.recv(65536)
+                    connection.sendall(ok(b"{}"))
+                connection.recv(65536)
+                drip(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        api = connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        for _ in range(reused):
+            api.get(NODE)
+        with pytest.raises(ApiError, match="no answer: timed out"):
+            api.get(NODE, patience=0.2)
+        tired.set()
+        thread.join(5)
+
+
 def test_a_connection_that_was_closed_while_it_lay_idle_is_replaced(connect: Callable[..., Api]) -> None:
     with answering(ok(b'{"n": 1}'), ok(b'{"n": 2}')) as url:
         api = connect(url)

@@ -13,6 +13,7 @@ from fake_driver.attaching import Attacher
 from fake_driver.errors import ClaimRefused
 from fake_driver.hardware.model import Attaching, Binding, Device
 from fake_driver.journal import Journal
+from fake_driver.pace import Pace
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -57,7 +58,45 @@ def test_a_claim_that_was_there_and_one_that_comes_are_attached(
     fake_api.until(lambda: said(fake_api, "old") == ["attached"])
     fake_api.claim("new", ("gpu-1",), **CONDITIONS)
     fake_api.until(lambda: said(fake_api, "new") == ["attached"])
-    assert {manager for manager, _ in fake_api.applied} == {f"{DRIVER}-attacher"}
+    assert all(manager.startswith(f"{DRIVER}-attacher-") for manager, _ in fake_api.applied)
+
+
+def test_each_device_of_a_claim_is_attached_and_stays_so(
+    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    attacher = attach()
+    fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
+    fake_api.until(lambda: len(fake_api.applied) == 2)
+    until(lambda: attacher._queue.uids() == set())
+    assert sorted(entry["device"] for entry in fake_api.status()) == ["gpu-0", "gpu-1"]
+    assert all(len(manager) <= 128 for manager, _ in fake_api.applied)
+
+
+def test_what_is_attached_stays_so_when_another_process_attaches_the_rest(
+    attach: Callable[..., Attacher], fake_api: FakeApi
+) -> None:
+    refused = lambda method, _path: (503, "not yet") if method == "PATCH" and fake_api.applied else None  # noqa: E731
+    fake_api.refuse = refused
+    first = attach()
+    fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
+    fake_api.until(lambda: len(fake_api.applied) == 1)
+    first._api.close()
+    first.stop()
+    fake_api.refuse = lambda _method, _path: None
+    attach()
+    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
+
+
+def test_what_somebody_else_wiped_is_told_again(
+    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    attacher = attach()
+    fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
+    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
+    until(lambda: attacher._queue.uids() == set())
+    claim = fake_api.claims["default", "one"]
+    fake_api.put_claim({**claim, "status": {**claim["status"], "devices": claim["status"]["devices"][:1]}})
+    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
 
 
 def test_a_device_without_conditions_is_left_alone(attach: Callable[..., Attacher], fake_api: FakeApi) -> None:
@@ -130,3 +169,31 @@ def test_it_says_whether_it_is_alive(attach: Callable[..., Attacher], fake_api: 
     attacher._api.close()
     attacher.stop()
     assert not attacher.alive
+
+
+def test_watches_that_end_at_once_are_paced_like_errors(
+    attach: Callable[..., Attacher],
+    fake_api: FakeApi,
+    stumbles: list[Pace],
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    lists: list[int] = []
+
+    def count(method: str, path: str) -> None:
+        lists.extend([len(stumbles)] * (method == "GET" and path.endswith("/resourceclaims")))
+
+    fake_api.refuse = count
+    fake_api.close()
+    attach()
+    until(lambda: len(lists) >= 4)
+    assert lists[:4] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_an_older_version_of_the_api_will_do(attach: Callable[..., Attacher], fake_api: FakeApi, version: str) -> None:
+    fake_api.versions = [version]
+    fake_api.claim("old", **CONDITIONS)
+    attach()
+    fake_api.until(lambda: said(fake_api, "old") == ["attached"])
+    fake_api.claim("new", ("gpu-1",), **CONDITIONS)
+    fake_api.until(lambda: said(fake_api, "new") == ["attached"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fake_driver.attachments import outcome, waiting
+from fake_driver.attachments import manager, outcome, waiting
 
 DRIVER = "gpu.example"
 PLACE = {"driver": DRIVER, "pool": "box", "device": "x-0"}
@@ -57,12 +57,20 @@ def test_shares_of_a_device_wait_each_for_itself() -> None:
     assert dict(left.place)["shareID"] == "s-2"
 
 
-def test_the_outcome_is_said_of_that_device_of_that_claim_alone() -> None:
+def test_the_outcome_is_said_of_that_device_alone() -> None:
     (one,) = waiting(claim(BOUND), DRIVER)
-    good, bad = (outcome(one, failed=failed, now=NOW) for failed in (False, True))
-    assert good["metadata"] == {"name": "one", "namespace": "default", "uid": "u"}
-    (entry,) = good["status"]["devices"]
+    entry, bad = (outcome(one, failed=failed, now=NOW) for failed in (False, True))
     assert {key: entry[key] for key in PLACE} == PLACE
     assert [(each["type"], each["status"]) for each in entry["conditions"]] == [("a", "True"), ("b", "True")]
     assert {each["lastTransitionTime"] for each in entry["conditions"]} == {"2026-01-02T03:04:05Z"}
-    assert [each["type"] for each in bad["status"]["devices"][0]["conditions"]] == ["broken"]
+    assert [each["type"] for each in bad["conditions"]] == ["broken"]
+
+
+def test_each_share_of_a_device_is_spoken_of_by_a_field_manager_of_its_own() -> None:
+    names = {
+        manager("d" * 63, one)
+        for claim_ in (claim(BOUND), claim({**BOUND, "shareID": "s-1"}), claim({**BOUND, "device": "x-1"}))
+        for one in waiting(claim_, DRIVER)
+    }
+    assert len(names) == 3
+    assert max(map(len, names)) <= 128

@@ -152,7 +152,19 @@ def test_only_our_own_files_count(tmp_path: Path) -> None:
     CdiFolder(tmp_path, "gpu.example-2").write("aa", (CdiDevice("aa.r.d", {"A": "b"}),))
     folder.write("bb", (CdiDevice("bb.r.d", {"A": "b"}),))
     (tmp_path / "gpu.example-..json").write_text("{}")
-    assert [uid for uid in folder.claims() if folder.remembered(uid, lambda _device: "worker")] == ["bb"]
+    assert folder.claims() == ["bb"]
+
+
+def test_files_of_a_driver_whose_name_begins_with_ours_are_not_lost_or_swept(tmp_path: Path) -> None:
+    other = [f"gpu.example-2-{UID}.json", "gpu.example-3-aa.json", f".gpu.example-2-{UID}.json.unfinished"]
+    for name in other:
+        (tmp_path / name).write_text('{"kind": "gpu.example-3/device"}' if "aa" in name else "")
+    folder = CdiFolder(tmp_path, "gpu.example")
+    (tmp_path / f"gpu.example-{UID}.json").write_text("")
+    assert folder.claims() == [UID]
+    assert folder.lose() == 1
+    folder.sweep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(other)
 
 
 @pytest.mark.parametrize(

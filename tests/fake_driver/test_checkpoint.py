@@ -239,3 +239,11 @@ def test_a_lost_folder_is_rebuilt_from_the_claims_that_have_cdi_files(
     assert known(checkpoint) == {"aa": claim("aa", "gpu-0"), "bb": claim("bb", "gpu-1")}
     assert "claim bb was rebuilt from its CDI file: gpu-1" in caplog.text
     assert not list(tmp_path.glob(".*.unfinished"))
+
+
+def test_a_file_that_goes_while_they_are_counted_does_not_make_them_none(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    keep(checkpoint, claim())
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")  # its name is still read, but there is no file behind it
+    (tmp_path / "x.json.damaged-1").touch()
+    assert checkpoint.count() == 2

@@ -244,6 +244,7 @@ def test_what_is_wrong_is_told_and_changes_nothing(
         (b'{"verb": "plug", "device": "gpu-0", "devise": 1}\n', "devise is unknown; did you mean device"),
         (b'{"verb": "fault", "call": "prepare", "delay": NaN}\n', "must be 0 to 3600 seconds"),
         (b'{"verb": "health", "device": "gpu-0", "status": "unhealthy", "message": "a\\nb"}\n', "must be printable"),
+        (b'{"verb": "fault", "call": "prepare", "message": "a\\nb"}\n', "must be printable"),
         (b'{"verb": "restore", "devices": []}\n', "devices is unknown"),
     ],
 )

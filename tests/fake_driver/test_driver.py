@@ -9,7 +9,7 @@ import pytest
 from fake_driver.cdi import CdiFolder
 from fake_driver.claims import ClaimRef, Object
 from fake_driver.errors import ApiError, ClaimRefused
-from tests.fake_driver.node import EDITS, NAME, Node, config, names
+from tests.fake_driver.node import EDITS, INVENTORY, NAME, Node, config, names
 
 
 @pytest.fixture
@@ -214,6 +214,21 @@ def test_a_full_disk_leaves_nothing_of_the_claim(node: Node, monkeypatch: pytest
         patched.setattr(CdiFolder, "write", full)
         with pytest.raises(OSError, match="No space left"):
             node.driver.prepare(ref)
+    assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
+
+
+def test_a_device_that_is_unplugged_in_the_middle_of_prepare_is_refused_without_a_trace(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = node.allocate("one", "gpu-0")
+    with monkeypatch.context() as patched:
+        unplug = {"after-checkpoint": lambda: patched.setattr(INVENTORY, "_pools", {"worker": {}})}
+        patched.setattr(node, "reached", lambda point: unplug.get(point, lambda: None)())
+        node.start()
+        with pytest.raises(ClaimRefused, match="gpu-0 is not in pool worker"):
+            node.driver.prepare(ref)
+    node.start()
+    assert [*(node.folder / "claims").glob("*.json"), *(node.folder / "metadata").glob("*"), *node.files()] == []
     assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 

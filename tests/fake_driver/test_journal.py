@@ -1,9 +1,12 @@
 import json
 import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fake_driver import journal
 from fake_driver.journal import Journal
 
 
@@ -63,6 +66,25 @@ def test_two_processes_count_together_also_when_one_of_them_rotates(tmp_path: Pa
     assert found == list(range(found[0], 61))
     assert (tmp_path / "journal.old.jsonl").exists()
     assert len(found) > 10
+
+
+def test_a_rotation_in_the_middle_of_reading_hides_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Journal(tmp_path / "journal.jsonl")
+    for _ in range(3):
+        one.note("event")
+    rotations: list[Callable[[], object]] = [lambda: one.path.replace(one._old)]
+    really = journal._entries
+
+    def entries(path: Path) -> Iterator[dict[str, Any]]:
+        yield from list(really(path))
+        for rotate in rotations[:1]:
+            rotations.clear()
+            rotate()
+            one.note("event")
+
+    monkeypatch.setattr(journal, "_entries", entries)
+    assert [each["seq"] for each in one.since(0, 10)] == [1, 2, 3]
+    assert [each["seq"] for each in one.since(0, 10)] == [1, 2, 3, 4]
 
 
 def test_a_line_that_is_too_long_becomes_a_short_one_and_counting_goes_on(tmp_path: Path) -> None:

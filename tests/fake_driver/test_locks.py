@@ -33,5 +33,5 @@ def test_different_claims_side_by_side() -> None:
 def test_nothing_is_kept_of_claims_that_nobody_holds() -> None:
     locks = ClaimLocks()
     with locks.hold("a"):
-        assert len(locks) == 1
-    assert len(locks) == 0
+        assert list(locks._locks) == ["a"]
+    assert locks._locks == {}

@@ -12,6 +12,7 @@ import pytest
 from fake_driver.api import Api
 from fake_driver.hardware.model import Device, Pool, Taint
 from fake_driver.journal import Journal
+from fake_driver.pace import Pace
 from fake_driver.publisher import Publisher
 from fake_driver.slices import Object, Owner, desired, of_network
 
@@ -137,15 +138,25 @@ def test_what_the_api_server_drops_is_told_and_not_asked_for_again(
     assert ["spec.devices[0].attributes.index.int"] in [note.get("fields") for note in notes]
 
 
-def test_a_change_of_one_device_is_one_write(start: Callable[..., Publisher], fake_api: FakeApi) -> None:
-    found = gpus(1000)
-    publisher = start(lambda owner: desired(DRIVER, owner, found))
+@pytest.mark.parametrize("change", [{"model": "other"}, {"index": 7}], ids=["more", "other"])
+def test_a_change_of_one_device_is_one_write(
+    start: Callable[..., Publisher], fake_api: FakeApi, change: dict[str, Any]
+) -> None:
+    found, asked = gpus(1000), SimpleQueue[Owner]()
+
+    def slices(owner: Owner) -> list[Object]:
+        asked.put(owner)
+        return desired(DRIVER, owner, found)
+
+    publisher = start(slices)
     assert publisher.published.wait(5)
     assert len(fake_api.writes) == 8
-    found[500] = Device("gpu-500", "gpu", {"index": 500, "model": "other"}, {})
-    publisher.refresh()
-    fake_api.until(lambda: len(fake_api.writes) == 9)
-    assert fake_api.writes[-1] == f"PUT 00006-{DRIVER}-worker"
+    asked.get(timeout=5)
+    found[500] = Device("gpu-500", "gpu", {"index": 500, **change}, {})
+    for _ in range(2):  # when it asks for the second time, it is through with the first
+        publisher.refresh()
+        asked.get(timeout=5)
+    assert fake_api.writes[8:] == [f"PUT 00006-{DRIVER}-worker"]
     assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
 
 
@@ -190,9 +201,10 @@ def test_a_new_process_finds_out_what_is_dropped_without_a_write(
     for _ in range(2):
         publisher = start(lambda owner: desired(DRIVER, owner, tainted))
         assert publisher.published.wait(5)
-        assert len(publisher.dropped) == 2
     assert len(notes(tmp_path, "slice-write")) == 2
-    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {"DRADeviceTaints"}
+    told = notes(tmp_path, "slice-fields-dropped")
+    assert [len({note["slice"] for note in some}) for some in (told[:2], told[2:])] == [2, 2]
+    assert {gate for note in told for gate in note["gates"]} == {"DRADeviceTaints"}
     assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
 
 
@@ -222,7 +234,9 @@ def test_lists_are_left_out_where_the_server_refuses_them(
     assert publisher.published.wait(5)
     (slice_,) = fake_api.slices.values()
     assert slice_["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
-    assert list(publisher.dropped.values()) == [["spec.devices[0].attributes.l.ints[0]"]]
+    assert [note["fields"] for note in notes(tmp_path, "slice-fields-dropped")] == [
+        ["spec.devices[0].attributes.l.ints[0]"]
+    ]
 
 
 def test_slices_of_the_network_and_of_a_node_leave_each_other_alone(
@@ -265,3 +279,21 @@ def test_an_older_version_of_the_api_will_do(
     assert ("basic" in slice_["spec"]["devices"][0]) is (version == "v1beta1")
     fake_api.edit(slice_["metadata"]["name"], lambda one: one["spec"]["devices"].pop())
     fake_api.until(lambda: devices(fake_api) == 2)
+
+
+def test_watches_that_end_at_once_are_paced_like_errors(
+    publish: Callable[..., Publisher],
+    fake_api: FakeApi,
+    stumbles: list[Pace],
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    lists: list[int] = []
+
+    def count(method: str, path: str) -> None:
+        lists.extend([len(stumbles)] * (method == "GET" and path.endswith("/resourceslices")))
+
+    fake_api.refuse = count
+    fake_api.close()
+    publish(1)
+    until(lambda: len(lists) >= 4)
+    assert lists[:4] == [0, 1, 2, 3]

@@ -87,10 +87,15 @@ def test_dead_sockets_with_short_names_go_too(folder: Path, bind: object, length
     registry, data = folder / ("r" * 17), folder / ("p" * 7 + "d" * length)
     dead, mine = (Sockets("d" * length, uid, registry, data) for uid in (OTHER, MINE))
     assert OTHER not in str(dead.registration)
+    dead.make_room()
     stay = bind(registry / "dra-0123456789012345678901-reg.sock", dead=True)
-    gone = [bind(path, dead=True) for path in (dead.service, data / ".0123abcd", mine.registration)]
+    names = (dead.service, dead.registration, data / ".0123abcd", mine.registration)
+    gone = [bind(path, dead=True) for path in names]
     mine.make_room()
     assert [path.name for path in gone if path.exists()] == []
+    assert len(list(data.iterdir())) <= 1, (
+        "who serves under which short name is not remembered longer than it is needed"
+    )
     assert stay.exists()
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
+import pytest
+
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
 
@@ -64,3 +66,15 @@ def test_two_drivers_share_the_hardware_of_a_node(
         "gpu.dra-testbed.example": ["gpu-0", "gpu-1", "gpu-2", "gpu-3"],
         "nic.dra-testbed.example": ["nic-0", "nic-1"],
     }
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
+    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, kubelet: Kubelet, version: str
+) -> None:
+    fake_api.versions = [version]
+    claim = fake_api.claim()
+    start(settings)
+    answer = kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]]
+    assert (answer.error, [device.device_name for device in answer.devices]) == ("", ["gpu-0"])
+    fake_api.until(lambda: [entry["device"] for entry in fake_api.status()] == ["gpu-0"])

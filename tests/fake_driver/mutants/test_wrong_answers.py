@@ -142,8 +142,8 @@ def test_refused_claims_stay_prepared(judged: Make, fake_api: FakeApi, word: str
     assert (driver.prepare(fake_api.claim("two")).error == "") is free
 
 
-@pytest.mark.parametrize(("word", "works"), [("", True), ("first-prepare-fails", False)])
-def test_what_failed_once_fails_for_ever(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
+@pytest.mark.parametrize(("word", "works"), [("", True), ("once-refused-always-refused", False)])
+def test_once_refused_always_refused(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
     driver, owner, other = judged(word), fake_api.claim(), fake_api.claim("two")
     driver.prepare(owner)
     assert driver.prepare(other).error
