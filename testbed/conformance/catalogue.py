@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
-import inspect
 import itertools
 import json
 import math
@@ -112,10 +111,23 @@ def _files(places: Iterable[Path], pattern: str) -> list[Path]:
 
 def _entries(path: Path) -> list[Entry]:
     found = []
-    for name, member in vars(_module(path)).items():
+    module, written = _module(path), _written(path)
+    for name, member in vars(module).items():
         requirement = requirement_of(member)
         if requirement and name.startswith("test"):
-            found.append(Entry(requirement, path, name, inspect.getsource(member), _cases(member)))
+            found.append(Entry(requirement, path, name, written.get(name, ""), _cases(member)))
+    return found
+
+
+def _written(path: Path) -> dict[str, str]:
+    """Each function of a file as it stands there, with its decorators."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    found = {}
+    for each in ast.parse(text).body:
+        if isinstance(each, ast.FunctionDef):
+            first = min([each.lineno, *(decorator.lineno for decorator in each.decorator_list)])
+            found[each.name] = "".join(lines[first - 1 : each.end_lineno])
     return found
 
 
