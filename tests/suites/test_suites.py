@@ -166,6 +166,15 @@ def test_a_manifest_is_what_a_user_would_write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=str)
+def test_a_class_that_looks_at_attributes_takes_devices_of_its_driver_alone(path: Path) -> None:
+    for each in _documents(path):
+        if each["kind"] == "DeviceClass":
+            first, *rest = [selector["cel"]["expression"] for selector in each["spec"].get("selectors", [])] or [""]
+            # Devices of others lack the attribute, and whoever asks for it is a CEL error there.
+            assert not any("attributes" in text for text in (first, *rest)) or first.startswith("device.driver == ")
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=str)
 def test_every_manifest_is_used(path: Path) -> None:
     assert str(path.relative_to(MANIFESTS)) in {name for entry in ENTRIES for name in entry.manifests}
 
