@@ -3,6 +3,7 @@
 The scheduler chooses the devices, so what must not be oversubscribed is their number. Tests may put all that they want on one node, so
 what is lent is what the smallest node has. Everybody stands in one queue, written down in one file: whoever finds room beside all who
 came before him has his lease, whole and at once. So nobody waits while he holds something, and nobody is overtaken for ever.
+Devices of a special class are lent all together, beside one ordinary device, so that who has all ordinary ones is alone indeed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Place:
     pid: int
     started: int
     devices: int
+    special: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,15 @@ class Leases:
     devices: int
 
     @contextlib.contextmanager
-    def held(self, who: str, devices: int | None, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-        """Have so many devices, or all of them (None), and wait for them first; `say` is told who is in the way."""
+    def held(
+        self, who: str, devices: int | None, say: Callable[[str], None] = lambda _: None, *, special: str = ""
+    ) -> Iterator[None]:
+        """Have so many devices, or all of them (None), and those of a special class; wait for them first.
+
+        `say` is told who is in the way.
+        """
         most = max(1, self.devices)
-        mine = Place(who, *_ourselves(), most if devices is None else min(devices, most))
+        mine = Place(who, *_ourselves(), most if devices is None else min(devices, most), special)
         self._change(lambda queue: [*queue, mine])
         try:
             if self._ahead(mine):
@@ -64,7 +71,7 @@ class Leases:
         def my_turn() -> None:
             ahead = self._ahead(mine)
             if ahead:
-                raise NotYet("; ".join(f"{each.who} has {each.devices}" for each in ahead))
+                raise NotYet("; ".join(f"{each.who} has {each.devices} {each.special}".rstrip() for each in ahead))
 
         say(", ".join(each.who for each in self._ahead(mine)))
         eventually(my_turn, f"{mine.devices} of {self.devices} devices for {mine.who}", _TURN, longest_pause=0.05)
@@ -74,7 +81,9 @@ class Leases:
         with self._locked():
             queue = self._read()
         ahead = queue[: queue.index(mine)]
-        return ahead if sum(each.devices for each in ahead) + mine.devices > max(1, self.devices) else []
+        if sum(each.devices for each in ahead) + mine.devices > max(1, self.devices):
+            return ahead
+        return [each for each in ahead if mine.special and each.special == mine.special]
 
     def _change(self, change: Callable[[list[Place]], list[Place]]) -> None:
         with self._locked():

@@ -28,7 +28,8 @@ class Requirement:
     """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it.
 
     `devices` have to be on one node, unless they `spread`: then each may be on another.
-    `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them.
+    `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them;
+    those that only take devices of a special class (`classes` of the driver file) are the `only_user_of` that class.
     `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
     `gates` are Kubernetes' feature gates without which there is nothing to judge.
     `covers` are the ids of others (suites/upstream.yaml) who ask the same.
@@ -51,6 +52,7 @@ class Requirement:
     covers: tuple[str, ...] = ()
     unproven: str = ""
     spread: bool = False
+    only_user_of: str = ""
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -79,6 +81,7 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     mutants: tuple[str, ...] = (),
     about: Subject = Subject.DRIVER,
     exclusive: bool = False,
+    only_user_of: str = "",
     gates: tuple[str, ...] = (),
     covers: tuple[str, ...] = (),
     unproven: str = "",
@@ -86,7 +89,7 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
         *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
-        *(about, exclusive, gates, covers, unproven, spread),
+        *(about, exclusive, gates, covers, unproven, spread, only_user_of),
     )
 
     def attach(function: F) -> F:

@@ -67,9 +67,9 @@ def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
         yield requirement
         return
     context = request.config.stash[CONTEXT]
-    wanted = None if requirement.exclusive else requirement.devices
+    wanted, special = None if requirement.exclusive else requirement.devices, requirement.only_user_of
     asked = time.monotonic()
-    with Leases(context.report, context.facts.node_devices).held(request.node.nodeid, wanted):
+    with Leases(context.report, context.facts.node_devices).held(request.node.nodeid, wanted, special=special):
         request.node.user_properties.append((WAITED, round(time.monotonic() - asked, 3)))
         yield requirement
 

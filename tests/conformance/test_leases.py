@@ -13,14 +13,14 @@ from testbed.conformance.leases import FILE, Leases, workers
 class _Test(threading.Thread):
     """A test in another worker, that says when it has its lease and ends when it is told to."""
 
-    def __init__(self, queue: Leases, name: str, devices: int | None, order: list[str]) -> None:
+    def __init__(self, queue: Leases, name: str, devices: int | None, order: list[str], special: str = "") -> None:
         super().__init__(daemon=True)
-        self.queue, self.who, self.devices, self.order = queue, name, devices, order
+        self.queue, self.who, self.devices, self.order, self.special = queue, name, devices, order, special
         self.waits, self.has, self.ends = threading.Event(), threading.Event(), threading.Event()
         self.start()
 
     def run(self) -> None:
-        with self.queue.held(self.who, self.devices, lambda _: self.waits.set()):
+        with self.queue.held(self.who, self.devices, lambda _: self.waits.set(), special=self.special):
             self.order.append(self.who)
             self.has.set()
             self.ends.wait(10)
@@ -57,6 +57,22 @@ def test_a_test_waits_for_the_devices_of_another_and_says_for_whom(queue: Leases
 
     with queue.held("second", 2, told):
         assert said == ["first"]
+
+
+def test_devices_of_a_special_class_are_lent_together_and_beside_those_of_others(queue: Leases) -> None:
+    order: list[str] = []
+    first = _Test(queue, "first", 1, order, "capacity")
+    assert first.has.wait(5)
+    same = _Test(queue, "same", 1, order, "capacity")
+    assert same.waits.wait(5)
+    other = _Test(queue, "other", 1, order, "binding")
+    assert other.has.wait(5)
+    everything = _Test(queue, "everything", None, order)
+    assert everything.waits.wait(5)
+    assert order == ["first", "other"]
+    for each in (first, other, same, everything):
+        each.finish()
+    assert order == ["first", "other", "same", "everything"]
 
 
 def test_nobody_overtakes_a_test_that_wants_everything(queue: Leases) -> None:

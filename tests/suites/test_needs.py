@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from testbed import folders
-from testbed.conformance import Capability, catalogue
+from testbed.conformance import Capability, Requirement, catalogue
 from testbed.conformance.catalogue import Entry
 from testbed.conformance.selection import Facts, choose
 from testbed.models.words import Verdict
@@ -26,13 +26,15 @@ ENTRIES = [entry for entry in catalogue.read([folders.data("suites")]).entries i
 class Needs:
     """The devices that a test may hold at once, whether it wants particular ones, and how many have to be on one node.
 
-    `one_pod` is what the greediest of its pods has to have of the ordinary class.
+    `one_pod` is what the greediest of its pods has to have of the ordinary class. `special` is the class of all its devices, where that is
+    another one.
     """
 
     devices: int
     exclusive: bool
     together: int = 1
     one_pod: int = 1
+    special: str = ""
 
 
 _NODE = "the node"
@@ -59,6 +61,15 @@ class _Wish:
 
     ties: frozenset[str]
     requests: tuple[Any, ...]
+
+
+class _Classes:
+    """The special classes, each by its name."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return f"classes.{name}"
 
 
 class _Chosen(str):
@@ -89,6 +100,7 @@ def needs(entry: Entry) -> Needs:
         exclusive=particular or everything,
         together=max(map(_count, groups), default=0),
         one_pod=max((_count(_ordinary(_with_claims(each, claims))) for each in pods), default=0),
+        special=_special({request["deviceClassName"] for group in groups for request in group}),
     )
     return _OTHERWISE.get(entry.requirement.id, found)
 
@@ -96,14 +108,15 @@ def needs(entry: Entry) -> Needs:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
 def test_a_test_declares_what_its_manifests_ask_for(entry: Entry) -> None:
     found, declared = needs(entry), entry.requirement
-    assert declared.exclusive >= found.exclusive  # some want to be alone for what no manifest tells
-    assert declared.devices == max(1, found.one_pod if declared.exclusive else found.devices)
+    assert declared.only_user_of in ("", found.special)
+    assert _alone(declared) >= found.exclusive  # some want to be alone for what no manifest tells
+    assert declared.devices == max(1, found.one_pod if _alone(declared) else found.devices)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
 def test_a_test_says_whether_its_devices_have_to_be_on_one_node(entry: Entry) -> None:
     found, declared = needs(entry), entry.requirement
-    assert declared.spread is (not declared.exclusive and found.together <= 1 < found.devices)
+    assert declared.spread is (not _alone(declared) and found.together <= 1 < found.devices)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
@@ -112,7 +125,7 @@ def test_no_pod_is_asked_to_have_two_devices_where_each_node_has_one(entry: Entr
     able = frozenset(each.value for each in Capability)
     fleet = Facts("1.37", 8, 8, able, frozenset(declared.features), frozenset(declared.gates), node_devices=1)
     spared = choose(declared, fleet).verdict is Verdict.CLUSTER_UNSUPPORTED
-    assert spared is ((found.one_pod if declared.exclusive else found.together) > 1)
+    assert spared is ((found.one_pod if _alone(declared) else found.together) > 1)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
@@ -132,6 +145,16 @@ def test_a_test_does_not_take_the_name_of_a_node_for_that_of_a_pool(entry: Entry
     keywords = [node for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.keyword)]
     pools = {ast.unparse(each.value) for each in keywords if each.arg == "pool"}
     assert not [pool for pool in pools if pool.endswith("node") or "nodes" in pool]
+
+
+def _alone(declared: Requirement) -> bool:
+    return declared.exclusive or bool(declared.only_user_of)
+
+
+def _special(classes: set[str]) -> str:
+    """The special class of the driver file that all requests name, if they do."""
+    first, _, rest = min(classes, default="").partition(".")
+    return rest if len(classes) == 1 and first == "classes" else ""
 
 
 def _choosing(each: Any) -> str:
@@ -155,7 +178,8 @@ def _applied(entry: Entry) -> Iterator[tuple[str, dict[str, object]]]:
 
 def _documents(name: str, given: dict[str, object]) -> list[Any]:
     path = MANIFESTS / name
-    chosen = {each: _Chosen("CHOSEN") for each in variables_of(path)}
+    chosen: dict[str, object] = {each: _Chosen("CHOSEN") for each in variables_of(path)}
+    chosen |= {"classes": _Classes()} if "classes" in chosen else {}
     facts = {each: each for each in ("device_class", "driver", "image", "probe", "unique", "node", "attribute")}
     text = render_file(path, {**chosen, **{k: v for k, v in facts.items() if k in chosen}, **given}, allow_unused=True)
     return [each for each in yaml.safe_load_all(text) if each]
