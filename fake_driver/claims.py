@@ -5,7 +5,8 @@ The kubelet never looks at the object, so every check that protects a node is he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +74,15 @@ class PreparedClaim:
     ref: ClaimRef
     devices: tuple[AllocatedDevice, ...]
     pod_claim: str = ""
+
+
+@contextlib.contextmanager
+def shaped(ref: ClaimRef) -> Iterator[None]:
+    """Around the reading of a claim: API servers see to its shape, but what came is somebody else's all the same."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as odd:
+        raise ClaimRefused(f"claim {ref} does not look like a ResourceClaim: {odd!r}") from odd
 
 
 def allocated(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:

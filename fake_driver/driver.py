@@ -125,7 +125,8 @@ class Driver:
         with self._checkpoint.locked() as ledger:
             known = ledger.claims.get(ref.uid)
         try:
-            found = known or allocated(self._use.read_claim(ref.checked(), PATIENCE), ref, self.name)
+            with claims.shaped(ref):
+                found = known or allocated(self._use.read_claim(ref.checked(), PATIENCE), ref, self.name)
         except (ApiError, ClaimRefused):
             return ()
         return tuple(device.device for device in found.devices)
@@ -139,8 +140,9 @@ class Driver:
                 raise ClaimRefused(f"claim {ref} cannot be read: {lost}") from lost
             log.warning("claim %s is prepared again from the checkpoint: %s", ref, lost)
             return known, None
-        ours = allocated(served, ref, self.name)
-        said = self._use.in_order(opaque.configs(served, ref, self.name)) if ours.devices else ()
+        with claims.shaped(ref):
+            ours = allocated(served, ref, self.name)
+            said = self._use.in_order(opaque.configs(served, ref, self.name)) if ours.devices else ()
         return replace(ours, devices=tuple(self._configured(device, said) for device in ours.devices)), served
 
     def _known(self, ref: ClaimRef) -> PreparedClaim | None:

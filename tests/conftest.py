@@ -9,6 +9,7 @@ import pytest
 
 # How long an example takes says something about this machine, not about the code.
 hypothesis.settings.register_profile("busy", deadline=None)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=100_000)  # `tox -e fuzz`
 hypothesis.settings.load_profile("busy")
 
 

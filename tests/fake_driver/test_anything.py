@@ -1,0 +1,148 @@
+"""Whatever people, kubelets, API servers and disks hand to the driver is understood or refused, and nothing else happens.
+
+A few examples of each are unit tests; `tox -e fuzz` tries 100,000.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from fake_driver.checkpoint import VERSION, encode
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.errors import ConfigurationError, DriverError
+from fake_driver.hardware import description
+from fake_driver.hardware.devices import devices
+from fake_driver.journal import Journal
+from fake_driver.services import DraService
+from fake_driver.traps import Traps
+from testbed import folders
+from testbed.kubelet.stubs import dra_v1_pb2
+from tests.fake_driver.anything import TEXTS, changed
+from tests.fake_driver.node import NAME, Node, config
+
+HARDWARE = [
+    yaml.safe_load(path.read_text()) for path in sorted((folders.data("manifests") / "hardware").glob("*.yaml"))
+]
+UID = "5d1c7a80-0000-4000-8000-000000000001"
+WELL = "5d1c7a80-0000-4000-8000-000000000002"
+DEVICE = {
+    "request": "gpu/big",
+    "driver": NAME,
+    "pool": "worker",
+    "device": "gpu-2",
+    "shareID": UID,
+    "adminAccess": False,
+}
+CLAIM = {
+    "metadata": {
+        "uid": UID,
+        "name": "any",
+        "namespace": "default",
+        "annotations": {"resource.kubernetes.io/pod-claim-name": "x"},
+    },
+    "status": {
+        "allocation": {
+            "devices": {
+                "results": [{**DEVICE, "consumedCapacity": {"memory": "1Gi"}}, {**DEVICE, "device": "gpu-1"}],
+                "config": [
+                    config(
+                        source="FromClass", env={"a": "b"}, sharing={"strategy": "TimeSlicing", "timeSlice": "Long"}
+                    ),
+                    config(requests=("gpu/big",), env={"c": "d"}),
+                ],
+            }
+        }
+    },
+}
+_KEPT = PreparedClaim(ClaimRef(UID, "default", "any"), (AllocatedDevice("gpu", "worker", "gpu-1"),), "x")
+DATA = json.loads(json.loads(encode(_KEPT))["data"])
+_FOLDERS = itertools.count()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    return _node(tmp_path)
+
+
+def _node(folder: Path) -> Node:
+    return Node(folder / f"node-{next(_FOLDERS)}")
+
+
+@given(changed(*HARDWARE))
+def test_hardware(document: Any) -> None:
+    with contextlib.suppress(ConfigurationError):
+        found = devices(description.parse(json.dumps(document), "x"), "worker")
+        assert len({device.name for device in found}) == len(found)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(claim=changed(CLAIM))
+def test_claim_of_an_api_server(node: Node, claim: Any) -> None:
+    node.api["any"] = claim
+    ref = ClaimRef(UID, "default", "any")
+    with contextlib.suppress(DriverError):
+        node.driver.prepare(ref)
+    node.driver.unprepare(ref)
+    _is_well(node)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(claims=st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=4))
+def test_call_of_a_kubelet(node: Node, tmp_path: Path, claims: list[tuple[str, str, str]]) -> None:
+    journal = Journal(tmp_path / "asked.jsonl")
+    service = DraService(node.driver, journal, dra_v1_pb2, Traps(journal, lambda _code: None))
+    asked = [dra_v1_pb2.Claim(uid=uid, namespace=namespace, name=name) for uid, namespace, name in claims]
+    context: Any = _Context()
+    prepared = service.NodePrepareResources(dra_v1_pb2.NodePrepareResourcesRequest(claims=asked), context)
+    released = service.NodeUnprepareResources(dra_v1_pb2.NodeUnprepareResourcesRequest(claims=asked), context)
+    assert set(prepared.claims) == set(released.claims) == {uid for uid, _, _ in claims}
+    for entry in [*prepared.claims.values(), *released.claims.values()]:
+        assert "an error of its own" not in entry.error
+    assert all(entry.error for entry in prepared.claims.values())
+    _is_well(node)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=changed(DATA), version=st.just(VERSION) | st.integers(), whole=st.binary(max_size=30) | st.none())
+@example(data={}, version=VERSION, whole=b"")
+def test_checkpoint_of_a_disk(node: Node, data: Any, version: int, whole: bytes | None) -> None:
+    text = json.dumps(data)
+    content = {"version": version, "checksum": hashlib.sha256(text.encode()).hexdigest(), "data": text}
+    file = node.folder / "claims" / f"{UID}.json"
+    file.write_bytes(json.dumps(content).encode() if whole is None else whole)
+    node.start()
+    node.driver.unprepare(ClaimRef(UID, "default", "any"))
+    _is_well(node)
+    for damaged in file.parent.glob("*.damaged-*"):
+        damaged.unlink()
+
+
+class _Context:
+    """A call that has all the time."""
+
+    def time_remaining(self) -> None:
+        return None
+
+
+def _is_well(node: Node) -> None:
+    """A claim like any other is prepared and unprepared, and nothing lies where nothing has to be."""
+    ref = node.allocate("well", "gpu-0", uid=WELL)
+    assert node.driver.prepare(ref)
+    assert node.driver.unprepare(ref)
+    known = {
+        f"{folder}/{each.name}" for folder in ("cdi", "claims", "metadata") for each in (node.folder / folder).glob("*")
+    }
+    assert not {each for each in known if not each.startswith("claims/.") and ".damaged-" not in each}, known
+    assert {each.name for each in node.folder.iterdir()} <= {"cdi", "claims", "metadata"}
+    assert not [each for each in node.folder.parent.iterdir() if not each.name.startswith(("node-", "asked", "state"))]
