@@ -127,7 +127,11 @@ class Kubelets:
             )
         options = [("grpc.default_authority", "localhost")]  # a Go server takes no path of a file for it
         with grpc.insecure_channel(f"unix:{cluster.socket(node, _SOCKET)}", options) as channel:
-            yield podresources_v1_pb2_grpc.PodResourcesListerStub(channel)
+            try:
+                yield podresources_v1_pb2_grpc.PodResourcesListerStub(channel)
+            except grpc.RpcError as refused:
+                said = refused.details() if isinstance(refused, grpc.Call) else str(refused)
+                raise TestbedError(f"the kubelet of {node} does not say what its pods have: {said}") from refused
 
     def _metric(self, node: str, name: str, **labels: str) -> float:
         text = str(self.world.kube.request("GET", f"/api/v1/nodes/{node}/proxy/metrics"))

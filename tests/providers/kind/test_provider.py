@@ -212,7 +212,11 @@ def test_its_clusters_fulfil_the_protocols_of_their_abilities(fake_engine: FakeE
 
 
 def test_a_nodes_first_process_is_the_one_with_number_one_and_its_name(tmp_path: Path) -> None:
-    for pid, inner, name in ((7, "7", "host"), (8, "8\t1", "other"), (9, "9\t3\t1", "node"), (10, "10\t4\t2", "node")):
+    # The eleventh is a pod of that node which is being started: it still has the node's root.
+    for pid, inner, name in (
+        *((7, "7", "host"), (8, "8\t1", "other"), (11, "11\t5\t3\t1", "node")),
+        *((9, "9\t3\t1", "node"), (10, "10\t4\t2", "node")),
+    ):
         (tmp_path / str(pid) / "root/etc").mkdir(parents=True)
         (tmp_path / str(pid) / "status").write_text(f"Name:\tx\nNSpid:\t{inner}\n")
         (tmp_path / str(pid) / "root/etc/hostname").write_text(f"{name}\n")
