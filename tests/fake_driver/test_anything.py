@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ _FOLDERS = itertools.count()
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
+def node(tmp_path: Path) -> Node:
     return _node(tmp_path)
 
 

@@ -151,5 +151,5 @@ def test_a_cluster_whose_sockets_are_out_of_reach_says_so(kubelets: Kubelets) ->
 
 def test_a_kubelet_that_does_not_answer_is_named(kubelets: Kubelets, tmp_path: Path) -> None:
     away = Kubelets(replace(kubelets.world, cluster=Cluster(tmp_path / "nobody")))  # type: ignore[arg-type]  # as above
-    with pytest.raises(TestbedError, match="the kubelet of node-1 does not say what its pods have: .*connect"):
+    with pytest.raises(TestbedError, match=r"the kubelet of node-1 does not say what its pods have: .*connect"):
         away.cdi_ids(Pod(away.world, "here", "p"))
