@@ -243,7 +243,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
     level=SHOULD,
     tier=E2E,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
-    features=("device-status",),
+    features=("device-status", "identity"),
     mutants=("status-of-another-device",),
 )
 def test_the_driver_speaks_of_the_right_device(scenario, driver):
