@@ -1,0 +1,82 @@
+"""`python -m ci.peers`: judge drivers of others with our suites, and say what came out. `tox -e peers` calls it; needs root.
+
+Words that it does not know go to `dra-testbed run`. Ends with 0 when every difference is explained in ci/peers/NAME/differences.yaml,
+with 1 when one is not, or is none any more, with 3 when the testbed broke.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ci.peers import differences, page
+from ci.peers.differences import Judged
+from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from testbed.models.report import DriverConformanceReport
+from testbed.models.strict import load
+from testbed.progress import Progress
+
+PAGE = HERE.parents[1] / "docs/peers.md"
+_JUDGED = (0, 1, 4)  # conformant, not conformant, and a part that was asked for
+
+
+def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The command line, and what of it is for `dra-testbed run`."""
+    parser = argparse.ArgumentParser(prog="python -m ci.peers", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--peer", dest="peers", action="append", choices=PROGRAMS, help="only this one; repeatable")
+    parser.add_argument("--work", type=Path, default=Path(".tox/peers-so-far"), help="[default: %(default)s]")
+    parser.add_argument("--write", action="store_true", help="run nothing: write the page from the reports so far")
+    return parser.parse_known_args(words)
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code."""
+    options, for_run = arguments(words)
+    work = options.work.absolute()
+    for peer in () if options.write else options.peers or PROGRAMS:
+        code = run(peer, work, for_run)
+        if code not in _JUDGED:
+            return code
+    judged = {peer: judge(peer, work) for peer in PROGRAMS}
+    PAGE.write_text(page.render({peer: (version(peer), each) for peer, each in judged.items()}))
+    return max(tell(peer, each) for peer, each in judged.items())
+
+
+def run(peer: str, work: Path, words: Sequence[str]) -> int:
+    """What a vendor would type. Reports of different words stay beside each other, so that a long run can be done in parts."""
+    file = prepare(peer, work, Progress())
+    report = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
+    program = Path(sys.executable).with_name("dra-testbed")
+    argv = [program, "run", "--driver", file, "--report", report, *words]
+    return subprocess.run(list(map(str, argv)), check=False).returncode
+
+
+def judge(peer: str, work: Path) -> Judged:
+    """What is known of a peer, and the verdicts of its reports."""
+    return Judged(
+        differences.read(HERE / peer / "differences.yaml"), differences.newest(_reports(work / "reports" / peer))
+    )
+
+
+def tell(peer: str, judged: Judged) -> int:
+    """Say it; 1 when something is not understood."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in differences.counted(judged.verdicts.values()))
+    print(f"{peer} {version(peer)}: {counts or 'not run yet'}; {len(judged.failed)} differences")
+    for each in judged.unexplained:
+        print(f"  {each.id} {each.verdict}, not explained: {each.message}")
+    for name in judged.outdated:
+        print(f"  {name} passes; take it out of ci/peers/{peer}/differences.yaml")
+    return 1 if judged.unexplained or judged.outdated else 0
+
+
+def _reports(folder: Path) -> Iterator[DriverConformanceReport]:
+    for file in sorted(folder.glob("*/report.yaml")):
+        yield load(file, DriverConformanceReport)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
