@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -50,9 +51,9 @@ def run(peer: str, work: Path, words: Sequence[str]) -> int:
     """What a vendor would type. Reports of different words stay beside each other, so that a long run can be done in parts."""
     file = prepare(peer, work, Progress())
     report = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
-    program = Path(sys.executable).with_name("dra-testbed")
-    argv = [program, "run", "--driver", file, "--report", report, *words]
-    return subprocess.run(list(map(str, argv)), check=False).returncode
+    program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
+    report.parent.mkdir(parents=True, exist_ok=True)
+    return subprocess.run([program, "run", f"--driver={file}", f"--report={report}", *words], check=False).returncode
 
 
 def judge(peer: str, work: Path) -> Judged:

@@ -18,6 +18,7 @@ from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport, Environment, Generated, RequirementReport, Subject
 from testbed.models.words import Level, Result, Tier, Verdict
 from testbed.progress import Silent
+from tests.ci.conftest import Host
 
 EXPLAINED = Difference.model_construct(requirements=("A-002",), whose="theirs", what="It forgets.", source="file.go")
 KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(EXPLAINED,))
@@ -126,3 +127,32 @@ def test_every_explanation_is_about_a_requirement_and_no_two_about_one(peer: str
 
     assert set(named) <= every
     assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("pass", 0), ("fail", 1)])
+def test_a_run_ends_in_the_page_with_what_came_out(
+    host: Host,
+    prepared: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
+    host.has_testbed(verdict, code)
+    peer = next(iter(PROGRAMS))
+
+    assert peers.main(["--peer", peer, "--work", str(tmp_path / "work"), "--profile", "full"]) == code
+    assert host.argv()[0] == "run"
+    assert host.argv()[-2:] == ["--profile", "full"]
+    assert f"| {verdict} | 1 |" in (tmp_path / "peers.md").read_text()
+
+
+def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
+    host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
+    host.has_testbed("", 3)
+
+    assert peers.main(["--work", str(tmp_path / "work")]) == 3
+    assert not (tmp_path / "peers.md").exists()
