@@ -170,6 +170,18 @@ class Claim:
         cause = Diagnosis("the driver writes no device status, or may not")
         return self._should("have a device status", said, budgets.RELEASED, cause)
 
+    def should_say_more_of(self, device: Device, *, than: str) -> Claim:
+        """Wait until somebody has said something of a device beside one condition: another one, data, or its network."""
+
+        def said(claim: Object) -> None:
+            entry = _entry(claim, device)
+            others = {each["type"] for each in entry.get("conditions", ())} - {than}
+            if not (others or entry.get("data") or entry.get("networkData")):
+                raise NotYet(f"of {device} it says {than if entry else 'nothing'}")
+
+        cause = Diagnosis("the driver writes no device status, or may not")
+        return self._should(f"say more of {device} than {than}", said, budgets.RELEASED, cause)
+
     def should_have_condition(self, device: Device, kind: str, status: str = "True") -> Claim:
         """Wait until a driver says so about one of its devices."""
 
