@@ -164,6 +164,14 @@ def test_one_condition_is_not_what_the_driver_says(claim: Callable[..., Claim], 
         claim({"devices": said}).should_say_more_of(DEVICE, than="Seen")
 
 
+def test_a_driver_may_say_no_condition_at_all(claim: Callable[..., Claim]) -> None:
+    made = claim({**ALLOCATED, "devices": [{**RESULT, "conditions": None, "data": {"a": 1}}]})
+    assert made.conditions(DEVICE) == {}
+    assert made.should_say_more_of(DEVICE, than="Seen") is made
+    with pytest.raises(NotObserved, match="has the conditions none"):
+        made.should_have_condition(DEVICE, "Ready")
+
+
 def test_what_was_said_of_a_device_is_forgotten(claim: Callable[..., Claim]) -> None:
     made = claim({"devices": [{**RESULT, "conditions": [{"type": "Failed", "status": "True"}]}]})
     assert made.should_say_nothing_of(Device("d.example.com", "pool", "gpu-1")) is made
