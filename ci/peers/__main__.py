@@ -7,6 +7,7 @@ with 1 when one is not, or is none any more, with 3 when the testbed broke.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import shutil
 import subprocess
@@ -53,7 +54,11 @@ def run(peer: str, work: Path, words: Sequence[str]) -> int:
     report = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
     program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
     report.parent.mkdir(parents=True, exist_ok=True)
-    return subprocess.run([program, "run", f"--driver={file}", f"--report={report}", *words], check=False).returncode
+    with subprocess.Popen([program, "run", f"--driver={file}", f"--report={report}", *words]) as vendor:
+        # Ctrl-C reaches it as well: it takes its testbed down before it ends, and must not be killed meanwhile.
+        with contextlib.suppress(KeyboardInterrupt):
+            return vendor.wait()
+        return vendor.wait()
 
 
 def judge(peer: str, work: Path) -> Judged:
