@@ -10,7 +10,7 @@ import pytest
 from ci.peers import __main__ as peers
 from ci.peers import page
 from ci.peers.differences import Difference, Judged, Known, counted, newest, read
-from ci.peers.preparing import HERE, PROGRAMS, prepare
+from ci.peers.preparing import HERE, PROGRAMS, prepare, version
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
 from testbed.folders import data
@@ -118,6 +118,11 @@ def test_a_peer_is_what_its_vendor_would_have(peer: str, prepared: Callable[[str
     assert {each["kind"] for each in objects} > {"DaemonSet", "DeviceClass", "ClusterRole"}
     assert daemon["spec"]["template"]["spec"]["containers"][0]["image"] == f"localhost/{peer}:locked"
     assert driver_file.pods.container == daemon["spec"]["template"]["spec"]["containers"][0]["name"]
+
+
+@pytest.mark.parametrize("peer", PROGRAMS)
+def test_explanations_are_about_the_version_that_is_locked(peer: str) -> None:
+    assert f"v{version(peer)}" in read(HERE / peer / "differences.yaml").source
 
 
 @pytest.mark.parametrize("peer", PROGRAMS)
