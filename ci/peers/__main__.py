@@ -31,21 +31,26 @@ def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="python -m ci.peers", description=__doc__, allow_abbrev=False)
     parser.add_argument("--peer", dest="peers", action="append", choices=PROGRAMS, help="only this one; repeatable")
     parser.add_argument("--work", type=Path, default=Path(".tox/peers-so-far"), help="[default: %(default)s]")
-    parser.add_argument("--write", action="store_true", help="run nothing: write the page from the reports so far")
+    parser.add_argument("--write", action="store_true", help="run nothing: write docs/peers.md from the reports so far")
     return parser.parse_known_args(words)
 
 
 def main(words: Sequence[str]) -> int:
     """The exit code."""
     options, for_run = arguments(words)
-    work = options.work.absolute()
-    for peer in () if options.write else options.peers or PROGRAMS:
+    work, peers = options.work.absolute(), options.peers or list(PROGRAMS)
+    for peer in () if options.write else peers:
         code = run(peer, work, for_run)
         if code not in _JUDGED:
             return code
-    judged = {peer: judge(peer, work) for peer in PROGRAMS}
-    PAGE.write_text(page.render({peer: (version(peer), each) for peer, each in judged.items()}))
-    return max(tell(peer, each) for peer, each in judged.items())
+    if options.write:
+        write(work)
+    return max(tell(peer, judge(peer, work)) for peer in peers)
+
+
+def write(work: Path) -> None:
+    """The page, from all reports that there are."""
+    PAGE.write_text(page.render({peer: (version(peer), judge(peer, work)) for peer in PROGRAMS}))
 
 
 def run(peer: str, work: Path, words: Sequence[str]) -> int:

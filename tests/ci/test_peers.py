@@ -150,14 +150,15 @@ def test_a_run_ends_in_the_page_with_what_came_out(
     assert peers.main(["--peer", peer, "--work", str(tmp_path / "work"), "--profile", "full"]) == code
     assert host.argv()[0] == "run"
     assert host.argv()[-2:] == ["--profile", "full"]
+    assert not (tmp_path / "peers.md").exists()
+
+    assert peers.main(["--write", "--work", str(tmp_path / "work")]) == code
     assert f"| {verdict} | 1 |" in (tmp_path / "peers.md").read_text()
 
 
 def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
-    host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: Host, prepared: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
     host.has_testbed("", 3)
 
     assert peers.main(["--work", str(tmp_path / "work")]) == 3
-    assert not (tmp_path / "peers.md").exists()
