@@ -12,10 +12,11 @@ from testbed.models.words import Verdict
 _HEAD = """# Peers
 
 Drivers that others wrote, judged by our suites as their vendors would do it: `dra-testbed run --driver FILE`, with a driver file, manifests
-and an image of the unchanged program, on a testbed of two nodes. They lie in `ci/peers`. `tox -e peers` builds the programs from their
-locked sources (`ci/versions/peers.yaml`) and runs the profile `core`, `tox -e peers -- --profile full` everything. It ends with 1 when there is
-a difference that is not explained here, or an explanation of one that is none any more. `tox -e peers -- --write` makes this page of the reports
-of the runs before, which may have been runs of parts.
+and an image of the unchanged program, on a testbed of two nodes. They lie in `ci/peers`.
+
+`tox -e peers` builds the programs from their locked sources (`ci/versions/peers.yaml`) and runs the profile `core`,
+`tox -e peers -- --profile full` everything. It ends with 1 when there is a difference that is not explained here, or an explanation of one
+that is none any more. `tox -e peers -- --write` makes this page of the reports so far; those of parts are put together.
 """
 _WHOSE = {"theirs": "theirs", "design": "theirs, on purpose", "ours": "ours"}
 
