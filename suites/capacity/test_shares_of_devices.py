@@ -14,7 +14,7 @@ POLICY = "API reference: ResourceSlice v1 resource.k8s.io, CapacityRequestPolicy
     tier=E2E,
     only_user_of="capacity",
     source=DOCS,
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "shares-exclude-each-other",
@@ -39,7 +39,7 @@ def test_two_pods_share_a_device(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=KEP,
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=("sharing-missing",),
 )
@@ -61,7 +61,7 @@ def test_each_share_has_an_id(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=DOCS,
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "sharing-missing",
@@ -89,7 +89,7 @@ def test_the_capacity_is_used_up(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=KEP,
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=("sharing-missing",),
 )
@@ -109,7 +109,7 @@ def test_the_allocation_says_how_much_is_consumed(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=POLICY,
-    features=("capacity", "sharing-rounds"),
+    features=("capacity", "sharing-rounds", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "policies-missing",
@@ -132,7 +132,7 @@ def test_an_uneven_amount_is_rounded_up(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=POLICY,
-    features=("capacity", "sharing-limits"),
+    features=("capacity", "sharing-limits", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=("policies-missing",),
 )
@@ -152,7 +152,7 @@ def test_more_than_one_claim_may_have(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=POLICY,
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "no-env",
@@ -175,7 +175,7 @@ def test_no_amount(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=KEP,
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "first-device-only",
@@ -199,7 +199,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.distinctAttribute",
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "first-device-only",
@@ -226,7 +226,7 @@ def test_shares_of_distinct_devices(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source=KEP,
-    features=("capacity",),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "unprepare-forgets-the-device",
@@ -251,7 +251,7 @@ def test_the_end_of_one_share(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source="API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus.shareID",
-    features=("capacity", "device-status"),
+    features=("capacity", "device-status", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "status-never-written",

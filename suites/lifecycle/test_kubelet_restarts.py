@@ -95,6 +95,7 @@ def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
     exclusive=True,
     needs=KUBELET,
     source=CALLS,
+    features=("identity",),
     mutants=("unprepare-fails",),
 )
 def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
@@ -163,6 +164,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
     exclusive=True,
     needs=BOTH,
     source=CALLS,
+    features=("identity",),
     mutants=("unprepares-only-its-own",),
     covers=("N10",),
 )

@@ -13,7 +13,7 @@ KEP = "KEP-4815, DRA partitionable devices"
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions",),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "no-env",
@@ -34,7 +34,7 @@ def test_a_pod_gets_a_part(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions",),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "no-env",
@@ -57,7 +57,7 @@ def test_two_pods_have_parts_of_one_device(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions",),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "counters-missing",
@@ -85,7 +85,7 @@ def test_a_part_excludes_the_whole(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions",),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "counters-missing",
@@ -112,7 +112,7 @@ def test_the_whole_excludes_parts(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=KEP,
-    features=("partitions",),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=("counters-missing",),
 )
@@ -134,7 +134,7 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions",),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "forget-request-names",
@@ -158,7 +158,7 @@ def test_one_claim_has_two_parts(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions",),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "counters-missing",

@@ -48,6 +48,7 @@ def test_all_devices_of_a_node(scenario, driver):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("identity",),
     about=CLUSTER,
     mutants=(
         "selectors-dropped",
@@ -140,6 +141,7 @@ def test_devices_of_several_requests_match(scenario, driver):
     tier=E2E,
     devices=2,
     source=MATCH,
+    features=("identity",),
     about=CLUSTER,
     mutants=("constraints-dropped",),
 )

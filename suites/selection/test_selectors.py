@@ -15,6 +15,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_an_attribute_chooses_a_device(scenario, driver):
@@ -33,6 +34,7 @@ def test_an_attribute_chooses_a_device(scenario, driver):
     devices=2,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     mutants=("share-one-device", "forget-request-names"),
 )
 def test_two_requests_with_different_selectors(scenario, driver, node):
@@ -51,6 +53,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_all_selectors_have_to_be_true(scenario, driver):
@@ -67,6 +70,7 @@ def test_all_selectors_have_to_be_true(scenario, driver):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
 )
 def test_a_class_chooses_devices(scenario, driver):
@@ -82,6 +86,7 @@ def test_a_class_chooses_devices(scenario, driver):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("identity",),
     about=CLUSTER,
     mutants=("selectors-dropped",),
 )

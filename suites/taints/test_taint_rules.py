@@ -14,6 +14,7 @@ EVICTED = "DeviceTaintManagerEviction"
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=("no-env", "share-one-device"),
@@ -38,6 +39,7 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=(
@@ -87,6 +89,7 @@ def test_a_rule_evicts_a_pod(scenario):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=(
@@ -113,6 +116,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     tier=E2E,
     exclusive=True,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration.tolerationSeconds",
+    features=("identity",),
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=("unprepare-fails",),
@@ -139,6 +143,7 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    features=("identity",),
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=(

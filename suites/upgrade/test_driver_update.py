@@ -34,6 +34,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     exclusive=True,
     needs=NEEDED,
     source=UPDATE,
+    features=("identity",),
     mutants=("unprepares-only-its-own",),
     covers=("U1", "G12"),
 )

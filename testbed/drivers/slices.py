@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from testbed.errors import UsageError
 from testbed.kube.client import Object
 
 
@@ -72,6 +73,20 @@ def identities(slices: Iterable[Object], driver: str, attribute: str) -> dict[st
             value = attributes.get(attribute) or attributes.get(attribute.removeprefix(f"{driver}/"))
             if value:
                 found[_text(value)] = Device(driver, pool.name, device["name"])
+    return found
+
+
+def names(slices: Iterable[Object], driver: str, node: str) -> dict[str, Device]:
+    """Device by its name, as a container on a node may show it: of pools of that node, or of none."""
+    found: dict[str, Device] = {}
+    for pool in (each for each in pools(slices, driver) if not each.nodes or node in each.nodes):
+        for name in (entry["name"] for each in pool.slices for entry in each["spec"].get("devices") or ()):
+            if name in found:
+                raise UsageError(
+                    f"node {node} has a device {name} in pool {pool.name} and another in pool {found[name].pool}",
+                    hint="names do not tell them apart: let spec.probe of the driver file show an attribute, as its identityAttribute says",
+                )
+            found[name] = Device(driver, pool.name, name)
     return found
 
 

@@ -21,8 +21,11 @@ ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 
 
 def _pattern(text: str) -> str:
-    if "id" not in re.compile(expression(text)).groupindex:
-        raise ValueError("has no group that is called id: (?P<id>…)")
+    known = {"id", "name"} & re.compile(expression(text)).groupindex.keys()
+    if not known:
+        raise ValueError("has no group that is called id or name: (?P<id>…)")
+    if len(known) > 1:
+        raise ValueError("has a group id and a group name, of which it needs one")
     return text
 
 
@@ -63,15 +66,28 @@ class Probe(Strict):
 
     command: tuple[str, ...] = Field(min_length=1, description="run in the container")
     matches: Annotated[str, AfterValidator(_pattern)] = Field(
-        description="regular expression for lines of its output; the group `id` is the device"
+        description="regular expression for lines of its output; the group `id` is the value of identityAttribute, "
+        "the group `name` is the device's name in the ResourceSlices of its node"
     )
     identity_attribute: str = Field(
-        min_length=1, description="the attribute in the ResourceSlice that has the same value"
+        "", description="an attribute that has another value for each device; absent means that there is none"
     )
 
+    @model_validator(mode="after")
+    def _identity(self) -> Probe:
+        if not self.shows_names and not self.identity_attribute:
+            raise ValueError("has a group id in matches, and no identityAttribute that has the same value")
+        return self
+
+    @property
+    def shows_names(self) -> bool:
+        """Whether containers show the names of devices, rather than an attribute of them."""
+        return "name" in re.compile(self.matches).groupindex
+
     def ids(self, output: str) -> tuple[str, ...]:
-        """The devices that a command's output shows, sorted."""
-        return tuple(sorted(found["id"] for found in re.finditer(self.matches, output, re.MULTILINE)))
+        """What a command's output says of devices, sorted: their names, or the values of the attribute."""
+        group = "name" if self.shows_names else "id"
+        return tuple(sorted(found[group] for found in re.finditer(self.matches, output, re.MULTILINE)))
 
 
 class DriverSpec(Strict):
@@ -165,6 +181,7 @@ class DriverFile(Strict):
         given = self.spec.examples.model_dump(exclude_defaults=True)
         sharing = self.spec.sharing
         there = {
+            "identity": self.spec.probe.identity_attribute,
             "companion": self.companions,
             "live-control": self.control,
             "configuration": self.spec.configuration,

@@ -121,7 +121,7 @@ class Claim:
 
     def conditions(self, device: Device) -> dict[str, str]:
         """The conditions of one of its devices: status by type."""
-        return {each["type"]: each["status"] for each in self._status(device).get("conditions", ())}
+        return _conditions(self._status(device))
 
     def devices_that_are(self, kind: str) -> frozenset[Device]:
         """Its devices of which somebody says so now, in a condition."""
@@ -170,11 +170,23 @@ class Claim:
         cause = Diagnosis("the driver writes no device status, or may not")
         return self._should("have a device status", said, budgets.RELEASED, cause)
 
+    def should_say_more_of(self, device: Device, *, than: str) -> Claim:
+        """Wait until somebody has said something of a device beside one condition: another one, data, or its network."""
+
+        def said(claim: Object) -> None:
+            entry = _entry(claim, device)
+            others = _conditions(entry).keys() - {than}
+            if not (others or entry.get("data") or entry.get("networkData")):
+                raise NotYet(f"of {device} it says {than if entry else 'nothing'}")
+
+        cause = Diagnosis("the driver writes no device status, or may not")
+        return self._should(f"say more of {device} than {than}", said, budgets.RELEASED, cause)
+
     def should_have_condition(self, device: Device, kind: str, status: str = "True") -> Claim:
         """Wait until a driver says so about one of its devices."""
 
         def said(claim: Object) -> None:
-            found = {each["type"]: each["status"] for each in _entry(claim, device).get("conditions", ())}
+            found = _conditions(_entry(claim, device))
             if found.get(kind) != status:
                 raise NotYet(f"{device} has the conditions {found or 'none'}")
 
@@ -186,7 +198,7 @@ class Claim:
 
         def forgotten(claim: Object) -> None:
             if _entry(claim, device):
-                raise NotYet(f"it still says {_entry(claim, device).get('conditions', 'something')}")
+                raise NotYet(f"it still says {_conditions(_entry(claim, device)) or 'something'}")
 
         cause = Diagnosis("it was not deallocated")
         return self._should(f"say nothing of {device}", forgotten, budgets.RELEASED, cause)
@@ -244,6 +256,11 @@ def _entry(claim: Object, device: Device) -> Object:
     entries: list[Object] = claim.get("status", {}).get("devices", [])
     wanted = (device.driver, device.pool, device.name)
     return next((each for each in entries if (each["driver"], each["pool"], each["device"]) == wanted), {})
+
+
+def _conditions(entry: Object) -> dict[str, str]:
+    """Status by type. Where a driver says none, the API server writes null for them."""
+    return {each["type"]: each["status"] for each in entry.get("conditions") or ()}
 
 
 def _reserved_for(claim: Object) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from testbed.drivers.slices import Device, identities
+from testbed.drivers.slices import Device, identities, names
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary import budgets, metadata, states
 from testbed.vocabulary.metadata import Metadata
@@ -125,13 +125,20 @@ class Container:
 
     def _published(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe
-        known = identities(world.slices(), world.driver_file.driver, probe.identity_attribute)
+        known = self._known()
         found = probe.ids(text)
         missing = sorted(set(found) - set(known))
         if missing:
             raise NotYet(
                 f"container {self.name} of pod {self.pod.name} sees a device {missing[0]}, but no ResourceSlice of "
-                f"{world.driver_file.driver} has a device with that {probe.identity_attribute}; "
+                f"{world.driver_file.driver} has a device with that {'name' if probe.shows_names else probe.identity_attribute}; "
                 f"known are {', '.join(sorted(known)) or 'none'}"
             )
         return frozenset(known[each] for each in found)
+
+    def _known(self) -> dict[str, Device]:
+        """The published devices, by what a container shows of them."""
+        world, driver, probe = self.pod.world, self.pod.world.driver_file.driver, self.pod.world.driver_file.probe
+        if probe.shows_names:
+            return names(world.slices(), driver, self.pod.node)
+        return identities(world.slices(), driver, probe.identity_attribute)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers.slices import Device, identities, ordinary, pools
+from testbed.drivers.slices import Device, identities, names, ordinary, pools
+from testbed.errors import UsageError
 from testbed.kube.client import Object
 from tests.fakes.cluster import DRIVER, slice_spec
 
@@ -45,6 +46,26 @@ def test_the_attribute_may_be_written_with_its_domain_and_have_any_type() -> Non
     spec = {**slice_spec("a", 0), "devices": [device]}
     assert list(identities([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
     assert str(Device(DRIVER, "a", "gpu-0")) == f"{DRIVER}/a/gpu-0"
+
+
+def test_devices_are_found_by_the_names_that_containers_show_on_the_node_where_they_run() -> None:
+    published = [_slice("a"), _slice("b")]
+
+    assert names(published, DRIVER, "a") == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
+    assert names(published, DRIVER, "b") == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
+
+
+def test_devices_of_the_network_are_found_by_name_from_every_node() -> None:
+    spec = {key: value for key, value in slice_spec("net", 1).items() if key != "nodeName"}
+
+    assert names([{"spec": {**spec, "allNodes": True}}], DRIVER, "a") == {"gpu-0": Device(DRIVER, "net", "gpu-0")}
+
+
+def test_a_name_that_two_devices_of_a_node_have_tells_nothing() -> None:
+    second = {"spec": {**slice_spec("a", 1), "pool": {"name": "more", "generation": 1, "resourceSliceCount": 1}}}
+
+    with pytest.raises(UsageError, match="node a has a device gpu-0 in pool more and another in pool a"):
+        names([_slice("a"), second], DRIVER, "a")
 
 
 @pytest.mark.parametrize(

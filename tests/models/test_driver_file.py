@@ -94,12 +94,12 @@ def test_a_driver_that_is_there_already_needs_no_install_and_is_expected_on_all_
 
 
 def test_features_are_those_it_names_and_those_its_examples_make_possible(folder: Path) -> None:
-    assert load(folder, FULL).features == frozenset()
+    assert load(folder, FULL).features == {"identity"}
     said = (
         "  features: [device-status]\n  examples: {matchAttribute: resource.kubernetes.io/pcieRoot, capacity: memory}\n"
     )
     file = load(folder, FULL + said)
-    assert file.features == {"device-status", "example-match-attribute", "example-capacity"}
+    assert file.features == {"identity", "device-status", "example-match-attribute", "example-capacity"}
     assert (file.examples.attribute, file.examples.capacity) == ("", "memory")
 
 
@@ -109,7 +109,7 @@ def test_who_names_a_class_for_a_feature_takes_part_in_it(folder: Path) -> None:
         "  sharing: {capacity: memory, half: 8Gi, tooMuch: 10Gi}\n  otherDevices: {type: [mig]}\n"
     )
     file = load(folder, FULL + said)
-    assert file.features == {"taints", "capacity", "sharing-limits"}
+    assert file.features == {"identity", "taints", "capacity", "sharing-limits"}
     assert (file.classes.taints, file.classes.binding) == ("t.example.com", None)
     assert file.other_devices == {"type": ("mig",)}
 
@@ -123,6 +123,16 @@ def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) 
     output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
 
     assert load(folder, FULL).probe.ids(output) == ("a", "b")
+
+
+def test_a_probe_may_show_the_names_of_devices_and_need_no_attribute(folder: Path) -> None:
+    by_name = FULL.replace("?P<id>", "?P<name>").replace("    identityAttribute: uuid\n", "")
+    found = load(folder, by_name)
+
+    assert found.probe.shows_names
+    assert found.probe.ids("GPU_DEVICE_gpu_1_UUID=gpu-1\n") == ("gpu-1",)
+    assert "identity" not in found.features
+    assert "identity" in load(folder, FULL).features
 
 
 def test_it_travels_to_other_processes_as_json(folder: Path) -> None:
@@ -147,6 +157,8 @@ def test_it_travels_to_other_processes_as_json(folder: Path) -> None:
         ),
         ("app=fake-gpu-driver", '"app fake"', "spec.pods.selector: is 'app fake', but must be a label selector"),
         ("?P<id>", "?P<uuid>", "spec.probe.matches: has no group that is called id"),
+        ("    identityAttribute: uuid\n", "", "spec.probe: has a group id in matches, and no identityAttribute"),
+        ("(?P<id>", "(?P<name>.)(?P<id>", "spec.probe.matches: has a group id and a group name, of which it needs one"),
         ("?P<id>", "?P<id", "spec.probe.matches: is not a regular expression"),
         ("command: [env]", "command: []", "spec.probe.command: is [], but must be at least 1 long"),
         ("command: [env]", "command: env", "spec.probe.command: is the text 'env', but must be a list"),

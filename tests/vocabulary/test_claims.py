@@ -11,6 +11,7 @@ from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.world import World
 
 Make = Callable[..., World]
+SEEN = {"type": "Seen", "status": "True"}
 DEVICE = Device("d.example.com", "pool", "gpu-0")
 RESULT = {"request": "device/small", "driver": "d.example.com", "pool": "pool", "device": "gpu-0"}
 ALLOCATED: Any = {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [{"name": "a"}, {"name": "b"}]}
@@ -144,6 +145,31 @@ def test_a_claim_of_which_nobody_says_anything(claim: Callable[..., Claim]) -> N
     assert (made.shares, made.shares_with_status, made.configured_for) == (frozenset(), frozenset(), frozenset())
     with pytest.raises(NotObserved, match="nobody has said anything"):
         made.should_have_a_status()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"conditions": [SEEN, {"type": "Ready", "status": "True"}]}, {"data": {"a": 1}}, {"networkData": {"ips": ["1"]}}],
+)
+def test_more_is_said_of_a_device_than_one_condition(claim: Callable[..., Claim], said: dict[str, Any]) -> None:
+    made = claim({"devices": [{**RESULT, "conditions": [SEEN], **said}]})
+    assert made.should_say_more_of(DEVICE, than="Seen") is made
+
+
+@pytest.mark.parametrize(
+    ("said", "why"), [([{**RESULT, "conditions": [SEEN]}], "it says Seen"), ([], "it says nothing")]
+)
+def test_one_condition_is_not_what_the_driver_says(claim: Callable[..., Claim], said: list[Any], why: str) -> None:
+    with pytest.raises(NotObserved, match=why):
+        claim({"devices": said}).should_say_more_of(DEVICE, than="Seen")
+
+
+def test_a_driver_may_say_no_condition_at_all(claim: Callable[..., Claim]) -> None:
+    made = claim({**ALLOCATED, "devices": [{**RESULT, "conditions": None, "data": {"a": 1}}]})
+    assert made.conditions(DEVICE) == {}
+    assert made.should_say_more_of(DEVICE, than="Seen") is made
+    with pytest.raises(NotObserved, match="has the conditions none"):
+        made.should_have_condition(DEVICE, "Ready")
 
 
 def test_what_was_said_of_a_device_is_forgotten(claim: Callable[..., Claim]) -> None:

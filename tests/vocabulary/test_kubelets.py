@@ -59,7 +59,9 @@ class Node:
     name: str
 
     def run(self, *argv: str, check: bool = True) -> Completed:
-        said = {"find": "/var/run/cdi/one.json\n", "cat": FILE}[argv[0]]
+        gone = "/var/run/cdi/gone.json\n" if self.name == "node-2" else ""
+        read = FILE if argv[-1] == "/var/run/cdi/one.json" else ""
+        said = {"find": f"/var/run/cdi/one.json\n{gone}", "cat": read}[argv[0]]
         return Completed(argv, 0 if check else 1, said, "")
 
 
@@ -69,7 +71,7 @@ class Cluster:
     name: str = "t"
 
     def nodes(self) -> list[Node]:
-        return [Node("node-1")]
+        return [Node("node-1"), Node("node-2")]
 
     def socket(self, node: str, path: str) -> Path:
         assert (node, path) == ("node-1", "/var/lib/kubelet/pod-resources/kubelet.sock")
@@ -130,6 +132,9 @@ def test_the_samples_of_a_metric_are_added_up() -> None:
 def test_cdi_files_of_a_node(kubelets: Kubelets) -> None:
     assert kubelets.cdi_files("node-1") == {"/var/run/cdi/one.json"}
     assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b"}
+    assert kubelets.cdi_ids_defined("node-2") == kubelets.cdi_ids_defined(
+        "node-1"
+    )  # one of its files was gone when it was read
     kubelets.should_have_cdi_files("node-1", frozenset({"/var/run/cdi/one.json"}))
     with pytest.raises(NotObserved, match=r"left: \['/var/run/cdi/one.json'\]"):
         kubelets.should_have_cdi_files("node-1", frozenset())

@@ -1,0 +1,93 @@
+"""`python -m ci.peers`: judge drivers of others with our suites, and say what came out. `tox -e peers` calls it; needs root.
+
+Words that it does not know go to `dra-testbed run`. Ends with 0 when every difference is explained in ci/peers/NAME/differences.yaml,
+with 1 when one is not, or is none any more, with 3 when the testbed broke.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ci.peers import differences, page
+from ci.peers.differences import Judged
+from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from testbed.models.report import DriverConformanceReport
+from testbed.models.strict import load
+from testbed.progress import Progress
+
+PAGE = HERE.parents[1] / "docs/peers.md"
+_JUDGED = (0, 1, 4)  # conformant, not conformant, and a part that was asked for
+
+
+def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The command line, and what of it is for `dra-testbed run`."""
+    parser = argparse.ArgumentParser(prog="python -m ci.peers", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--peer", dest="peers", action="append", choices=PROGRAMS, help="only this one; repeatable")
+    parser.add_argument("--work", type=Path, default=Path(".tox/peers-so-far"), help="[default: %(default)s]")
+    parser.add_argument("--write", action="store_true", help="run nothing: write docs/peers.md from the reports so far")
+    return parser.parse_known_args(words)
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code."""
+    options, for_run = arguments(words)
+    work, peers = options.work.absolute(), options.peers or list(PROGRAMS)
+    for peer in () if options.write else peers:
+        code = run(peer, work, for_run)
+        if code not in _JUDGED:
+            return code
+    if options.write:
+        write(work)
+    return max(tell(peer, judge(peer, work)) for peer in peers)
+
+
+def write(work: Path) -> None:
+    """The page, from all reports that there are."""
+    PAGE.write_text(page.render({peer: (version(peer), judge(peer, work)) for peer in PROGRAMS}))
+
+
+def run(peer: str, work: Path, words: Sequence[str]) -> int:
+    """What a vendor would type. Reports of different words stay beside each other, so that a long run can be done in parts."""
+    file = prepare(peer, work, Progress())
+    report = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
+    program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
+    report.parent.mkdir(parents=True, exist_ok=True)
+    with subprocess.Popen([program, "run", f"--driver={file}", f"--report={report}", *words]) as vendor:
+        # Ctrl-C reaches it as well: it takes its testbed down before it ends, and must not be killed meanwhile.
+        with contextlib.suppress(KeyboardInterrupt):
+            return vendor.wait()
+        return vendor.wait()
+
+
+def judge(peer: str, work: Path) -> Judged:
+    """What is known of a peer, and the verdicts of its reports."""
+    return Judged(
+        differences.read(HERE / peer / "differences.yaml"), differences.newest(_reports(work / "reports" / peer))
+    )
+
+
+def tell(peer: str, judged: Judged) -> int:
+    """Say it; 1 when something is not understood."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in differences.counted(judged.verdicts.values()))
+    print(f"{peer} {version(peer)}: {counts or 'not run yet'}; {len(judged.failed)} differences")
+    for each in judged.unexplained:
+        print(f"  {each.id} {each.verdict}, not explained: {each.message}")
+    for name in judged.outdated:
+        print(f"  {name} passes; take it out of ci/peers/{peer}/differences.yaml")
+    return 1 if judged.unexplained or judged.outdated else 0
+
+
+def _reports(folder: Path) -> Iterator[DriverConformanceReport]:
+    for file in sorted(folder.glob("*/report.yaml")):
+        yield load(file, DriverConformanceReport)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

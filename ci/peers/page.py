@@ -1,0 +1,60 @@
+"""docs/peers.md: which drivers of others were judged, what came out, and each difference with its reason. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ci.peers.differences import Judged, counted
+from testbed.models.report import RequirementReport
+from testbed.models.words import Verdict
+
+_HEAD = """# Peers
+
+Drivers that others wrote, judged by our suites as their vendors would do it: `dra-testbed run --driver FILE`, with a driver file, manifests
+and an image of the unchanged program, on a testbed of two nodes. They lie in `ci/peers`.
+
+`tox -e peers` builds the programs from their locked sources (`ci/versions/peers.yaml`) and runs the profile `core`,
+`tox -e peers -- --profile full` everything. It ends with 1 when there is a difference that is not explained here, or an explanation of one
+that is none any more. `tox -e peers -- --write` makes this page of the reports so far; those of parts are put together.
+"""
+_WHOSE = {"theirs": "theirs", "design": "theirs, on purpose", "ours": "ours"}
+
+
+def render(peers: Mapping[str, tuple[str, Judged]]) -> str:
+    """The page, from name, version and what was judged."""
+    return "\n".join([_HEAD, *(_section(name, version, judged) for name, (version, judged) in peers.items())])
+
+
+def _section(name: str, version: str, judged: Judged) -> str:
+    rows = "".join(f"| {verdict} | {count} |\n" for verdict, count in counted(judged.verdicts.values()))
+    parts = [
+        f"## {name} {version}\n\n{judged.known.about.strip()}\n\nSource: {judged.known.source}\n",
+        f"| verdict | requirements |\n|---|---|\n{rows}" if rows else "Not run yet.\n",
+        _not_judged(judged),
+        "### Differences\n\n" + (_differences(judged) or "None.\n"),
+    ]
+    return "\n".join(each for each in parts if each)
+
+
+def _not_judged(judged: Judged) -> str:
+    """Why requirements are not about this driver, or not about this cluster."""
+    free = (Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED)
+    reasons = Counter(each.message for each in judged.verdicts.values() if each.verdict in free)
+    lines = [
+        f"* {count}: {reason}\n" for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+    ]
+    return "Not judged:\n\n" + "".join(lines) if lines else ""
+
+
+def _differences(judged: Judged) -> str:
+    told = [
+        f"**{', '.join(each.requirements)}** ({_WHOSE[each.whose]}). {each.what.strip()}\n\nSource: {each.source}\n"
+        for each in judged.known.differences
+    ]
+    return "\n".join([*told, *(_open(each) for each in judged.unexplained)])
+
+
+def _open(each: RequirementReport) -> str:
+    first = each.message.partition("\n")[0]
+    return f"**{each.id}** ({each.verdict or 'no verdict'}, not understood yet). {each.sentence} Seen: {first}\n"

@@ -1,0 +1,164 @@
+"""The pure parts of `tox -e peers`: what is a difference, which are explained, the page; and the folders that a vendor would have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ci.peers import __main__ as peers
+from ci.peers import page
+from ci.peers.differences import Difference, Judged, Known, counted, newest, read
+from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from testbed.conformance import catalogue
+from testbed.drivers.install import manifests
+from testbed.folders import data
+from testbed.models.driver_file import load_driver_file
+from testbed.models.report import DriverConformanceReport, Environment, Generated, RequirementReport, Subject
+from testbed.models.words import Level, Result, Tier, Verdict
+from testbed.progress import Silent
+from tests.ci.conftest import Host
+
+EXPLAINED = Difference.model_construct(requirements=("A-002",), whose="theirs", what="It forgets.", source="file.go")
+KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(EXPLAINED,))
+WHERE = {"testbed": "t", "provider": "local", "kubernetes": "v1.37.1", "nodes": 2, "runtime": "c"}
+
+
+def verdict(name: str, said: Verdict | None, message: str = "") -> RequirementReport:
+    return RequirementReport(
+        id=name, sentence="It works.", level=Level.MUST, tier=Tier.E2E, source="here", verdict=said, message=message
+    )
+
+
+def judged(**verdicts: Verdict | None) -> Judged:
+    named = {name.replace("_", "-"): said for name, said in verdicts.items()}
+    return Judged(KNOWN, {name: verdict(name, said, f"why {name}") for name, said in named.items()})
+
+
+def report(at: str, *said: RequirementReport, catalogue: str = "sha256:0") -> DriverConformanceReport:
+    return DriverConformanceReport(
+        generated=Generated(at=at, suite="1", catalogue=catalogue, python="3", pytest="9"),
+        subject=Subject.model_validate({"driver": "d", "driverFile": "d", "digest": "sha256:1"}),
+        environment=Environment.model_validate(WHERE),
+        result=Result.PARTIAL, finished=True, seconds=1, patience=1, statistics={}, requirements=said,
+    )  # fmt: skip
+
+
+def test_a_difference_that_is_explained_is_no_surprise() -> None:
+    assert judged(A_001=Verdict.PASS, A_002=Verdict.FAIL).unexplained == []
+
+
+@pytest.mark.parametrize("said", [Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
+def test_any_other_verdict_that_costs_something_is_one(said: Verdict | None) -> None:
+    assert [each.id for each in judged(A_001=said).unexplained] == ["A-001"]
+
+
+def test_what_is_explained_and_passes_has_to_be_taken_out_unless_it_was_not_run() -> None:
+    assert judged(A_002=Verdict.PASS).outdated == ["A-002"]
+    assert judged(A_002=Verdict.EXCLUDED).outdated == []
+
+
+def test_runs_of_parts_are_put_together_and_the_last_word_counts() -> None:
+    first = report("2026-01-01", verdict("A-001", Verdict.FAIL), verdict("A-002", Verdict.PASS))
+    second = report("2026-01-02", verdict("A-001", Verdict.PASS), verdict("A-002", Verdict.EXCLUDED))
+
+    assert {name: each.verdict for name, each in newest([second, first]).items()} == {
+        "A-001": Verdict.PASS,
+        "A-002": Verdict.PASS,
+    }
+
+
+def test_reports_about_other_requirements_do_not_count_any_more() -> None:
+    old = report("2026-01-01", verdict("A-001", Verdict.PASS), catalogue="sha256:old")
+
+    assert list(newest([old, report("2026-01-02", verdict("A-002", Verdict.PASS))])) == ["A-002"]
+    assert newest([]) == {}
+
+
+def test_the_page_counts_verdicts_and_tells_every_difference_with_its_source() -> None:
+    seen = judged(A_001=Verdict.PASS, A_002=Verdict.FAIL, A_003=Verdict.TIMEOUT, A_004=Verdict.NOT_APPLICABLE)
+    text = page.render({"a-driver": ("1.0", seen)})
+
+    assert counted(seen.verdicts.values()) == [("pass", 1), ("fail", 1), ("timeout", 1), ("not-applicable", 1)]
+    assert "| fail | 1 |" in text
+    assert "**A-002** (theirs). It forgets.\n\nSource: file.go" in text
+    assert "**A-003** (timeout, not understood yet). It works. Seen: why A-003" in text
+    assert "* 1: why A-004" in text
+
+
+def test_a_surprise_is_told_and_ends_it_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    peer = next(iter(PROGRAMS))
+
+    assert peers.tell(peer, judged(A_002=Verdict.FAIL)) == 0
+    assert peers.tell(peer, judged(A_001=Verdict.FAIL)) == 1
+    assert "A-001 fail, not explained: why A-001" in capsys.readouterr().out
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Path]:
+    """A peer's folder, with an image of something that is no driver."""
+    monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
+
+    def built(_lock: object, names: list[str], **_how: object) -> dict[str, Path]:
+        for name in names:
+            (tmp_path / name).write_bytes(b"code")
+        return {name: tmp_path / name for name in names}
+
+    monkeypatch.setattr("ci.peers.preparing.ensure", built)
+    return lambda peer: prepare(peer, tmp_path / "work", Silent())
+
+
+@pytest.mark.parametrize("peer", PROGRAMS)
+def test_a_peer_is_what_its_vendor_would_have(peer: str, prepared: Callable[[str], Path]) -> None:
+    driver_file = load_driver_file(prepared(peer))
+    objects = manifests(driver_file)
+    (daemon,) = (each for each in objects if each["kind"] == "DaemonSet")
+
+    assert {each["kind"] for each in objects} > {"DaemonSet", "DeviceClass", "ClusterRole"}
+    assert daemon["spec"]["template"]["spec"]["containers"][0]["image"] == f"localhost/{peer}:locked"
+    assert driver_file.pods.container == daemon["spec"]["template"]["spec"]["containers"][0]["name"]
+
+
+@pytest.mark.parametrize("peer", PROGRAMS)
+def test_explanations_are_about_the_version_that_is_locked(peer: str) -> None:
+    assert f"v{version(peer)}" in read(HERE / peer / "differences.yaml").source
+
+
+@pytest.mark.parametrize("peer", PROGRAMS)
+def test_every_explanation_is_about_a_requirement_and_no_two_about_one(peer: str) -> None:
+    named = [name for each in read(HERE / peer / "differences.yaml").differences for name in each.requirements]
+    every = {entry.requirement.id for entry in catalogue.read([data("suites")]).entries}
+
+    assert set(named) <= every
+    assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("pass", 0), ("fail", 1)])
+def test_a_run_ends_in_the_page_with_what_came_out(
+    host: Host,
+    prepared: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
+    host.has_testbed(verdict, code)
+    peer = next(iter(PROGRAMS))
+
+    assert peers.main(["--peer", peer, "--work", str(tmp_path / "work"), "--profile", "full"]) == code
+    assert host.argv()[0] == "run"
+    assert host.argv()[-2:] == ["--profile", "full"]
+    assert not (tmp_path / "peers.md").exists()
+
+    assert peers.main(["--write", "--work", str(tmp_path / "work")]) == code
+    assert f"| {verdict} | 1 |" in (tmp_path / "peers.md").read_text()
+
+
+def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
+    host: Host, prepared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    host.has_testbed("", 3)
+
+    assert peers.main(["--work", str(tmp_path / "work")]) == 3

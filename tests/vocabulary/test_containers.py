@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from testbed.drivers.slices import Device
+from testbed.errors import DriverFailed
+from testbed.models.driver_file import Probe
+from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.world import World
+from tests.fakes.cluster import DRIVER
+
+BY_NAME = {"command": ["env"], "matches": r"^DEVICE=(?P<name>\S+)$"}
+
+
+@pytest.fixture
+def here(world: Callable[..., World]) -> World:
+    """A world whose driver shows names, which are the same on all nodes."""
+    made = world()
+    spec = made.driver_file.spec.model_copy(update={"probe": Probe.model_validate_json(json.dumps(BY_NAME))})
+    return replace(made, driver_file=made.driver_file.model_copy(update={"spec": spec}))
+
+
+def _says(here: World, container: str, text: str) -> None:
+    kube: Any = here.kube
+    kube.said[container] = text
+
+
+def test_a_name_is_that_of_a_device_of_the_node_where_the_container_runs(here: World) -> None:
+    with opened(here, "REG-001") as scenario:
+        scenario.apply("registration/one-pod-per-node.yaml")
+        pods = scenario.daemonset("one-per-node").pods_on(["node-1", "node-2"]).should_run()
+        for pod in pods:
+            _says(here, f"{pod.name}/workload", "DEVICE=gpu-0\n")
+
+        assert pods.seen_devices == pods.devices
+        assert set().union(*pods.seen_devices.values()) == {
+            Device(DRIVER, node, "gpu-0") for node in ("node-1", "node-2")
+        }
+
+
+def test_a_name_that_nobody_publishes_is_told(here: World) -> None:
+    with opened(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        _says(here, "first/cat", "DEVICE=gpu-9\n")
+
+        with pytest.raises(DriverFailed, match="has a device with that name; known are gpu-0, gpu-1"):
+            _ = pod.seen_devices
