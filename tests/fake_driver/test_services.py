@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from fake_driver.cdi import CdiDevice, CdiFolder
 from fake_driver.opaque import API_VERSION
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
@@ -142,11 +143,29 @@ def test_a_bad_claim_harms_no_good_one_beside_it(kubelet: Kubelet, socket: Path,
     assert "is still prepared for claim default/good" in answer[busy["uid"]].error
 
 
-def test_an_error_of_the_drivers_own_stays_within_its_claim(
-    kubelet: Kubelet, socket: Path, fake_api: FakeApi, caplog: pytest.LogCaptureFixture
-) -> None:
-    good, bad = fake_api.claim("good"), fake_api.claim("bad")
+def test_a_claim_of_another_shape_is_refused_as_such(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    bad = fake_api.claim("bad")
     fake_api.claims["default", "bad"]["status"]["allocation"]["devices"] = "garbage"
+    assert "claim default/bad" in kubelet.prepare(socket, bad)[bad["uid"]].error
+    assert "does not look like a ResourceClaim" in kubelet.prepare(socket, bad)[bad["uid"]].error
+
+
+def test_an_error_of_the_drivers_own_stays_within_its_claim(
+    kubelet: Kubelet,
+    socket: Path,
+    fake_api: FakeApi,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good, bad = fake_api.claim("good"), fake_api.claim("bad", ("gpu-1",))
+    right = CdiFolder.write
+
+    def write(folder: CdiFolder, uid: str, devices: tuple[CdiDevice, ...]) -> None:
+        if uid == bad["uid"]:
+            raise RuntimeError("nobody thought of this")
+        right(folder, uid, devices)
+
+    monkeypatch.setattr(CdiFolder, "write", write)
     answer = kubelet.prepare(socket, bad, good)
     assert "the driver has an error of its own" in answer[bad["uid"]].error
     assert answer[good["uid"]].error == ""
