@@ -18,8 +18,9 @@ from pathlib import Path
 from ci.peers import differences, page
 from ci.peers.differences import Judged
 from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from testbed.conformance import events, report
+from testbed.errors import Incomplete
 from testbed.models.report import DriverConformanceReport
-from testbed.models.strict import load
 from testbed.progress import Progress
 
 PAGE = HERE.parents[1] / "docs/peers.md"
@@ -56,10 +57,10 @@ def write(work: Path) -> None:
 def run(peer: str, work: Path, words: Sequence[str]) -> int:
     """What a vendor would type. Reports of different words stay beside each other, so that a long run can be done in parts."""
     file = prepare(peer, work, Progress())
-    report = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
+    folder = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
     program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
-    report.parent.mkdir(parents=True, exist_ok=True)
-    with subprocess.Popen([program, "run", f"--driver={file}", f"--report={report}", *words]) as vendor:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with subprocess.Popen([program, "run", f"--driver={file}", f"--report={folder}", *words]) as vendor:
         # Ctrl-C reaches it as well: it takes its testbed down before it ends, and must not be killed meanwhile.
         with contextlib.suppress(KeyboardInterrupt):
             return vendor.wait()
@@ -78,15 +79,17 @@ def tell(peer: str, judged: Judged) -> int:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in differences.counted(judged.verdicts.values()))
     print(f"{peer} {version(peer)}: {counts or 'not run yet'}; {len(judged.failed)} differences")
     for each in judged.unexplained:
-        print(f"  {each.id} {each.verdict}, not explained: {each.message}")
+        print(f"  {each.id}: " + (f"{each.verdict}, not explained: {each.message}" if each.verdict else "no verdict"))
     for name in judged.outdated:
         print(f"  {name} passes; take it out of ci/peers/{peer}/differences.yaml")
     return 1 if judged.unexplained or judged.outdated else 0
 
 
 def _reports(folder: Path) -> Iterator[DriverConformanceReport]:
-    for file in sorted(folder.glob("*/report.yaml")):
-        yield load(file, DriverConformanceReport)
+    """From the events, which also a run has left behind that was killed; one that began nothing says nothing."""
+    for log in sorted(folder.glob(f"*/{events.FILE}")):
+        with contextlib.suppress(Incomplete):
+            yield report.build(events.read(log.parent))
 
 
 if __name__ == "__main__":

@@ -52,9 +52,9 @@ def _differences(judged: Judged) -> str:
         f"**{', '.join(each.requirements)}** ({_WHOSE[each.whose]}). {each.what.strip()}\n\nSource: {each.source}\n"
         for each in judged.known.differences
     ]
-    return "\n".join([*told, *(_open(each) for each in judged.unexplained)])
+    return "\n".join([*told, *(_open(each) for each in judged.unexplained if each.verdict)])
 
 
 def _open(each: RequirementReport) -> str:
     first = each.message.partition("\n")[0]
-    return f"**{each.id}** ({each.verdict or 'no verdict'}, not understood yet). {each.sentence} Seen: {first}\n"
+    return f"**{each.id}** ({each.verdict}, not understood yet). {each.sentence} Seen: {first}\n"

@@ -92,7 +92,7 @@ def test_a_surprise_is_told_and_ends_it_with_1(capsys: pytest.CaptureFixture[str
 
     assert peers.tell(peer, judged(A_002=Verdict.FAIL)) == 0
     assert peers.tell(peer, judged(A_001=Verdict.FAIL)) == 1
-    assert "A-001 fail, not explained: why A-001" in capsys.readouterr().out
+    assert "A-001: fail, not explained: why A-001" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -162,3 +162,15 @@ def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
     host.has_testbed("", 3)
 
     assert peers.main(["--work", str(tmp_path / "work")]) == 3
+
+
+def test_a_run_that_was_killed_counts_as_far_as_it_came_and_is_never_green(host: Host, tmp_path: Path) -> None:
+    host.has_testbed("pass", 0)
+    peer = next(iter(PROGRAMS))
+    folder = tmp_path / "reports" / peer / "core"
+    folder.mkdir(parents=True)
+    lines = (host.programs.parent / "made/events.jsonl").read_text().splitlines()
+    (folder / "events.jsonl").write_text("\n".join(lines[:2]) + "\n")
+
+    assert [(name, each.verdict) for name, each in peers.judge(peer, tmp_path).verdicts.items()] == [("T-001", None)]
+    assert peers.tell(peer, peers.judge(peer, tmp_path)) == 1
