@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def test_a_cluster_made_by_hand_gives_the_same_verdicts(theirs: Path, tmp_path: 
     run = dra("run", *flags, "-k", "two_claims_from_one_template or pool", "--report", str(tmp_path / "report"))
 
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "is partial: 3 pass" in run.stdout  # only a selection was asked for
+    assert re.search(r"is partial: [1-9]\d* pass, \d+ excluded", run.stdout)  # only a selection was asked for
     left = process.run(["docker", "exec", "theirs-control-plane", "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf",
                         "get", "namespaces", "-o", "json"])  # fmt: skip
     names = {each["metadata"]["name"] for each in json.loads(left.stdout)["items"]}
