@@ -22,7 +22,7 @@ from rich.table import Table
 
 from ci.mutants import known, page
 from ci.mutants.changing import Victim
-from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, plan, results
+from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, plan, results, without
 from testbed import bringup, folders
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
@@ -45,6 +45,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--work", type=Path, default=_WORK, help="results so far, logs and reports [default: %(default)s]"
     )
+    parser.add_argument("--missing", action="store_true", help="only what docs/mutants.md knows no result of")
     parser.add_argument("--again", action="store_true", help="forget the results so far")
     parser.add_argument(
         "--patience", type=float, default=0.25, help="of the suites; the control run shows that it is enough"
@@ -66,6 +67,8 @@ def main(words: Sequence[str]) -> int:
     if options.again:
         state.path.unlink(missing_ok=True)
     wanted = plan(every, options.mutants, options.words)
+    if options.missing:
+        wanted = without(wanted, page.caught(PAGE.read_text()))
     if not (options.write or options.list):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:

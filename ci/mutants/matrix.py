@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,18 @@ def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> 
     if not mutants or CONTROL in mutants:
         found[CONTROL] = [entry for entry in entries if proven & set(entry.requirement.mutants)]
     return {name: found[name] for name in sorted(found, key=_rank)}
+
+
+def without(wanted: Mapping[str, Sequence[Entry]], known: AbstractSet[tuple[str, str]]) -> dict[str, list[Entry]]:
+    """A plan less what is known; what is left has to pass where nothing is wrong, too."""
+    left = {
+        name: [entry for entry in entries if (name, entry.requirement.id) not in known]
+        for name, entries in wanted.items()
+        if name != CONTROL
+    }
+    ids = {entry.requirement.id for entries in left.values() for entry in entries}
+    left[CONTROL] = [entry for entry in wanted.get(CONTROL, ()) if entry.requirement.id in ids]
+    return {name: left[name] for name in wanted if left[name]}
 
 
 def _rank(name: str) -> tuple[bool, bool, bool, str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ci.mutants import known
-from ci.mutants.matrix import CONTROL, Seen
+from ci.mutants.matrix import CAUGHT, CONTROL, Seen
 from testbed.conformance.catalogue import Catalogue
 
 Key = tuple[str, str]
@@ -48,6 +48,11 @@ def remembered(page: str) -> dict[Key, str]:
         if row:
             found[mutant, row["requirement"]] = row["seen"]
     return found
+
+
+def caught(page: str) -> set[Key]:
+    """The mutants and requirements of which a page says that they were seen to fail."""
+    return {key for key, text in remembered(page).items() if text.startswith(CAUGHT)}
 
 
 def told(results: Iterable[Seen]) -> dict[Key, str]:

@@ -10,7 +10,7 @@ import yaml
 
 from ci.mutants import __main__ as program
 from ci.mutants import known, page
-from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, Seen, State, plan, results
+from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, Seen, State, plan, results, without
 from testbed.conformance import Requirement
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import E2E, MUST
@@ -59,6 +59,16 @@ def test_some_mutants_or_some_requirements_can_be_chosen() -> None:
     assert planned(CONTROL, "no-env") == {CONTROL: ["A-001", "A-002"], "no-env": ["A-001", "A-002"]}
     assert planned(words="b-0") == {CONTROL: ["B-001"], "gate-off:X": ["B-001"]}
     assert planned(CONTROL) == {CONTROL: ["A-001", "A-002", "B-001"]}
+
+
+def test_what_the_page_knows_already_can_be_left_out() -> None:
+    known_page = page.render(FEW, {("no-env", "A-001"): "caught: why", ("no-env", "A-002"): "survived"})
+    left = without(plan(FEW), page.caught(known_page) | {("gate-off:X", "B-001")})
+    assert {name: [each.requirement.id for each in found] for name, found in left.items()} == {
+        "no-env": ["A-002"],
+        "unprepare-fails": ["A-002"],
+        CONTROL: ["A-002"],
+    }
 
 
 @pytest.mark.parametrize(
