@@ -2,6 +2,9 @@
 
 One file per claim: a damaged file costs one claim, and a write costs the same with one claim or a thousand. During a rolling update two
 processes work in this folder. The lock makes that safe, and what it holds tells whether the other one wrote: each signs before it does.
+
+The disk is waited for when the lock is free again: nobody gets an answer before what it says is lasting, and those who wait at the same
+time wait for one commit of the file system.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from fake_driver.errors import Damaged
-from fake_driver.files import remove, sweep, write_whole
+from fake_driver.files import make_lasting, remember_names, remove, sweep, write_whole
 from fake_driver.names import UID, fits
 
 # Changes only when older drivers must not read it. What a newer driver merely adds, an older one leaves alone.
@@ -64,6 +67,8 @@ class Ledger:
 
     def __init__(self, folder: Path, known: dict[str, PreparedClaim], sign: Callable[[], None]) -> None:
         self._folder, self._known, self._sign = folder, known, sign
+        self.is_changed = False
+        self.fresh: list[str] = []  # whose files a power cut could still take
 
     @property
     def claims(self) -> Mapping[str, PreparedClaim]:
@@ -71,17 +76,26 @@ class Ledger:
         return self._known
 
     def keep(self, claim: PreparedClaim) -> None:
-        """Remember a claim for good; nothing is written when that is known already."""
-        if self._known.get(claim.ref.uid) != claim:
-            self._sign()
-            write_whole(self._folder / f"{claim.ref.uid}.json", encode(claim), 0o600)
-            self._known[claim.ref.uid] = claim
+        """Remember a claim; nothing is written when that is known already. What is replaced must not be lost, and waits for the disk."""
+        uid = claim.ref.uid
+        if self._known.get(uid) != claim:
+            self._change()
+            path = self._folder / f"{uid}.json"
+            is_new = not path.exists()
+            write_whole(path, encode(claim), 0o600, is_lasting=not is_new)
+            if is_new:
+                self.fresh.append(uid)
+            self._known[uid] = claim
 
     def forget(self, uid: str) -> None:
-        """Forget a claim for good."""
-        self._sign()
-        remove(self._folder / f"{uid}.json")
+        """Forget a claim."""
+        self._change()
+        remove(self._folder / f"{uid}.json", is_lasting=False)
         self._known.pop(uid, None)
+
+    def _change(self) -> None:
+        self._sign()
+        self.is_changed = True
 
 
 class Checkpoint:
@@ -97,7 +111,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[Ledger]:
-        """Hold the ledger against the other threads and against a second process of this driver."""
+        """Hold the ledger against the other threads and against a second process of this driver; afterwards, what changed is lasting."""
         with self._threads, self._lock_file() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             ledger = Ledger(self._folder, self._known, partial(_sign, lock))
@@ -106,6 +120,24 @@ class Checkpoint:
             self._last = None  # after a failure in the middle, what we know is not to be trusted
             yield ledger
             self._last = self._state(lock)
+        if ledger.is_changed:
+            self._settle(ledger)
+
+    def _settle(self, ledger: Ledger) -> None:
+        """Wait for the disk; what it refuses to keep is as if it had never been written, so that the next attempt writes it again."""
+        try:
+            for uid in ledger.fresh:
+                make_lasting(self._folder / f"{uid}.json")
+            remember_names(self._folder)
+        except OSError:
+            for uid in ledger.fresh:
+                self._withdraw(uid)
+            raise
+
+    def _withdraw(self, uid: str) -> None:
+        with self._threads:
+            remove(self._folder / f"{uid}.json", is_lasting=False)
+            self._last = None
 
     def _state(self, lock: BinaryIO) -> tuple[bytes, int]:
         """Differs when somebody else signed, and also when somebody without manners touched the folder."""

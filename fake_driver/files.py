@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -31,14 +32,21 @@ def write_whole(path: Path, content: bytes, mode: int, *, is_lasting: bool = Tru
         remember_names(path.parent)
 
 
-def remove(path: Path) -> bool:
-    """Remove a file for good; False when it was not there."""
+def remove(path: Path, *, is_lasting: bool = True) -> bool:
+    """Remove a file, for good if it is lasting; False when it was not there."""
     try:
         path.unlink()
     except FileNotFoundError:
         return False
-    remember_names(path.parent)
+    if is_lasting:
+        remember_names(path.parent)
     return True
+
+
+def make_lasting(path: Path) -> None:
+    """Make a file's content survive a power cut; one that is gone needs nothing. For its name there is `remember_names`."""
+    with contextlib.suppress(FileNotFoundError):
+        _sync(path, os.O_RDONLY)
 
 
 def sweep(folder: Path, is_ours: Callable[[str], object] = lambda _name: True) -> None:
@@ -50,7 +58,11 @@ def sweep(folder: Path, is_ours: Callable[[str], object] = lambda _name: True) -
 
 def remember_names(folder: Path) -> None:
     """Make renames and removals in a folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, how: int) -> None:
+    handle = os.open(path, how | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:

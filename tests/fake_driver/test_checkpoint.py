@@ -1,8 +1,10 @@
+import errno
 import hashlib
 import json
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -148,11 +150,60 @@ def test_after_a_failure_in_the_middle_the_folder_is_believed_and_not_the_memory
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = Checkpoint(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr("fake_driver.files.remember_names", lambda _folder: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            keep(checkpoint, claim("aa"))
+    with pytest.raises(AttributeError):
+        keep(checkpoint, claim("aa"), "broken")  # type: ignore[arg-type]
     assert known(checkpoint) == {"aa": claim("aa")}
+
+
+def test_nobody_waits_for_the_lock_while_another_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    both_wait = threading.Barrier(2, timeout=20)
+    monkeypatch.setattr("fake_driver.checkpoint.make_lasting", lambda _path: both_wait.wait())
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda uid: keep(checkpoint, claim(uid)), ["aa", "bb"]))
+    assert set(known(checkpoint)) == {"aa", "bb"}
+
+
+def test_nothing_is_said_to_be_kept_or_forgotten_before_the_disk_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lasting: list[str] = []
+    monkeypatch.setattr("fake_driver.checkpoint.make_lasting", lambda path: lasting.append(path.name))
+    monkeypatch.setattr("fake_driver.checkpoint.remember_names", lambda folder: lasting.append(folder.name))
+    checkpoint = Checkpoint(tmp_path / "claims")
+    keep(checkpoint, claim("aa"), claim("bb"))
+    assert lasting == ["aa.json", "bb.json", "claims"]
+    with checkpoint.locked() as ledger:
+        ledger.forget("aa")
+    assert lasting[3:] == ["claims"]
+
+
+def test_what_replaces_a_file_is_on_the_disk_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    keep(checkpoint, claim("aa", "gpu-0"))
+    there: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda _handle: there.append((tmp_path / "aa.json").read_bytes()))
+    keep(checkpoint, claim("aa", "gpu-1"))
+    assert decode(there[0], "aa") == claim("aa", "gpu-0")
+
+
+def test_what_the_disk_refuses_is_not_known_and_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    checkpoint = Checkpoint(tmp_path)
+    keep(checkpoint, claim("aa"))
+    with monkeypatch.context() as patched:
+        patched.setattr("fake_driver.checkpoint.make_lasting", broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            keep(checkpoint, claim("bb"))
+    assert known(checkpoint) == {"aa": claim("aa")}
+    keep(checkpoint, claim("bb"))
+    assert set(known(Checkpoint(tmp_path))) == {"aa", "bb"}
 
 
 def test_a_folder_that_goes_comes_back(tmp_path: Path) -> None:
