@@ -6,6 +6,7 @@ The kubelet never looks at the object, so every check that protects a node is he
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from fake_driver.errors import ClaimRefused
 from fake_driver.names import LABEL, SUBDOMAIN, UID, fits
 
+log = logging.getLogger(__name__)
 Object = Mapping[str, Any]
 _POD_CLAIM = (
     "resource.kubernetes.io/pod-claim-name"  # the control plane's own; it knows the template that a claim was made from
@@ -78,10 +80,14 @@ class PreparedClaim:
 
 @contextlib.contextmanager
 def shaped(ref: ClaimRef) -> Iterator[None]:
-    """Around the reading of a claim: API servers see to its shape, but what came is somebody else's all the same."""
+    """Around the reading of a claim: API servers see to its shape, but what came is somebody else's all the same.
+
+    Should the mistake be ours after all, the log says where.
+    """
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as odd:
+        log.warning("claim %s does not look like a ResourceClaim", ref, exc_info=True)
         raise ClaimRefused(f"claim {ref} does not look like a ResourceClaim: {odd!r}") from odd
 
 

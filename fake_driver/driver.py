@@ -125,8 +125,7 @@ class Driver:
         with self._checkpoint.locked() as ledger:
             known = ledger.claims.get(ref.uid)
         try:
-            with claims.shaped(ref):
-                found = known or allocated(self._use.read_claim(ref.checked(), PATIENCE), ref, self.name)
+            found = known or self._allocated(ref, self._use.read_claim(ref.checked(), PATIENCE))
         except (ApiError, ClaimRefused):
             return ()
         return tuple(device.device for device in found.devices)
@@ -140,10 +139,15 @@ class Driver:
                 raise ClaimRefused(f"claim {ref} cannot be read: {lost}") from lost
             log.warning("claim %s is prepared again from the checkpoint: %s", ref, lost)
             return known, None
+        ours = self._allocated(ref, served)
         with claims.shaped(ref):
-            ours = allocated(served, ref, self.name)
-            said = self._use.in_order(opaque.configs(served, ref, self.name)) if ours.devices else ()
-        return replace(ours, devices=tuple(self._configured(device, said) for device in ours.devices)), served
+            said: Sequence[opaque.Config] = opaque.configs(served, ref, self.name) if ours.devices else ()
+        ordered = self._use.in_order(said)
+        return replace(ours, devices=tuple(self._configured(device, ordered) for device in ours.devices)), served
+
+    def _allocated(self, ref: ClaimRef, served: Object) -> PreparedClaim:
+        with claims.shaped(ref):
+            return allocated(served, ref, self.name)
 
     def _known(self, ref: ClaimRef) -> PreparedClaim | None:
         """What the checkpoint has, if it has all: what was rebuilt from a CDI file knows neither name nor configuration."""

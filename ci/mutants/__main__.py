@@ -22,7 +22,7 @@ from rich.table import Table
 
 from ci.mutants import known, page
 from ci.mutants.changing import Victim
-from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, plan, results, without
+from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, edition, missing, plan, results, without
 from testbed import bringup, folders
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
@@ -68,7 +68,7 @@ def main(words: Sequence[str]) -> int:
         state.path.unlink(missing_ok=True)
     wanted = plan(every, options.mutants, options.words)
     if options.missing:
-        wanted = without(wanted, page.caught(PAGE.read_text()))
+        wanted = missing(wanted, page.caught(PAGE.read_text()))
     if not (options.write or options.list):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
@@ -103,9 +103,7 @@ def write(every: Catalogue, state: State) -> None:
 
 def run(wanted: dict[str, list[Entry]], state: State, options: argparse.Namespace) -> None:
     """All that is not known yet, on one testbed; features that are off need one each."""
-    done = {key for key, seen in state.read().items() if seen.result != UNCLEAR}
-    left = {name: [each for each in found if (name, each.requirement.id) not in done] for name, found in wanted.items()}
-    left = {name: found for name, found in left.items() if found}
+    left = without(wanted, {(*seen.key, seen.edition) for seen in state.read().values() if seen.result != UNCLEAR})
     plain = {name: found for name, found in left.items() if not name.startswith(known.GATE_OFF)}
     if plain:
         with _testbed(options.testbed, {}) as victim:
@@ -142,7 +140,8 @@ def _judge(victim: Victim, name: str, found: list[Entry], state: State, options:
         with victim.made_wrong(name):
             _run_suites(victim.testbed.name, found, folder, options.patience)
     finally:
-        seen = results(name, events.read(folder)) if (folder / events.FILE).exists() else []
+        editions = {entry.requirement.id: edition(entry) for entry in found}
+        seen = results(name, events.read(folder), editions) if (folder / events.FILE).exists() else []
         state.add(seen)
         for each in seen:
             print(_line(each), flush=True)

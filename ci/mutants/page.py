@@ -1,6 +1,7 @@
 """docs/mutants.md: every mutant, what is wrong with it, and how each requirement that names it fails. Pure.
 
-The page remembers what was seen: it is made again from itself, so that it can be checked without a cluster.
+The page remembers what was seen: it is made again from itself, so that it can be checked without a cluster. With each result stands
+which edition of the test saw it; of a test that was rewritten since, nothing has been seen.
 """
 
 from __future__ import annotations
@@ -9,22 +10,24 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ci.mutants import known
-from ci.mutants.matrix import CAUGHT, CONTROL, Seen
-from testbed.conformance.catalogue import Catalogue
+from ci.mutants.matrix import CAUGHT, CONTROL, Key, Seen, edition
+from testbed.conformance.catalogue import Catalogue, Entry
 
-Key = tuple[str, str]
+Told = tuple[str, str]  # what was seen, by which edition of the test
 NOT_YET = "not run yet"
+REWRITTEN = "not run since the test was rewritten"
 _LONGEST = 300
 _HEAD = """# Mutants
 
 Drivers and clusters that are wrong in one known way, and how the requirements that name them fail on each: the first words of the
-failure that a user would read. Made by `python -m ci.mutants --write`, from the suites and from what `tox -e mutants` saw.
+failure that a user would read. Made by `python -m ci.mutants --write`, from the suites and from what `tox -e mutants` saw. In the last
+column is the edition of the test that saw it.
 
 """
-_ROW = re.compile(r"\| (?P<requirement>[A-Z0-9]+-\d{3}) \| (?P<seen>.*) \|")
+_ROW = re.compile(r"\| (?P<requirement>[A-Z0-9]+-\d{3}) \| (?P<seen>.*) \| (?P<edition>[0-9a-f]*) \|")
 
 
-def render(catalogue: Catalogue, seen: Mapping[Key, str]) -> str:
+def render(catalogue: Catalogue, seen: Mapping[Key, Told]) -> str:
     """The page."""
     named = {name for entry in catalogue.entries for name in entry.requirement.mutants}
     parts = [_HEAD + _unproven(catalogue)]
@@ -38,26 +41,26 @@ def render(catalogue: Catalogue, seen: Mapping[Key, str]) -> str:
     return "".join(parts).rstrip("\n") + "\n"
 
 
-def remembered(page: str) -> dict[Key, str]:
-    """What a page says was seen."""
-    found: dict[Key, str] = {}
+def remembered(page: str) -> dict[Key, Told]:
+    """What a page says was seen, and by which edition of the test."""
+    found: dict[Key, Told] = {}
     mutant = ""
     for line in page.splitlines():
         mutant = line.removeprefix("### ").strip("`") if line.startswith("### ") else mutant
         row = _ROW.fullmatch(line)
         if row:
-            found[mutant, row["requirement"]] = row["seen"]
+            found[mutant, row["requirement"]] = row["seen"], row["edition"]
     return found
 
 
-def caught(page: str) -> set[Key]:
-    """The mutants and requirements of which a page says that they were seen to fail."""
-    return {key for key, text in remembered(page).items() if text.startswith(CAUGHT)}
+def caught(page: str) -> set[tuple[str, str, str]]:
+    """The mutants and requirements of which a page says that they were seen to fail, and by which edition of the test."""
+    return {(*key, by) for key, (text, by) in remembered(page).items() if text.startswith(CAUGHT)}
 
 
-def told(results: Iterable[Seen]) -> dict[Key, str]:
+def told(results: Iterable[Seen]) -> dict[Key, Told]:
     """What was seen, in a cell."""
-    return {(each.mutant, each.requirement): _cell(each) for each in results if each.mutant != CONTROL}
+    return {each.key: (_cell(each), each.edition) for each in results if each.mutant != CONTROL}
 
 
 def _cell(seen: Seen) -> str:
@@ -66,11 +69,17 @@ def _cell(seen: Seen) -> str:
     return f"{seen.result}: {short}" if short else seen.result
 
 
-def _section(catalogue: Catalogue, name: str, seen: Mapping[Key, str]) -> str:
-    ids = [entry.requirement.id for entry in catalogue.entries if name in entry.requirement.mutants]
-    rows = [f"| {each} | {seen.get((name, each), NOT_YET)} |\n" for each in ids]
-    table = "| requirement | what was seen |\n|---|---|\n" + "".join(rows) if rows else f"{_waiting(name)}\n"
+def _section(catalogue: Catalogue, name: str, seen: Mapping[Key, Told]) -> str:
+    proven = [entry for entry in catalogue.entries if name in entry.requirement.mutants]
+    rows = [_row(entry, seen.get((name, entry.requirement.id))) for entry in proven]
+    table = "| requirement | what was seen | by |\n|---|---|---|\n" + "".join(rows) if rows else f"{_waiting(name)}\n"
     return f"### `{name}`\n\n{known.about(name)}\n\n{table}\n"
+
+
+def _row(entry: Entry, told_: Told | None) -> str:
+    text, by = told_ or (NOT_YET, "")
+    is_fresh = not by or by == edition(entry)
+    return f"| {entry.requirement.id} | {text if is_fresh else REWRITTEN} | {by if is_fresh else ''} |\n"
 
 
 def _waiting(name: str) -> str:

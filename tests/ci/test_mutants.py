@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import yaml
 
 from ci.mutants import __main__ as program
 from ci.mutants import known, page
-from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, Seen, State, plan, results, without
+from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, Seen, State, edition, missing, plan, results
+from testbed import folders
 from testbed.conformance import Requirement
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import E2E, MUST
@@ -45,6 +47,10 @@ def log(*finished: dict[str, Any], cases: tuple[str, ...] = ()) -> list[dict[str
     return [{"event": "selected", "requirements": [{"id": "A-001", "tests": tests}]}, *finished]
 
 
+def judged(mutant: str, *finished: dict[str, Any], cases: tuple[str, ...] = ()) -> list[Seen]:
+    return results(mutant, log(*finished, cases=cases), {"A-001": "1"})
+
+
 def test_what_heals_slowly_comes_late_and_what_needs_another_testbed_last() -> None:
     assert list(planned().items()) == [
         ("no-env", ["A-001", "A-002"]),
@@ -62,8 +68,9 @@ def test_some_mutants_or_some_requirements_can_be_chosen() -> None:
 
 
 def test_what_the_page_knows_already_can_be_left_out() -> None:
-    known_page = page.render(FEW, {("no-env", "A-001"): "caught: why", ("no-env", "A-002"): "survived"})
-    left = without(plan(FEW), page.caught(known_page) | {("gate-off:X", "B-001")})
+    now = edition(entry("A-001"))
+    told = {("no-env", "A-001"): ("caught: why", now), ("no-env", "A-002"): ("survived", now)}
+    left = missing(plan(FEW), page.caught(page.render(FEW, told)) | {("gate-off:X", "B-001", now)})
     assert {name: [each.requirement.id for each in found] for name, found in left.items()} == {
         "no-env": ["A-002"],
         "unprepare-fails": ["A-002"],
@@ -83,28 +90,30 @@ def test_what_the_page_knows_already_can_be_left_out() -> None:
     ],
 )
 def test_only_who_fails_by_what_he_saw_and_says_it_is_caught(seen: dict[str, Any], result: str) -> None:
-    (found,) = results("no-env", log(seen))
+    (found,) = judged("no-env", seen)
     assert (found.mutant, found.requirement, found.result) == ("no-env", "A-001", result)
 
 
 def test_where_nothing_is_wrong_every_case_has_to_pass() -> None:
-    assert [each.result for each in results(CONTROL, log(event("pass")))] == [CAUGHT]
-    assert [each.result for each in results(CONTROL, log(event("pass"), event("fail", case="b")))] == [SURVIVED]
+    assert [each.result for each in judged(CONTROL, event("pass"))] == [CAUGHT]
+    assert [each.result for each in judged(CONTROL, event("pass"), event("fail", case="b"))] == [SURVIVED]
 
 
 def test_a_requirement_whose_cases_have_not_all_ended_has_no_result_yet() -> None:
-    assert results("no-env", log(event("fail"), cases=("a", "b"))) == []
+    assert judged("no-env", event("fail"), cases=("a", "b")) == []
 
 
 def test_a_requirement_that_does_not_apply_to_this_testbed_is_not_proven() -> None:
     row = {"id": "A-001", "tests": ["a"], "verdict": "not-applicable", "reason": "no such feature"}
     selected = [{"event": "selected", "requirements": [row, {**row, "id": "A-002", "tests": []}]}]
-    assert results("no-env", selected) == [Seen("no-env", "A-001", UNCLEAR, "no such feature")]
+    assert results("no-env", selected, {"A-001": "1"}) == [
+        Seen("no-env", "A-001", UNCLEAR, "no such feature", edition="1")
+    ]
 
 
 def test_one_case_of_several_is_enough_and_its_words_are_kept() -> None:
     said = "expected pod a to run\n  likely cause: none\n  last seen: Pending"
-    (found,) = results("no-env", log(event("pass"), event("fail", message=said, case="b")))
+    (found,) = judged("no-env", event("pass"), event("fail", message=said, case="b"))
     assert (found.result, found.message) == (
         CAUGHT,
         "in 1 of 2 cases: expected pod a to run; likely cause: none; last seen: Pending",
@@ -113,7 +122,7 @@ def test_one_case_of_several_is_enough_and_its_words_are_kept() -> None:
 
 def test_of_a_plain_comparison_the_line_that_makes_it_is_kept_too() -> None:
     said = "assert None is True\n  requirement: A-001\n  test: a.py:3: assert x.get('y') is True"
-    (found,) = results("no-env", log(event("fail", message=said)))
+    (found,) = judged("no-env", event("fail", message=said))
     assert found.message == "assert None is True; test: a.py:3: assert x.get('y') is True"
 
 
@@ -126,13 +135,32 @@ def test_results_are_found_again_and_the_last_one_counts(tmp_path: Path) -> None
 
 
 def test_the_page_remembers_what_was_seen() -> None:
-    told = page.told([Seen("no-env", "A-001", CAUGHT, "expected a | b\nand more"), Seen(CONTROL, "A-001", CAUGHT)])
+    now = edition(entry("A-001"))
+    told = page.told(
+        [Seen("no-env", "A-001", CAUGHT, "expected a | b\nand more", edition=now), Seen(CONTROL, "A-001", CAUGHT)]
+    )
     text = page.render(FEW, told)
-    assert "| A-001 | caught: expected a \\| b and more |" in text
-    assert "| A-002 | not run yet |" in text
+    assert f"| A-001 | caught: expected a \\| b and more | {now} |" in text
+    assert "| A-002 | not run yet |  |" in text
     assert "### `gate-off:X`\n\nThe feature gate X is off." in text
     assert "* B-002: why not" in text
     assert page.render(FEW, page.remembered(text)) == text
+
+
+def test_a_test_that_was_rewritten_has_to_be_seen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "data", lambda name: tmp_path / name)
+    manifest = tmp_path / "manifests/suites/a.yaml"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("one")
+    text = '@requirement(\n    "A-001",\n    mutants=("no-env",),\n)\ndef test_it(scenario):\n    scenario.apply("a.yaml")\n'
+    before = edition(replace(FEW.entries[0], source=text))
+    assert edition(replace(FEW.entries[0], source=text.replace("no-env", "another"))) == before
+    assert edition(replace(FEW.entries[0], source=text.replace("apply", "delete"))) != before
+    manifest.write_text("two")
+    assert edition(replace(FEW.entries[0], source=text)) != before
+    assert "| A-001 | not run since the test was rewritten |  |" in page.render(
+        FEW, {("no-env", "A-001"): ("caught", before)}
+    )
 
 
 def test_a_page_about_other_suites_is_found_out(
