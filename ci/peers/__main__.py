@@ -1,7 +1,7 @@
 """`python -m ci.peers`: judge drivers of others with our suites, and say what came out. `tox -e peers` calls it; needs root.
 
 Words that it does not know go to `dra-testbed run`. Ends with 0 when every difference is explained in ci/peers/NAME/differences.yaml,
-with 1 when one is not, or is none any more, with 3 when the testbed broke.
+with 1 when one is not, or is none any more, with 3 when the testbed broke. Interrupted, it waits until the testbed is taken down.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ import argparse
 import contextlib
 import re
 import shutil
-import subprocess
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from ci.peers import differences, page
 from ci.peers.differences import Judged
 from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from testbed import process
 from testbed.conformance import events, report
 from testbed.errors import Incomplete
 from testbed.models.report import DriverConformanceReport
@@ -25,6 +28,7 @@ from testbed.progress import Progress
 
 PAGE = HERE.parents[1] / "docs/peers.md"
 _JUDGED = (0, 1, 4)  # conformant, not conformant, and a part that was asked for
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -60,11 +64,7 @@ def run(peer: str, work: Path, words: Sequence[str]) -> int:
     folder = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
     program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with subprocess.Popen([program, "run", f"--driver={file}", f"--report={folder}", *words]) as vendor:
-        # Ctrl-C reaches it as well: it takes its testbed down before it ends, and must not be killed meanwhile.
-        with contextlib.suppress(KeyboardInterrupt):
-            return vendor.wait()
-        return vendor.wait()
+    return process.call([program, "run", f"--driver={file}", f"--report={folder}", *words])
 
 
 def judge(peer: str, work: Path) -> Judged:
@@ -92,5 +92,23 @@ def _reports(folder: Path) -> Iterator[DriverConformanceReport]:
             yield report.build(events.read(log.parent))
 
 
+def _listen() -> None:
+    """Let signals end us; those that were ignored (nohup) stay so."""
+    for each in STOPS:
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, _stop)
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    """End when `dra-testbed run` has taken its testbed down. It survives a Ctrl-C and ends as if it had judged, so its code says nothing.
+
+    Only the first signal counts: after Ctrl-C tox sends the same once more, and nobody would wait for the testbed.
+    """
+    for each in STOPS:
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
+    _listen()
     sys.exit(main(sys.argv[1:]))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Callable
+from configparser import ConfigParser
 from pathlib import Path
+from subprocess import PIPE, Popen  # noqa: TID251 - this test is about how we and the program that we have started end
 
 import pytest
 
@@ -11,6 +15,7 @@ from ci.peers import __main__ as peers
 from ci.peers import page
 from ci.peers.differences import Difference, Judged, Known, counted, newest, read
 from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from ci.run_workflow import ROOT
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
 from testbed.folders import data
@@ -162,6 +167,46 @@ def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
     host.has_testbed("", 3)
 
     assert peers.main(["--work", str(tmp_path / "work")]) == 3
+
+
+MAIN = f"""
+import runpy, signal, sys
+from pathlib import Path
+from ci.peers import preparing
+preparing.prepare = lambda *_: Path("driver.yaml")
+for each in {[*map(int, peers.STOPS)]}: signal.signal(each, signal.SIG_DFL)
+runpy.run_module("ci.peers", run_name="__main__", alter_sys=True)
+"""
+ENDS_AS_IF_JUDGED = """
+trap 'kill $!; echo going; sleep 0.3; touch gone; exit 1' INT TERM
+sleep 5 &
+echo up
+wait"""
+
+
+@pytest.mark.parametrize("number", peers.STOPS)
+def test_interrupted_it_ends_when_the_testbed_is_gone_and_starts_no_other(
+    host: Host, tmp_path: Path, number: signal.Signals
+) -> None:
+    host.has("dra-testbed", ENDS_AS_IF_JUDGED)
+
+    argv = [sys.executable, "-c", MAIN, "--work", str(tmp_path)]
+    with Popen(argv, cwd=host.notes, stdout=PIPE, text=True) as judging:
+        assert judging.stdout
+        assert judging.stdout.readline() == "up\n"
+        judging.send_signal(number)
+        assert judging.stdout.readline() == "going\n"
+        judging.send_signal(number)  # tox does
+        assert judging.wait(10) == 128 + number
+        assert (host.notes / "gone").exists()
+        assert judging.stdout.read() == ""
+
+
+def test_tox_waits_as_long_as_it_takes_to_take_a_testbed_down() -> None:
+    tox = ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+
+    assert tox.getfloat("testenv:peers", "interrupt_timeout") >= 60
 
 
 def test_a_run_that_was_killed_counts_as_far_as_it_came_and_is_never_green(host: Host, tmp_path: Path) -> None:
