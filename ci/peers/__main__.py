@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from ci.peers import differences, page
 from ci.peers.differences import Judged
-from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from ci.peers.preparing import EXPLAINED, HERE, PROGRAMS, edition, prepare, version
 from testbed import process
 from testbed.conformance import events, report
 from testbed.errors import Incomplete
@@ -61,7 +61,7 @@ def write(work: Path) -> None:
 def run(peer: str, work: Path, words: Sequence[str]) -> int:
     """What a vendor would type. Reports of different words stay beside each other, so that a long run can be done in parts."""
     file = prepare(peer, work, Progress())
-    folder = work / "reports" / peer / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
+    folder = _reports(peer, work) / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
     program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
     folder.parent.mkdir(parents=True, exist_ok=True)
     return process.call([program, "run", f"--driver={file}", f"--report={folder}", *words])
@@ -69,15 +69,16 @@ def run(peer: str, work: Path, words: Sequence[str]) -> int:
 
 def judge(peer: str, work: Path) -> Judged:
     """What is known of a peer, and the verdicts of its reports."""
-    return Judged(
-        differences.read(HERE / peer / "differences.yaml"), differences.newest(_reports(work / "reports" / peer))
-    )
+    reports = differences.alike(_read(_reports(peer, work)))
+    where = reports[-1].environment if reports else None
+    return Judged(differences.read(HERE / peer / EXPLAINED), differences.newest(reports), where)
 
 
 def tell(peer: str, judged: Judged) -> int:
     """Say it; 1 when something is not understood."""
     counts = ", ".join(f"{count} {verdict}" for verdict, count in differences.counted(judged.verdicts.values()))
-    print(f"{peer} {version(peer)}: {counts or 'not run yet'}; {len(judged.failed)} differences")
+    on = f" on Kubernetes {judged.where.kubernetes}" if judged.where else ""
+    print(f"{peer} {version(peer)}{on}: {counts or 'not run yet'}; {len(judged.failed)} differences")
     for each in judged.unexplained:
         print(f"  {each.id}: " + (f"{each.verdict}, not explained: {each.message}" if each.verdict else "no verdict"))
     for name in judged.outdated:
@@ -85,7 +86,12 @@ def tell(peer: str, judged: Judged) -> int:
     return 1 if judged.unexplained or judged.outdated else 0
 
 
-def _reports(folder: Path) -> Iterator[DriverConformanceReport]:
+def _reports(peer: str, work: Path) -> Path:
+    """Where the reports of a peer as it is now lie; those of another version or of other manifests are about another driver."""
+    return work / "reports" / peer / edition(peer)
+
+
+def _read(folder: Path) -> Iterator[DriverConformanceReport]:
     """From the events, which also a run has left behind that was killed; one that began nothing says nothing."""
     for log in sorted(folder.glob(f"*/{events.FILE}")):
         with contextlib.suppress(Incomplete):

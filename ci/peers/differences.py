@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from testbed.models.report import DriverConformanceReport, RequirementReport
+from testbed.models.report import DriverConformanceReport, Environment, RequirementReport
 from testbed.models.strict import Strict, load
 from testbed.models.words import Verdict
 
@@ -33,10 +33,11 @@ class Known(Strict):
 
 @dataclass(frozen=True)
 class Judged:
-    """A peer: what is known of it, and the newest verdict of each requirement."""
+    """A peer: what is known of it, the newest verdict of each requirement, and where they were seen."""
 
     known: Known
     verdicts: Mapping[str, RequirementReport]
+    where: Environment | None = None
 
     @property
     def failed(self) -> dict[str, RequirementReport]:
@@ -63,11 +64,16 @@ def read(path: Path) -> Known:
     return load(path, Known)
 
 
-def newest(reports: Iterable[DriverConformanceReport]) -> dict[str, RequirementReport]:
-    """The verdicts of several runs in parts, of the same driver file and the same requirements as the last one."""
+def alike(reports: Iterable[DriverConformanceReport]) -> list[DriverConformanceReport]:
+    """Those about the same driver file, the same requirements and the same cluster as the last one, which comes last."""
     ordered = sorted(reports, key=lambda each: each.generated.at)
+    return [each for each in ordered if _about(each) == _about(ordered[-1])]
+
+
+def newest(reports: Iterable[DriverConformanceReport]) -> dict[str, RequirementReport]:
+    """The verdicts of several runs in parts, as far as they are alike."""
     found: dict[str, RequirementReport] = {}
-    for report in (each for each in ordered if _alike(each, ordered[-1])):
+    for report in alike(reports):
         found |= {each.id: each for each in report.requirements if found.get(each.id) is None or _says(each)}
     return found
 
@@ -84,5 +90,7 @@ def _says(each: RequirementReport) -> bool:
     return each.verdict not in (None, Verdict.EXCLUDED)
 
 
-def _alike(one: DriverConformanceReport, other: DriverConformanceReport) -> bool:
-    return (one.generated.catalogue, one.subject.digest) == (other.generated.catalogue, other.subject.digest)
+def _about(report: DriverConformanceReport) -> tuple[str, str, Environment]:
+    # Another Kubernetes, a gate or a node less makes other verdicts. The testbed has a new name in each run.
+    where = report.environment.model_copy(update={"testbed": ""})
+    return report.generated.catalogue, report.subject.digest, where

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ci.peers.differences import Judged, counted
-from testbed.models.report import RequirementReport
+from testbed.models.report import Environment, RequirementReport
 from testbed.models.words import Verdict
 
 _HEAD = """# Peers
@@ -16,7 +16,8 @@ and an image of the unchanged program, on a testbed of two nodes. They lie in `c
 
 `tox -e peers` builds the programs from their locked sources (`ci/versions/peers.yaml`) and runs the profile `core`,
 `tox -e peers -- --profile full` everything. It ends with 1 when there is a difference that is not explained here, or an explanation of one
-that is none any more. `tox -e peers -- --write` makes this page of the reports so far; those of parts are put together.
+that is none any more. `tox -e peers -- --write` makes this page of the reports so far. Those of parts are put together where
+they are about the same program, manifests, requirements and cluster as the last one.
 """
 _WHOSE = {"theirs": "theirs", "design": "theirs, on purpose", "ours": "ours"}
 
@@ -30,11 +31,17 @@ def _section(name: str, version: str, judged: Judged) -> str:
     rows = "".join(f"| {verdict} | {count} |\n" for verdict, count in counted(judged.verdicts.values()))
     parts = [
         f"## {name} {version}\n\n{judged.known.about.strip()}\n\nSource: {judged.known.source}\n",
+        f"Judged on {_place(judged.where)}.\n" if judged.where else "",
         f"| verdict | requirements |\n|---|---|\n{rows}" if rows else "Not run yet.\n",
         _not_judged(judged),
         "### Differences\n\n" + (_differences(judged) or "None.\n"),
     ]
     return "\n".join(each for each in parts if each)
+
+
+def _place(where: Environment) -> str:
+    gates = [f"{name}={str(on).lower()}" for name, on in sorted(where.feature_gates.items())]
+    return ", ".join([f"Kubernetes {where.kubernetes}", f"provider {where.provider}", *gates])
 
 
 def _not_judged(judged: Judged) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from configparser import ConfigParser
 from pathlib import Path
 from subprocess import PIPE, Popen  # noqa: TID251 - this test is about how we and the program that we have started end
@@ -12,9 +13,9 @@ from subprocess import PIPE, Popen  # noqa: TID251 - this test is about how we a
 import pytest
 
 from ci.peers import __main__ as peers
-from ci.peers import page
+from ci.peers import page, preparing
 from ci.peers.differences import Difference, Judged, Known, counted, newest, read
-from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from ci.peers.preparing import HERE, PROGRAMS, edition, prepare, version
 from ci.run_workflow import ROOT
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
@@ -38,14 +39,17 @@ def verdict(name: str, said: Verdict | None, message: str = "") -> RequirementRe
 
 def judged(**verdicts: Verdict | None) -> Judged:
     named = {name.replace("_", "-"): said for name, said in verdicts.items()}
-    return Judged(KNOWN, {name: verdict(name, said, f"why {name}") for name, said in named.items()})
+    rows = {name: verdict(name, said, f"why {name}") for name, said in named.items()}
+    return Judged(KNOWN, rows, Environment.model_validate(WHERE))
 
 
-def report(at: str, *said: RequirementReport, catalogue: str = "sha256:0") -> DriverConformanceReport:
+def report(
+    at: str, *said: RequirementReport, catalogue: str = "sha256:0", where: Mapping[str, object] = WHERE
+) -> DriverConformanceReport:
     return DriverConformanceReport(
         generated=Generated(at=at, suite="1", catalogue=catalogue, python="3", pytest="9"),
         subject=Subject.model_validate({"driver": "d", "driverFile": "d", "digest": "sha256:1"}),
-        environment=Environment.model_validate(WHERE),
+        environment=Environment.model_validate(where),
         result=Result.PARTIAL, finished=True, seconds=1, patience=1, statistics={}, requirements=said,
     )  # fmt: skip
 
@@ -79,6 +83,29 @@ def test_reports_about_other_requirements_do_not_count_any_more() -> None:
 
     assert list(newest([old, report("2026-01-02", verdict("A-002", Verdict.PASS))])) == ["A-002"]
     assert newest([]) == {}
+
+
+@pytest.mark.parametrize(
+    "other", [{"kubernetes": "v1.34.2"}, {"provider": "kind"}, {"featureGates": {"DRANew": True}}, {"nodes": 1}]
+)
+def test_a_run_on_another_cluster_hides_nothing_that_was_seen_on_this_one(other: dict[str, object]) -> None:
+    here = report("2026-01-01", verdict("A-001", Verdict.FAIL))
+    there = report("2026-01-02", verdict("A-001", Verdict.CLUSTER_UNSUPPORTED), where={**WHERE, **other})
+    part = report("2026-01-03", verdict("A-002", Verdict.PASS), where={**WHERE, "testbed": "run-2"})
+
+    assert {name: each.verdict for name, each in newest([here, there, part]).items()} == {
+        "A-001": Verdict.FAIL,
+        "A-002": Verdict.PASS,
+    }
+
+
+def test_the_page_says_on_which_cluster_it_was() -> None:
+    gates = {"DRANew": True, "DRAOld": False}
+    where = Environment.model_validate({**WHERE, "featureGates": gates})
+
+    text = page.render({"a-driver": ("1.0", Judged(KNOWN, judged(A_001=Verdict.PASS).verdicts, where))})
+
+    assert "Judged on Kubernetes v1.37.1, provider local, DRANew=true, DRAOld=false.\n" in text
 
 
 def test_the_page_counts_verdicts_and_tells_every_difference_with_its_source() -> None:
@@ -123,6 +150,39 @@ def test_a_peer_is_what_its_vendor_would_have(peer: str, prepared: Callable[[str
     assert {each["kind"] for each in objects} > {"DaemonSet", "DeviceClass", "ClusterRole"}
     assert daemon["spec"]["template"]["spec"]["containers"][0]["image"] == f"localhost/{peer}:locked"
     assert driver_file.pods.container == daemon["spec"]["template"]["spec"]["containers"][0]["name"]
+
+
+@pytest.mark.parametrize("file", ["driver.yaml", "rights.yaml", "daemonset.yaml"])
+def test_a_peer_with_other_manifests_or_of_another_version_is_another_one(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = next(iter(PROGRAMS))
+    shutil.copytree(HERE / peer, tmp_path / peer)
+    monkeypatch.setattr(preparing, "HERE", tmp_path)
+    before = edition(peer)
+
+    with (tmp_path / peer / "differences.yaml").open("a") as explained:
+        explained.write("# understood")
+    assert edition(peer) == before
+
+    with (tmp_path / peer / file).open("a") as theirs:
+        theirs.write("# changed")
+    changed = edition(peer)
+    monkeypatch.setattr(preparing, "version", lambda _: "99.0")
+    assert len({before, changed, edition(peer)}) == 3
+
+
+def test_reports_about_what_a_peer_was_before_say_nothing_of_it_now(
+    host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.has_testbed("fail", 1)
+    peer = next(iter(PROGRAMS))
+    work = tmp_path / "work"
+    peers.run(peer, work, [])
+    assert list(peers.judge(peer, work).verdicts) == ["T-001"]
+
+    monkeypatch.setattr(peers, "edition", lambda _: "99.0-0")
+    assert peers.judge(peer, work).verdicts == {}
 
 
 @pytest.mark.parametrize("peer", PROGRAMS)
@@ -212,7 +272,7 @@ def test_tox_waits_as_long_as_it_takes_to_take_a_testbed_down() -> None:
 def test_a_run_that_was_killed_counts_as_far_as_it_came_and_is_never_green(host: Host, tmp_path: Path) -> None:
     host.has_testbed("pass", 0)
     peer = next(iter(PROGRAMS))
-    folder = tmp_path / "reports" / peer / "core"
+    folder = tmp_path / "reports" / peer / edition(peer) / "core"
     folder.mkdir(parents=True)
     lines = (host.programs.parent / "made/events.jsonl").read_text().splitlines()
     (folder / "events.jsonl").write_text("\n".join(lines[:2]) + "\n")
