@@ -11,7 +11,8 @@ from testbed.models.report import DriverConformanceReport, Environment, Requirem
 from testbed.models.strict import Strict, load
 from testbed.models.words import Verdict
 
-_FREE = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED})
+NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED, None})
+_FREE = {Verdict.PASS, *NOT_JUDGED} - {None}  # a run that ended too early costs something
 
 
 class Difference(Strict):
@@ -38,6 +39,11 @@ class Judged:
     known: Known
     verdicts: Mapping[str, RequirementReport]
     where: Environment | None = None
+
+    @property
+    def tested(self) -> bool:
+        """Whether anything was judged at all."""
+        return any(each.verdict not in NOT_JUDGED for each in self.verdicts.values())
 
     @property
     def failed(self) -> dict[str, RequirementReport]:

@@ -32,7 +32,7 @@ def _section(name: str, version: str, judged: Judged) -> str:
     parts = [
         f"## {name} {version}\n\n{judged.known.about.strip()}\n\nSource: {judged.known.source}\n",
         f"Judged on {_place(judged.where)}.\n" if judged.where else "",
-        f"| verdict | requirements |\n|---|---|\n{rows}" if rows else "Not run yet.\n",
+        f"| verdict | requirements |\n|---|---|\n{rows}",
         _not_judged(judged),
         "### Differences\n\n" + (_differences(judged) or "None.\n"),
     ]

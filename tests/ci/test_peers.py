@@ -19,6 +19,7 @@ from ci.peers.preparing import HERE, PROGRAMS, edition, prepare, version
 from ci.run_workflow import ROOT
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
+from testbed.errors import TestbedError
 from testbed.folders import data
 from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport, Environment, Generated, RequirementReport, Subject
@@ -127,6 +128,16 @@ def test_a_surprise_is_told_and_ends_it_with_1(capsys: pytest.CaptureFixture[str
     assert "A-001: fail, not explained: why A-001" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "nothing", [{}, {"A_001": Verdict.EXCLUDED, "A_002": Verdict.NOT_APPLICABLE, "A_003": Verdict.CLUSTER_UNSUPPORTED}]
+)
+def test_where_nothing_was_judged_nothing_is_well(
+    nothing: dict[str, Verdict], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert peers.tell(next(iter(PROGRAMS)), judged(**nothing)) == 1
+    assert "nothing was judged" in capsys.readouterr().out
+
+
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Path]:
     """A peer's folder, with an image of something that is no driver."""
@@ -210,15 +221,40 @@ def test_a_run_ends_in_the_page_with_what_came_out(
 ) -> None:
     monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
     host.has_testbed(verdict, code)
-    peer = next(iter(PROGRAMS))
 
-    assert peers.main(["--peer", peer, "--work", str(tmp_path / "work"), "--profile", "full"]) == code
+    assert peers.main(["--work", str(tmp_path / "work"), "--profile", "full"]) == code
     assert host.argv()[0] == "run"
     assert host.argv()[-2:] == ["--profile", "full"]
     assert not (tmp_path / "peers.md").exists()
 
     assert peers.main(["--write", "--work", str(tmp_path / "work")]) == code
-    assert f"| {verdict} | 1 |" in (tmp_path / "peers.md").read_text()
+    assert (tmp_path / "peers.md").read_text().count(f"| {verdict} | 1 |") == len(PROGRAMS)
+
+
+def test_a_page_is_never_written_without_one_of_the_peers(
+    host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
+    (tmp_path / "peers.md").write_text("what is known")
+    host.has_testbed("pass", 0)
+    one, other = PROGRAMS
+
+    assert peers.main(["--peer", one, "--work", str(tmp_path / "work")]) == 0
+    assert peers.main(["--write", "--work", str(tmp_path / "work")]) == 2
+    assert (tmp_path / "peers.md").read_text() == "what is known"
+    assert f"nothing was judged of {other}; peers.md stays as it was\n  try: tox -e peers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--plan"], ["--report", "there"], ["--report=there"], ["--driver=fake-gpu"]])
+def test_words_that_would_judge_nothing_or_somebody_else_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        peers.arguments(["--profile", "full", *words])
+
+    assert refused.value.code == 2
+    assert f"{words[0].partition('=')[0]} is not for peers: " in capsys.readouterr().err
 
 
 def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
@@ -227,6 +263,18 @@ def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
     host.has_testbed("", 3)
 
     assert peers.main(["--work", str(tmp_path / "work")]) == 3
+
+
+def test_a_program_that_cannot_be_built_is_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> Path:
+        raise TestbedError("no Go", hint="install it")
+
+    monkeypatch.setattr(peers, "prepare", broken)
+
+    assert peers.main(["--work", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == "error: no Go\n  try: install it\n"
 
 
 MAIN = f"""
