@@ -52,14 +52,18 @@ class Judged:
 
     @property
     def unexplained(self) -> list[RequirementReport]:
-        """Differences that nobody has understood yet."""
-        return [each for name, each in self.failed.items() if name not in self._explained()]
+        """Differences that nobody has understood yet. An explanation is about a driver that fails, not about a test that could not look."""
+        understood = self._explained() & self._failing()
+        return [each for name, each in self.failed.items() if name not in understood]
 
     @property
     def outdated(self) -> list[str]:
         """Differences that are told and are none any more. What was not run says nothing."""
         passed = {name for name, each in self.verdicts.items() if each.verdict == Verdict.PASS}
         return sorted(self._explained() & passed)
+
+    def _failing(self) -> frozenset[str]:
+        return frozenset(name for name, each in self.verdicts.items() if each.verdict is Verdict.FAIL)
 
     def _explained(self) -> frozenset[str]:
         return frozenset(name for each in self.known.differences for name in each.requirements)

@@ -64,6 +64,11 @@ def test_any_other_verdict_that_costs_something_is_one(said: Verdict | None) -> 
     assert [each.id for each in judged(A_001=said).unexplained] == ["A-001"]
 
 
+@pytest.mark.parametrize("said", [Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
+def test_an_explanation_covers_a_failure_and_nothing_else(said: Verdict | None) -> None:
+    assert [each.id for each in judged(A_002=said).unexplained] == ["A-002"]
+
+
 def test_what_is_explained_and_passes_has_to_be_taken_out_unless_it_was_not_run() -> None:
     assert judged(A_002=Verdict.PASS).outdated == ["A-002"]
     assert judged(A_002=Verdict.EXCLUDED).outdated == []
