@@ -62,6 +62,10 @@ class Judged:
         passed = {name for name, each in self.verdicts.items() if each.verdict == Verdict.PASS}
         return sorted(self._explained() & passed)
 
+    def unseen(self, difference: Difference) -> list[str]:
+        """What is told of a driver and did not fail in these runs."""
+        return [name for name in difference.requirements if name not in self._failing()]
+
     def _failing(self) -> frozenset[str]:
         return frozenset(name for name, each in self.verdicts.items() if each.verdict is Verdict.FAIL)
 

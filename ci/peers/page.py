@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ci.peers.differences import Judged, counted
+from ci.peers.differences import NOT_JUDGED, Difference, Judged, counted
 from testbed.models.report import Environment, RequirementReport
-from testbed.models.words import Verdict
 
 _HEAD = """# Peers
 
@@ -45,21 +44,27 @@ def _place(where: Environment) -> str:
 
 
 def _not_judged(judged: Judged) -> str:
-    """Why requirements are not about this driver, or not about this cluster."""
-    free = (Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED)
-    reasons = Counter(each.message for each in judged.verdicts.values() if each.verdict in free)
+    """How many requirements say nothing about this driver, and why."""
+    reasons = Counter(_reason(each) for each in judged.verdicts.values() if each.verdict in NOT_JUDGED)
     lines = [
         f"* {count}: {reason}\n" for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
     ]
     return "Not judged:\n\n" + "".join(lines) if lines else ""
 
 
+def _reason(each: RequirementReport) -> str:
+    return each.message.partition("\n")[0] if each.verdict else "the run ended before there was a verdict"
+
+
 def _differences(judged: Judged) -> str:
-    told = [
-        f"**{', '.join(each.requirements)}** ({_WHOSE[each.whose]}). {each.what.strip()}\n\nSource: {each.source}\n"
-        for each in judged.known.differences
-    ]
+    told = [_told(each, judged.unseen(each)) for each in judged.known.differences]
     return "\n".join([*told, *(_open(each) for each in judged.unexplained if each.verdict)])
+
+
+def _told(each: Difference, unseen: Sequence[str]) -> str:
+    but = f" Not seen in these runs: {', '.join(unseen)}." if unseen else ""
+    what = f"**{', '.join(each.requirements)}** ({_WHOSE[each.whose]}). {each.what.strip()}{but}"
+    return f"{what}\n\nSource: {each.source}\n"
 
 
 def _open(each: RequirementReport) -> str:

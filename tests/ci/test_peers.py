@@ -27,8 +27,12 @@ from testbed.models.words import Level, Result, Tier, Verdict
 from testbed.progress import Silent
 from tests.ci.conftest import Host
 
-EXPLAINED = Difference.model_construct(requirements=("A-002",), whose="theirs", what="It forgets.", source="file.go")
-KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(EXPLAINED,))
+
+def told(*ids: str) -> Difference:
+    return Difference.model_construct(requirements=ids, whose="theirs", what="It forgets.", source="file.go")
+
+
+KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(told("A-002"),))
 WHERE = {"testbed": "t", "provider": "local", "kubernetes": "v1.37.1", "nodes": 2, "runtime": "c"}
 
 
@@ -123,6 +127,24 @@ def test_the_page_counts_verdicts_and_tells_every_difference_with_its_source() -
     assert "**A-002** (theirs). It forgets.\n\nSource: file.go" in text
     assert "**A-003** (timeout, not understood yet). It works. Seen: why A-003" in text
     assert "* 1: why A-004" in text
+
+
+def test_the_page_says_what_of_a_difference_these_runs_did_not_see() -> None:
+    both = Known.model_construct(about="", source="", differences=(told("A-001", "A-002", "A-003"), told("A-004")))
+    seen = judged(A_001=Verdict.FAIL, A_002=None, A_004=Verdict.FAIL)
+
+    text = page.render({"a-driver": ("1.0", Judged(both, seen.verdicts))})
+
+    assert "**A-001, A-002, A-003** (theirs). It forgets. Not seen in these runs: A-002, A-003.\n\nSource:" in text
+    assert "**A-004** (theirs). It forgets.\n\nSource:" in text
+
+
+def test_the_page_says_why_requirements_have_no_verdict_about_the_driver() -> None:
+    rows = judged(A_001=None, A_002=None, A_003=Verdict.EXCLUDED, A_004=Verdict.CLUSTER_UNSUPPORTED).verdicts
+
+    text = page.render({"a-driver": ("1.0", Judged(KNOWN, rows))})
+
+    assert "* 2: the run ended before there was a verdict\n* 1: why A-003\n* 1: why A-004\n" in text
 
 
 def test_a_surprise_is_told_and_ends_it_with_1(capsys: pytest.CaptureFixture[str]) -> None:
