@@ -88,7 +88,11 @@ def newest(reports: Iterable[DriverConformanceReport]) -> dict[str, RequirementR
     """The verdicts of several runs in parts, as far as they are alike."""
     found: dict[str, RequirementReport] = {}
     for report in alike(reports):
-        found |= {each.id: each for each in report.requirements if found.get(each.id) is None or _says(each)}
+        found |= {
+            each.id: each
+            for each in report.requirements
+            if each.id not in found or _says(each) >= _says(found[each.id])
+        }
     return found
 
 
@@ -100,8 +104,9 @@ def counted(verdicts: Iterable[RequirementReport]) -> Sequence[tuple[str, int]]:
     )
 
 
-def _says(each: RequirementReport) -> bool:
-    return each.verdict not in (None, Verdict.EXCLUDED)
+def _says(each: RequirementReport) -> int:
+    """How much. What was left out says nothing, what was begun and not ended at least that it is open."""
+    return {Verdict.EXCLUDED: 0, None: 1}.get(each.verdict, 2)
 
 
 def _about(report: DriverConformanceReport) -> tuple[str, str, Environment]:

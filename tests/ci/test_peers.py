@@ -88,6 +88,16 @@ def test_runs_of_parts_are_put_together_and_the_last_word_counts() -> None:
     }
 
 
+def test_what_a_later_run_did_not_come_to_is_open_even_if_an_earlier_one_left_it_out() -> None:
+    part = report("2026-01-01", verdict("A-001", Verdict.PASS), verdict("A-002", Verdict.EXCLUDED))
+    killed = report("2026-01-02", verdict("A-001", None), verdict("A-002", None))
+
+    assert {name: each.verdict for name, each in newest([part, killed]).items()} == {
+        "A-001": Verdict.PASS,
+        "A-002": None,
+    }
+
+
 def test_reports_about_other_requirements_do_not_count_any_more() -> None:
     old = report("2026-01-01", verdict("A-001", Verdict.PASS), catalogue="sha256:old")
 
