@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from testbed.models.report import DriverConformanceReport, RequirementReport
+from testbed.models.report import DriverConformanceReport, Environment, RequirementReport
 from testbed.models.strict import Strict, load
 from testbed.models.words import Verdict
 
-_FREE = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED})
+NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED, None})
+_FREE = {Verdict.PASS, *NOT_JUDGED} - {None}  # a run that ended too early costs something
 
 
 class Difference(Strict):
@@ -33,10 +34,16 @@ class Known(Strict):
 
 @dataclass(frozen=True)
 class Judged:
-    """A peer: what is known of it, and the newest verdict of each requirement."""
+    """A peer: what is known of it, the newest verdict of each requirement, and where they were seen."""
 
     known: Known
     verdicts: Mapping[str, RequirementReport]
+    where: Environment | None = None
+
+    @property
+    def tested(self) -> bool:
+        """Whether anything was judged at all."""
+        return any(each.verdict not in NOT_JUDGED for each in self.verdicts.values())
 
     @property
     def failed(self) -> dict[str, RequirementReport]:
@@ -45,14 +52,22 @@ class Judged:
 
     @property
     def unexplained(self) -> list[RequirementReport]:
-        """Differences that nobody has understood yet."""
-        return [each for name, each in self.failed.items() if name not in self._explained()]
+        """Differences that nobody has understood yet. An explanation is about a driver that fails, not about a test that could not look."""
+        understood = self._explained() & self._failing()
+        return [each for name, each in self.failed.items() if name not in understood]
 
     @property
     def outdated(self) -> list[str]:
         """Differences that are told and are none any more. What was not run says nothing."""
         passed = {name for name, each in self.verdicts.items() if each.verdict == Verdict.PASS}
         return sorted(self._explained() & passed)
+
+    def unseen(self, difference: Difference) -> list[str]:
+        """What is told of a driver and did not fail in these runs."""
+        return [name for name in difference.requirements if name not in self._failing()]
+
+    def _failing(self) -> frozenset[str]:
+        return frozenset(name for name, each in self.verdicts.items() if each.verdict is Verdict.FAIL)
 
     def _explained(self) -> frozenset[str]:
         return frozenset(name for each in self.known.differences for name in each.requirements)
@@ -63,12 +78,21 @@ def read(path: Path) -> Known:
     return load(path, Known)
 
 
-def newest(reports: Iterable[DriverConformanceReport]) -> dict[str, RequirementReport]:
-    """The verdicts of several runs in parts, of the same driver file and the same requirements as the last one."""
+def alike(reports: Iterable[DriverConformanceReport]) -> list[DriverConformanceReport]:
+    """Those about the same driver file, the same requirements and the same cluster as the last one, which comes last."""
     ordered = sorted(reports, key=lambda each: each.generated.at)
+    return [each for each in ordered if _about(each) == _about(ordered[-1])]
+
+
+def newest(reports: Iterable[DriverConformanceReport]) -> dict[str, RequirementReport]:
+    """The verdicts of several runs in parts, as far as they are alike."""
     found: dict[str, RequirementReport] = {}
-    for report in (each for each in ordered if _alike(each, ordered[-1])):
-        found |= {each.id: each for each in report.requirements if found.get(each.id) is None or _says(each)}
+    for report in alike(reports):
+        found |= {
+            each.id: each
+            for each in report.requirements
+            if each.id not in found or _says(each) >= _says(found[each.id])
+        }
     return found
 
 
@@ -80,9 +104,12 @@ def counted(verdicts: Iterable[RequirementReport]) -> Sequence[tuple[str, int]]:
     )
 
 
-def _says(each: RequirementReport) -> bool:
-    return each.verdict not in (None, Verdict.EXCLUDED)
+def _says(each: RequirementReport) -> int:
+    """How much. What was left out says nothing, what was begun and not ended at least that it is open."""
+    return {Verdict.EXCLUDED: 0, None: 1}.get(each.verdict, 2)
 
 
-def _alike(one: DriverConformanceReport, other: DriverConformanceReport) -> bool:
-    return (one.generated.catalogue, one.subject.digest) == (other.generated.catalogue, other.subject.digest)
+def _about(report: DriverConformanceReport) -> tuple[str, str, Environment]:
+    # Another Kubernetes, a gate or a node less makes other verdicts. The testbed has a new name in each run.
+    where = report.environment.model_copy(update={"testbed": ""})
+    return report.generated.catalogue, report.subject.digest, where

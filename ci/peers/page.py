@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ci.peers.differences import Judged, counted
-from testbed.models.report import RequirementReport
-from testbed.models.words import Verdict
+from ci.peers.differences import NOT_JUDGED, Difference, Judged, counted
+from testbed.models.report import Environment, RequirementReport
 
 _HEAD = """# Peers
 
@@ -16,7 +15,8 @@ and an image of the unchanged program, on a testbed of two nodes. They lie in `c
 
 `tox -e peers` builds the programs from their locked sources (`ci/versions/peers.yaml`) and runs the profile `core`,
 `tox -e peers -- --profile full` everything. It ends with 1 when there is a difference that is not explained here, or an explanation of one
-that is none any more. `tox -e peers -- --write` makes this page of the reports so far; those of parts are put together.
+that is none any more. `tox -e peers -- --write` makes this page of the reports so far. Those of parts are put together where
+they are about the same program, manifests, requirements and cluster as the last one.
 """
 _WHOSE = {"theirs": "theirs", "design": "theirs, on purpose", "ours": "ours"}
 
@@ -30,29 +30,41 @@ def _section(name: str, version: str, judged: Judged) -> str:
     rows = "".join(f"| {verdict} | {count} |\n" for verdict, count in counted(judged.verdicts.values()))
     parts = [
         f"## {name} {version}\n\n{judged.known.about.strip()}\n\nSource: {judged.known.source}\n",
-        f"| verdict | requirements |\n|---|---|\n{rows}" if rows else "Not run yet.\n",
+        f"Judged on {_place(judged.where)}.\n" if judged.where else "",
+        f"| verdict | requirements |\n|---|---|\n{rows}",
         _not_judged(judged),
         "### Differences\n\n" + (_differences(judged) or "None.\n"),
     ]
     return "\n".join(each for each in parts if each)
 
 
+def _place(where: Environment) -> str:
+    gates = [f"{name}={str(on).lower()}" for name, on in sorted(where.feature_gates.items())]
+    return ", ".join([f"Kubernetes {where.kubernetes}", f"provider {where.provider}", *gates])
+
+
 def _not_judged(judged: Judged) -> str:
-    """Why requirements are not about this driver, or not about this cluster."""
-    free = (Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED)
-    reasons = Counter(each.message for each in judged.verdicts.values() if each.verdict in free)
+    """How many requirements say nothing about this driver, and why."""
+    reasons = Counter(_reason(each) for each in judged.verdicts.values() if each.verdict in NOT_JUDGED)
     lines = [
         f"* {count}: {reason}\n" for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
     ]
     return "Not judged:\n\n" + "".join(lines) if lines else ""
 
 
+def _reason(each: RequirementReport) -> str:
+    return each.message.partition("\n")[0] if each.verdict else "the run ended before there was a verdict"
+
+
 def _differences(judged: Judged) -> str:
-    told = [
-        f"**{', '.join(each.requirements)}** ({_WHOSE[each.whose]}). {each.what.strip()}\n\nSource: {each.source}\n"
-        for each in judged.known.differences
-    ]
+    told = [_told(each, judged.unseen(each)) for each in judged.known.differences]
     return "\n".join([*told, *(_open(each) for each in judged.unexplained if each.verdict)])
+
+
+def _told(each: Difference, unseen: Sequence[str]) -> str:
+    but = f" Not seen in these runs: {', '.join(unseen)}." if unseen else ""
+    what = f"**{', '.join(each.requirements)}** ({_WHOSE[each.whose]}). {each.what.strip()}{but}"
+    return f"{what}\n\nSource: {each.source}\n"
 
 
 def _open(each: RequirementReport) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -12,12 +13,20 @@ from testbed.images.program import program
 from testbed.progress import Progress
 
 HERE = Path(__file__).parent
+EXPLAINED = "differences.yaml"
 PROGRAMS = {"dra-test-driver": "dra-test-driver", "dra-example-driver": "dra-example-kubeletplugin"}
 
 
 def version(peer: str) -> str:
     """Which one is judged: the version in the lock file."""
     return peers().program(PROGRAMS[peer]).version
+
+
+def edition(peer: str) -> str:
+    """What is judged: the version, and a digest of all that its vendor has. What we say of it changes nothing in it."""
+    theirs = [file for file in sorted((HERE / peer).glob("*.yaml")) if file.name != EXPLAINED]
+    said = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in theirs)
+    return f"{version(peer)}-{hashlib.sha256(said).hexdigest()[:12]}"
 
 
 def prepare(peer: str, work: Path, progress: Progress) -> Path:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from configparser import ConfigParser
 from pathlib import Path
+from subprocess import PIPE, Popen  # noqa: TID251 - this test is about how we and the program that we have started end
 
 import pytest
 
 from ci.peers import __main__ as peers
-from ci.peers import page
+from ci.peers import page, preparing
 from ci.peers.differences import Difference, Judged, Known, counted, newest, read
-from ci.peers.preparing import HERE, PROGRAMS, prepare, version
+from ci.peers.preparing import HERE, PROGRAMS, edition, prepare, version
+from ci.run_workflow import ROOT
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
+from testbed.errors import TestbedError
 from testbed.folders import data
 from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport, Environment, Generated, RequirementReport, Subject
@@ -20,8 +27,12 @@ from testbed.models.words import Level, Result, Tier, Verdict
 from testbed.progress import Silent
 from tests.ci.conftest import Host
 
-EXPLAINED = Difference.model_construct(requirements=("A-002",), whose="theirs", what="It forgets.", source="file.go")
-KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(EXPLAINED,))
+
+def told(*ids: str) -> Difference:
+    return Difference.model_construct(requirements=ids, whose="theirs", what="It forgets.", source="file.go")
+
+
+KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(told("A-002"),))
 WHERE = {"testbed": "t", "provider": "local", "kubernetes": "v1.37.1", "nodes": 2, "runtime": "c"}
 
 
@@ -33,14 +44,17 @@ def verdict(name: str, said: Verdict | None, message: str = "") -> RequirementRe
 
 def judged(**verdicts: Verdict | None) -> Judged:
     named = {name.replace("_", "-"): said for name, said in verdicts.items()}
-    return Judged(KNOWN, {name: verdict(name, said, f"why {name}") for name, said in named.items()})
+    rows = {name: verdict(name, said, f"why {name}") for name, said in named.items()}
+    return Judged(KNOWN, rows, Environment.model_validate(WHERE))
 
 
-def report(at: str, *said: RequirementReport, catalogue: str = "sha256:0") -> DriverConformanceReport:
+def report(
+    at: str, *said: RequirementReport, catalogue: str = "sha256:0", where: Mapping[str, object] = WHERE
+) -> DriverConformanceReport:
     return DriverConformanceReport(
         generated=Generated(at=at, suite="1", catalogue=catalogue, python="3", pytest="9"),
         subject=Subject.model_validate({"driver": "d", "driverFile": "d", "digest": "sha256:1"}),
-        environment=Environment.model_validate(WHERE),
+        environment=Environment.model_validate(where),
         result=Result.PARTIAL, finished=True, seconds=1, patience=1, statistics={}, requirements=said,
     )  # fmt: skip
 
@@ -52,6 +66,11 @@ def test_a_difference_that_is_explained_is_no_surprise() -> None:
 @pytest.mark.parametrize("said", [Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
 def test_any_other_verdict_that_costs_something_is_one(said: Verdict | None) -> None:
     assert [each.id for each in judged(A_001=said).unexplained] == ["A-001"]
+
+
+@pytest.mark.parametrize("said", [Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
+def test_an_explanation_covers_a_failure_and_nothing_else(said: Verdict | None) -> None:
+    assert [each.id for each in judged(A_002=said).unexplained] == ["A-002"]
 
 
 def test_what_is_explained_and_passes_has_to_be_taken_out_unless_it_was_not_run() -> None:
@@ -69,11 +88,44 @@ def test_runs_of_parts_are_put_together_and_the_last_word_counts() -> None:
     }
 
 
+def test_what_a_later_run_did_not_come_to_is_open_even_if_an_earlier_one_left_it_out() -> None:
+    part = report("2026-01-01", verdict("A-001", Verdict.PASS), verdict("A-002", Verdict.EXCLUDED))
+    killed = report("2026-01-02", verdict("A-001", None), verdict("A-002", None))
+
+    assert {name: each.verdict for name, each in newest([part, killed]).items()} == {
+        "A-001": Verdict.PASS,
+        "A-002": None,
+    }
+
+
 def test_reports_about_other_requirements_do_not_count_any_more() -> None:
     old = report("2026-01-01", verdict("A-001", Verdict.PASS), catalogue="sha256:old")
 
     assert list(newest([old, report("2026-01-02", verdict("A-002", Verdict.PASS))])) == ["A-002"]
     assert newest([]) == {}
+
+
+@pytest.mark.parametrize(
+    "other", [{"kubernetes": "v1.34.2"}, {"provider": "kind"}, {"featureGates": {"DRANew": True}}, {"nodes": 1}]
+)
+def test_a_run_on_another_cluster_hides_nothing_that_was_seen_on_this_one(other: dict[str, object]) -> None:
+    here = report("2026-01-01", verdict("A-001", Verdict.FAIL))
+    there = report("2026-01-02", verdict("A-001", Verdict.CLUSTER_UNSUPPORTED), where={**WHERE, **other})
+    part = report("2026-01-03", verdict("A-002", Verdict.PASS), where={**WHERE, "testbed": "run-2"})
+
+    assert {name: each.verdict for name, each in newest([here, there, part]).items()} == {
+        "A-001": Verdict.FAIL,
+        "A-002": Verdict.PASS,
+    }
+
+
+def test_the_page_says_on_which_cluster_it_was() -> None:
+    gates = {"DRANew": True, "DRAOld": False}
+    where = Environment.model_validate({**WHERE, "featureGates": gates})
+
+    text = page.render({"a-driver": ("1.0", Judged(KNOWN, judged(A_001=Verdict.PASS).verdicts, where))})
+
+    assert "Judged on Kubernetes v1.37.1, provider local, DRANew=true, DRAOld=false.\n" in text
 
 
 def test_the_page_counts_verdicts_and_tells_every_difference_with_its_source() -> None:
@@ -87,12 +139,40 @@ def test_the_page_counts_verdicts_and_tells_every_difference_with_its_source() -
     assert "* 1: why A-004" in text
 
 
+def test_the_page_says_what_of_a_difference_these_runs_did_not_see() -> None:
+    both = Known.model_construct(about="", source="", differences=(told("A-001", "A-002", "A-003"), told("A-004")))
+    seen = judged(A_001=Verdict.FAIL, A_002=None, A_004=Verdict.FAIL)
+
+    text = page.render({"a-driver": ("1.0", Judged(both, seen.verdicts))})
+
+    assert "**A-001, A-002, A-003** (theirs). It forgets. Not seen in these runs: A-002, A-003.\n\nSource:" in text
+    assert "**A-004** (theirs). It forgets.\n\nSource:" in text
+
+
+def test_the_page_says_why_requirements_have_no_verdict_about_the_driver() -> None:
+    rows = judged(A_001=None, A_002=None, A_003=Verdict.EXCLUDED, A_004=Verdict.CLUSTER_UNSUPPORTED).verdicts
+
+    text = page.render({"a-driver": ("1.0", Judged(KNOWN, rows))})
+
+    assert "* 2: the run ended before there was a verdict\n* 1: why A-003\n* 1: why A-004\n" in text
+
+
 def test_a_surprise_is_told_and_ends_it_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     peer = next(iter(PROGRAMS))
 
     assert peers.tell(peer, judged(A_002=Verdict.FAIL)) == 0
     assert peers.tell(peer, judged(A_001=Verdict.FAIL)) == 1
     assert "A-001: fail, not explained: why A-001" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "nothing", [{}, {"A_001": Verdict.EXCLUDED, "A_002": Verdict.NOT_APPLICABLE, "A_003": Verdict.CLUSTER_UNSUPPORTED}]
+)
+def test_where_nothing_was_judged_nothing_is_well(
+    nothing: dict[str, Verdict], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert peers.tell(next(iter(PROGRAMS)), judged(**nothing)) == 1
+    assert "nothing was judged" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -120,6 +200,39 @@ def test_a_peer_is_what_its_vendor_would_have(peer: str, prepared: Callable[[str
     assert driver_file.pods.container == daemon["spec"]["template"]["spec"]["containers"][0]["name"]
 
 
+@pytest.mark.parametrize("file", ["driver.yaml", "rights.yaml", "daemonset.yaml"])
+def test_a_peer_with_other_manifests_or_of_another_version_is_another_one(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = next(iter(PROGRAMS))
+    shutil.copytree(HERE / peer, tmp_path / peer)
+    monkeypatch.setattr(preparing, "HERE", tmp_path)
+    before = edition(peer)
+
+    with (tmp_path / peer / "differences.yaml").open("a") as explained:
+        explained.write("# understood")
+    assert edition(peer) == before
+
+    with (tmp_path / peer / file).open("a") as theirs:
+        theirs.write("# changed")
+    changed = edition(peer)
+    monkeypatch.setattr(preparing, "version", lambda _: "99.0")
+    assert len({before, changed, edition(peer)}) == 3
+
+
+def test_reports_about_what_a_peer_was_before_say_nothing_of_it_now(
+    host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.has_testbed("fail", 1)
+    peer = next(iter(PROGRAMS))
+    work = tmp_path / "work"
+    peers.run(peer, work, [])
+    assert list(peers.judge(peer, work).verdicts) == ["T-001"]
+
+    monkeypatch.setattr(peers, "edition", lambda _: "99.0-0")
+    assert peers.judge(peer, work).verdicts == {}
+
+
 @pytest.mark.parametrize("peer", PROGRAMS)
 def test_explanations_are_about_the_version_that_is_locked(peer: str) -> None:
     assert f"v{version(peer)}" in read(HERE / peer / "differences.yaml").source
@@ -145,15 +258,40 @@ def test_a_run_ends_in_the_page_with_what_came_out(
 ) -> None:
     monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
     host.has_testbed(verdict, code)
-    peer = next(iter(PROGRAMS))
 
-    assert peers.main(["--peer", peer, "--work", str(tmp_path / "work"), "--profile", "full"]) == code
+    assert peers.main(["--work", str(tmp_path / "work"), "--profile", "full"]) == code
     assert host.argv()[0] == "run"
     assert host.argv()[-2:] == ["--profile", "full"]
     assert not (tmp_path / "peers.md").exists()
 
     assert peers.main(["--write", "--work", str(tmp_path / "work")]) == code
-    assert f"| {verdict} | 1 |" in (tmp_path / "peers.md").read_text()
+    assert (tmp_path / "peers.md").read_text().count(f"| {verdict} | 1 |") == len(PROGRAMS)
+
+
+def test_a_page_is_never_written_without_one_of_the_peers(
+    host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
+    (tmp_path / "peers.md").write_text("what is known")
+    host.has_testbed("pass", 0)
+    one, other = PROGRAMS
+
+    assert peers.main(["--peer", one, "--work", str(tmp_path / "work")]) == 0
+    assert peers.main(["--write", "--work", str(tmp_path / "work")]) == 2
+    assert (tmp_path / "peers.md").read_text() == "what is known"
+    assert f"nothing was judged of {other}; peers.md stays as it was\n  try: tox -e peers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--plan"], ["--report", "there"], ["--report=there"], ["--driver=fake-gpu"]])
+def test_words_that_would_judge_nothing_or_somebody_else_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        peers.arguments(["--profile", "full", *words])
+
+    assert refused.value.code == 2
+    assert f"{words[0].partition('=')[0]} is not for peers: " in capsys.readouterr().err
 
 
 def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
@@ -164,10 +302,62 @@ def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
     assert peers.main(["--work", str(tmp_path / "work")]) == 3
 
 
+def test_a_program_that_cannot_be_built_is_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> Path:
+        raise TestbedError("no Go", hint="install it")
+
+    monkeypatch.setattr(peers, "prepare", broken)
+
+    assert peers.main(["--work", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == "error: no Go\n  try: install it\n"
+
+
+MAIN = f"""
+import runpy, signal, sys
+from pathlib import Path
+from ci.peers import preparing
+preparing.prepare = lambda *_: Path("driver.yaml")
+for each in {[*map(int, peers.STOPS)]}: signal.signal(each, signal.SIG_DFL)
+runpy.run_module("ci.peers", run_name="__main__", alter_sys=True)
+"""
+ENDS_AS_IF_JUDGED = """
+trap 'kill $!; echo going; sleep 0.3; touch gone; exit 1' INT TERM
+sleep 5 &
+echo up
+wait"""
+
+
+@pytest.mark.parametrize("number", peers.STOPS)
+def test_interrupted_it_ends_when_the_testbed_is_gone_and_starts_no_other(
+    host: Host, tmp_path: Path, number: signal.Signals
+) -> None:
+    host.has("dra-testbed", ENDS_AS_IF_JUDGED)
+
+    argv = [sys.executable, "-c", MAIN, "--work", str(tmp_path)]
+    with Popen(argv, cwd=host.notes, stdout=PIPE, text=True) as judging:
+        assert judging.stdout
+        assert judging.stdout.readline() == "up\n"
+        judging.send_signal(number)
+        assert judging.stdout.readline() == "going\n"
+        judging.send_signal(number)  # tox does
+        assert judging.wait(10) == 128 + number
+        assert (host.notes / "gone").exists()
+        assert judging.stdout.read() == ""
+
+
+def test_tox_waits_as_long_as_it_takes_to_take_a_testbed_down() -> None:
+    tox = ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+
+    assert tox.getfloat("testenv:peers", "interrupt_timeout") >= 60
+
+
 def test_a_run_that_was_killed_counts_as_far_as_it_came_and_is_never_green(host: Host, tmp_path: Path) -> None:
     host.has_testbed("pass", 0)
     peer = next(iter(PROGRAMS))
-    folder = tmp_path / "reports" / peer / "core"
+    folder = tmp_path / "reports" / peer / edition(peer) / "core"
     folder.mkdir(parents=True)
     lines = (host.programs.parent / "made/events.jsonl").read_text().splitlines()
     (folder / "events.jsonl").write_text("\n".join(lines[:2]) + "\n")
