@@ -351,7 +351,7 @@ def test_tox_waits_as_long_as_it_takes_to_take_a_testbed_down() -> None:
     tox = ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini")
 
-    assert tox.getfloat("testenv:peers", "interrupt_timeout") >= 60
+    assert tox.getfloat("testenv", "interrupt_timeout") >= 60
 
 
 def test_a_run_that_was_killed_counts_as_far_as_it_came_and_is_never_green(host: Host, tmp_path: Path) -> None:
