@@ -13,6 +13,7 @@ from testbed.bringup import clearing, logs, state, steps
 from testbed.bringup.making import making
 from testbed.bringup.state import Phase, Record
 from testbed.errors import ApiError, DriverFailed, TestbedError, UsageError
+from testbed.interrupts import unhurried
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner, new_identity
 from testbed.models.config import TestbedConfig, config_from_record, config_to_record
@@ -136,6 +137,13 @@ def _remove_all_abandoned(progress: Progress) -> None:
 
 
 def _remove(record: Record, progress: Progress, *, forget: bool = False) -> None:
+    """Remove a testbed whose name is locked, in spite of a Ctrl-C: it is what Ctrl-C asked for."""
+    left = f"what is left of testbed {record.name} stays until the next `dra-testbed up` or `sweep`"
+    with unhurried(progress.say, f"removing testbed {record.name}", left):
+        _remove_it(record, progress, forget=forget)
+
+
+def _remove_it(record: Record, progress: Progress, *, forget: bool) -> None:
     with contextlib.suppress(OSError):  # a full disk must not keep anybody from making room
         state.write(replace(record, phase=Phase.DELETING))
     # Before any object goes: whoever still judges here would blame the driver for it.

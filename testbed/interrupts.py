@@ -1,0 +1,44 @@
+"""Signals that come while something is cleaned up. Whoever removes what was made works under `unhurried`."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+_ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AT_ONCE = 1.0  # seconds: a terminal and a parent, such as tox, both pass on the same Ctrl-C
+
+
+@contextlib.contextmanager
+def unhurried(say: Callable[[str], None], what: str, otherwise: str) -> Iterator[None]:
+    """Finish in spite of somebody who is in a hurry: the first signal is answered, and the next one obeyed, as it was before."""
+    before: dict[int, Any] = {}
+    asked: list[float] = []
+
+    def answer(number: int, _: FrameType | None) -> None:
+        asked.append(time.monotonic())
+        if len(asked) == 1:
+            say(f"{what}; once more: {otherwise}")
+        elif asked[-1] - asked[0] > _AT_ONCE:
+            say(otherwise)
+            _restore(before)
+            signal.raise_signal(number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in _ASKING:
+            if signal.getsignal(number) not in (None, signal.SIG_IGN):
+                before[number] = signal.signal(number, answer)
+    try:
+        yield
+    finally:
+        _restore(before)
+
+
+def _restore(before: dict[int, Any]) -> None:
+    while before:
+        signal.signal(*before.popitem())

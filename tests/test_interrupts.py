@@ -1,0 +1,59 @@
+"""What a second Ctrl-C does while the first one's cleaning up is under way."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from testbed import interrupts
+from testbed.interrupts import unhurried
+
+SAID = "cleaning up; once more: it stays"
+
+
+@pytest.fixture(autouse=True)
+def _as_a_program() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_between_is_answered_and_the_work_comes_to_its_end(number: signal.Signals) -> None:
+    said: list[str] = []
+    handler = signal.getsignal(signal.SIGTERM)
+    done = False
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with unhurried(said.append, "cleaning up", "it stays"):
+        signal.raise_signal(number)
+        signal.raise_signal(number)  # a terminal and a parent tell of one Ctrl-C
+        done = True
+    signal.signal(signal.SIGTERM, handler)
+    assert done
+    assert said == [SAID]
+
+
+def interrupted_twice(said: list[str]) -> None:
+    with unhurried(said.append, "cleaning up", "it stays"):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_who_asks_again_is_obeyed_and_told_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(interrupts, "_AT_ONCE", 0)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_twice(said)
+    assert said == [SAID, "it stays"]
+
+
+def test_afterwards_signals_mean_what_they_did() -> None:
+    with unhurried(print, "cleaning up", "it stays"):
+        pass
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_who_is_deaf_stays_deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with unhurried(print, "cleaning up", "it stays"):
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
