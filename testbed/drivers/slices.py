@@ -76,18 +76,20 @@ def identities(slices: Iterable[Object], driver: str, attribute: str) -> dict[st
     return found
 
 
-def names(slices: Iterable[Object], driver: str, node: str) -> dict[str, Device]:
-    """Device by its name, as a container on a node may show it: of pools of that node, or of none."""
-    found: dict[str, Device] = {}
-    for pool in (each for each in pools(slices, driver) if not each.nodes or node in each.nodes):
-        for name in (entry["name"] for each in pool.slices for entry in each["spec"].get("devices") or ()):
-            if name in found:
-                raise UsageError(
-                    f"node {node} has a device {name} in pool {pool.name} and another in pool {found[name].pool}",
-                    hint="names do not tell them apart: let spec.probe of the driver file show an attribute, as its identityAttribute says",
-                )
-            found[name] = Device(driver, pool.name, name)
-    return found
+def names(slices: Iterable[Object], driver: str, node: str, shown: Iterable[str]) -> dict[str, Device]:
+    """Device by its name, for containers on a node: of slices of that node, or of none. What they show has to mean one device."""
+    found: dict[str, set[Device]] = defaultdict(set)
+    for pool in pools(slices, driver):
+        for each in (part for part in pool.slices if (part["spec"].get("nodeName") or node) == node):
+            for name in (entry["name"] for entry in each["spec"].get("devices") or ()):
+                found[name].add(Device(driver, pool.name, name))
+    for name in (each for each in shown if len(found.get(each, ())) > 1):
+        one, other, *_ = sorted(found[name])
+        raise UsageError(
+            f"device {name} of a container on node {node} may be that of pool {one.pool} or that of pool {other.pool}",
+            hint="names do not tell them apart: let spec.probe of the driver file show an attribute, as its identityAttribute says",
+        )
+    return {name: min(devices) for name, devices in found.items()}
 
 
 def ordinary(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:
