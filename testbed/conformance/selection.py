@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from testbed.conformance import profiles
 from testbed.conformance.profiles import FULL
 from testbed.conformance.requirement import Requirement
+from testbed.models import features
 from testbed.models.words import Tier, Verdict
 from testbed.providers.base import Capability
 
@@ -41,7 +42,8 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     """Decide on one requirement."""
     missing = sorted(set(requirement.features) - facts.features)
     if missing:
-        return Choice(requirement, Verdict.NOT_APPLICABLE, f"the driver file does not declare {', '.join(missing)}")
+        named = ", ".join(f"{each} ({features.key(each)})" for each in missing)
+        return Choice(requirement, Verdict.NOT_APPLICABLE, f"the driver file does not declare {named}")
     lacking = _lacking(requirement, facts)
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)

@@ -32,7 +32,11 @@ def _requirement(**facts: Any) -> Requirement:
         ({}, None, ""),
         ({"devices": 2, "nodes": 2, "kubernetes": "1.36", "needs": (Capability.LOAD_IMAGE,)}, None, ""),
         ({"features": ("taints",)}, None, ""),
-        ({"features": ("taints", "health")}, Verdict.NOT_APPLICABLE, "the driver file does not declare health"),
+        (
+            {"features": ("taints", "health", "identity")},
+            Verdict.NOT_APPLICABLE,
+            "the driver file does not declare health (spec.features), identity (spec.probe.identityAttribute)",
+        ),
         ({"kubernetes": "1.37"}, Verdict.CLUSTER_UNSUPPORTED, "needs Kubernetes 1.37, this is v1.36.2"),
         ({"kubernetes": "1.4"}, None, ""),
         ({"nodes": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 nodes with the driver, there are 2"),

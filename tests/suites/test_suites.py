@@ -127,6 +127,12 @@ def test_a_test_says_no_seconds_itself(entry: catalogue.Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_a_test_that_asks_what_tells_devices_apart_declares_it(entry: catalogue.Entry) -> None:
+    asked = {node.attr for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.Attribute)}
+    assert "identity" in entry.requirement.features or not asked & {"identity", "devices_named_in"}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
 def test_what_only_an_example_of_a_driver_says_is_no_must(entry: catalogue.Entry) -> None:
     assert not entry.requirement.source.startswith(_EXAMPLE) or entry.requirement.level is Level.SHOULD
 
