@@ -18,6 +18,7 @@ class Facts:
     """What was found in the cluster and in the driver file, once, before anything ran. `gates` are the feature gates that are on.
 
     `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
+    `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
     """
 
     kubernetes: str
@@ -27,6 +28,7 @@ class Facts:
     features: frozenset[str] = frozenset()
     gates: frozenset[str] = frozenset()
     node_devices: int = 0
+    apart: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
     return Choice(requirement)
+
+
+def alone(requirement: Requirement, facts: Facts) -> bool:
+    """Whether nobody else may have a device meanwhile: the test takes all of them, or special ones that others get as well."""
+    return requirement.exclusive or requirement.only_user_of not in {"", *facts.apart}
 
 
 def narrowed(choice: Choice, selected: bool) -> Choice:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from testbed.errors import UsageError
 from testbed.kube.client import Object
+
+# Devices that are more than devices, by the words of `classes` in driver files: what their entries in ResourceSlices have.
+_SPECIAL = {"partitions": "consumesCounters", "capacity": "allowMultipleAllocations", "binding": "bindingConditions"}
 
 
 @dataclass(frozen=True, order=True)
@@ -99,6 +102,23 @@ def ordinary(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driv
         devices = [one for one in each["spec"].get("devices") or () if not _fits(one, others, driver)]
         found.append({**each, "spec": {**each["spec"], "devices": devices}})
     return found
+
+
+def apart(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> frozenset[str]:
+    """The special kinds whose devices are no ordinary ones and of no other kind, so that nobody else gets them. There has to be one."""
+    every = list(slices)
+    kinds = [_kinds(device) for device in _devices(every)]
+    mixed = [each for each in kinds if len(each) > 1]
+    usual = [_kinds(device) for device in _devices(ordinary(every, others, driver))]
+    return frozenset[str]().union(*kinds).difference(*mixed, *usual)
+
+
+def _devices(slices: Iterable[Object]) -> Iterator[Object]:
+    return (device for each in slices for device in each["spec"].get("devices") or ())
+
+
+def _kinds(device: Object) -> frozenset[str]:
+    return frozenset(kind for kind, field in _SPECIAL.items() if device.get(field))
 
 
 def _fits(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.conformance import Capability, Requirement
-from testbed.conformance.selection import Facts, choose, plan
+from testbed.conformance.selection import Facts, alone, choose, plan
 from testbed.models.words import Level, Tier, Verdict
 
 FACTS = Facts(
@@ -55,6 +55,19 @@ def _requirement(**facts: Any) -> Requirement:
 def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict: Verdict | None, reason: str) -> None:
     choice = choose(_requirement(**facts), FACTS)
     assert (choice.verdict, choice.reason) == (verdict, reason)
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_alone"),
+    [
+        ({}, False),
+        ({"exclusive": True}, True),
+        ({"only_user_of": "capacity"}, False),
+        ({"only_user_of": "binding"}, True),
+    ],
+)
+def test_who_takes_what_others_get_as_well_runs_alone(facts: dict[str, Any], is_alone: bool) -> None:
+    assert alone(_requirement(**facts), replace(FACTS, apart=frozenset({"capacity"}))) is is_alone
 
 
 def test_a_driver_that_publishes_nothing_is_not_spared() -> None:

@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers.slices import Device, identities, names, ordinary, pools
+from fake_driver.hardware import description
+from fake_driver.hardware.devices import devices
+from fake_driver.slices import Owner, desired
+from testbed import folders
+from testbed.drivers.slices import Device, apart, identities, names, ordinary, pools
 from testbed.errors import UsageError
 from testbed.kube.client import Object
+from testbed.models.driver_file import load_driver_file
 from tests.fakes.cluster import DRIVER, slice_spec
 
 
@@ -105,3 +110,35 @@ def test_devices_are_left_out_by_an_attribute(name: str, patterns: Any, matches:
     slice_ = {"spec": {"driver": DRIVER, "devices": [device]}}
     (left,) = ordinary([slice_], patterns, DRIVER)
     assert left["spec"]["devices"] == ([] if matches else [device])
+
+
+_SHARED, _PART = {"allowMultipleAllocations": True}, {"consumesCounters": [{"counterSet": "c", "counters": {}}]}
+_ATTACHED = {"bindingConditions": ["attached"]}
+
+
+@pytest.mark.parametrize(
+    ("usual", "others", "found"),
+    [
+        ([{}], [_SHARED, _PART, _ATTACHED], {"capacity", "partitions", "binding"}),
+        ([{}], [_SHARED], {"capacity"}),
+        ([{}, _PART], [_SHARED, _PART], {"capacity"}),
+        ([{}], [_SHARED, _PART, {**_PART, **_ATTACHED}], {"capacity"}),
+        ([_SHARED], [], set()),
+        ([{}], [{**_SHARED, "allowMultipleAllocations": False}], set()),
+    ],
+    ids=["all", "one", "a-whole-is-ordinary", "of-two-kinds", "nothing-is-left-out", "none"],
+)
+def test_special_devices_are_apart_where_they_are_nothing_else(
+    usual: list[Object], others: list[Object], found: set[str]
+) -> None:
+    named = [*usual, *({**each, "attributes": {"type": {"string": "special"}}} for each in others)]
+    published = [{"name": f"gpu-{index}", **each} for index, each in enumerate(named)]
+    assert apart([{"spec": {"driver": DRIVER, "devices": published}}], {"type": ["special"]}, DRIVER) == found
+
+
+def test_the_special_devices_of_the_default_hardware_are_apart() -> None:
+    made = devices(description.read(folders.data("manifests") / "hardware/server.yaml"), "a")
+    published = desired(DRIVER, Owner("a", "uid"), made)
+    others = load_driver_file(folders.data("manifests") / "drivers/fake-gpu.yaml").other_devices
+    assert apart(published, others, DRIVER) == {"partitions", "capacity", "binding"}
+    assert apart(published, {}, DRIVER) == frozenset()
