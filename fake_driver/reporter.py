@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fake_driver import device_status
-from fake_driver.api import Api
 from fake_driver.claim_access import ClaimAccess
 from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, allocated
 from fake_driver.errors import ApiError, ClaimRefused
@@ -54,9 +53,14 @@ class Reporter:
     """The status of one driver's devices on one node. `known` says what is known of a device."""
 
     def __init__(
-        self, api: Api, driver: str, node: str, known: Callable[[AllocatedDevice], dict[str, Any]], journal: Journal
+        self,
+        claims: ClaimAccess,
+        driver: str,
+        node: str,
+        known: Callable[[AllocatedDevice], dict[str, Any]],
+        journal: Journal,
     ) -> None:
-        self._claims, self._driver, self._known, self._journal = ClaimAccess(api), driver, known, journal
+        self._claims, self._driver, self._known, self._journal = claims, driver, known, journal
         self._manager = manager(driver, node)
         self._news = threading.Condition()
         self._jobs: dict[str, _Job] = {}

@@ -56,6 +56,7 @@ class Parts:
     publishes: bool = True
     registers: bool = True
     reports: bool = True
+    claims: type[ClaimAccess] = ClaimAccess
     asked: Callable[[], None] = lambda: None  # by a kubelet, who this is
     reached: Callable[[str], None] = lambda _point: None
     publisher: type[Publisher] = Publisher
@@ -79,12 +80,12 @@ class Process:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.metrics = Metrics(self._gauges(settings))
         self._api = api(settings, self.metrics)
-        self._claims = ClaimAccess(self._api)
+        self._claims = use.claims(self._api)
         self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
         folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
         self._traps = Traps(self.journal)
-        self._reporter = Reporter(self._api, settings.driver, settings.node, self._known, self.journal)
+        self._reporter = Reporter(self._claims, settings.driver, settings.node, self._known, self.journal)
         self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = Board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from fake_driver.api import Object, path
+from fake_driver.claim_access import ClaimAccess
 from fake_driver.claims import AllocatedDevice
 from fake_driver.hardware.model import Device
 from fake_driver.health import UNKNOWN, Health
+from fake_driver.versions import GROUP
 from fake_driver.wiring import Parts
 
 
@@ -37,6 +41,22 @@ def status_says_not_ready(right: Parts) -> Parts:
     return replace(right, known=known)
 
 
+class _WholeClaims(ClaimAccess):
+    """Knows no server-side apply."""
+
+    def apply(self, namespace: str, name: str, uid: str, devices: Sequence[Object], manager: str) -> Object:
+        """Read a claim, and write it back with these devices as all that is said."""
+        there = self.get(namespace, name)
+        metadata, status = {**there["metadata"], "uid": uid}, {**there["status"], "devices": list(devices)}
+        where = path("apis", GROUP, self._version, "namespaces", namespace, "resourceclaims", name, "status")
+        return self._api.replace(where, {**there, "metadata": metadata, "status": status}, {"fieldManager": manager})
+
+
+def status_replaces_all(right: Parts) -> Parts:
+    """The driver writes all that is said of a claim's devices anew, so that the words of others are lost."""
+    return replace(right, claims=_WholeClaims)
+
+
 def health_unknown(right: Parts) -> Parts:
     """Nobody learns how the devices are."""
     return replace(right, health=lambda _device: Health(UNKNOWN))
@@ -56,6 +76,7 @@ ALL = (
     status_never_written,
     status_of_another_device,
     status_says_not_ready,
+    status_replaces_all,
     health_unknown,
     health_always_well,
     health_without_words,

@@ -103,17 +103,21 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
     level=MUST,
     tier=E2E,
     devices=2,
+    exclusive=True,
     source="k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin.PrepareResourceClaims",
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),
     mutants=("reuse-cdi-names",),
 )
 def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
-    for_all = kubelets.cdi_ids_defined(node)
     scenario.apply("cdi/two-pods.yaml", node=node)
-    first, second = scenario.pods("first", "second").should_run()
+    first, second = pods = scenario.pods("first", "second").should_run()
+    in_common = kubelets.cdi_ids(first) & kubelets.cdi_ids(second)
 
-    assert kubelets.cdi_ids(first) & kubelets.cdi_ids(second) <= for_all
+    pods.delete().should_be_gone()
+
+    # What was defined for one of them is gone with it.
+    assert in_common <= kubelets.cdi_ids_defined(node)
 
 
 @requirement(

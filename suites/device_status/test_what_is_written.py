@@ -225,13 +225,15 @@ def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
     source="kubernetes.io: Server-Side Apply, field management",
     covers=("G17",),
     features=("device-status",),
-    mutants=("status-never-written",),
+    mutants=("status-never-written", "status-replaces-all"),
 )
 def test_the_driver_leaves_alone_what_others_have_said(scenario):
-    scenario.apply("basic/claim-by-name.yaml")
-    (device,) = scenario.pod("pod").should_run().devices
+    scenario.apply("device_status/allocated-claim.yaml")
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
 
+    scenario.apply("basic/second-pod.yaml")
+    scenario.pod("second").should_run()
     claim = scenario.claim("my-device").should_say_more_of(device, than="Seen")
 
     assert claim.conditions(device).get("Seen") == "True"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import inspect
 import itertools
 import json
 import math
+import textwrap
 from collections.abc import Iterable, Sized
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -115,19 +117,20 @@ def _entries(path: Path) -> list[Entry]:
     for name, member in vars(module).items():
         requirement = requirement_of(member)
         if requirement and name.startswith("test"):
-            found.append(Entry(requirement, path, name, written.get(name, ""), _cases(member)))
+            source = written.get(name) or textwrap.dedent(inspect.getsource(member))
+            found.append(Entry(requirement, path, name, source, _cases(member)))
     return found
 
 
 def _written(path: Path) -> dict[str, str]:
-    """Each function of a file as it stands there, with its decorators."""
+    """Each function that begins a line of a file, as it stands there, with its decorators."""
     text = path.read_text(encoding="utf-8")
-    lines = text.splitlines(keepends=True)
+    lines = text.split("\n")  # as Python counts them; for splitlines() a form feed in a comment ends a line, too
     found = {}
     for each in ast.parse(text).body:
-        if isinstance(each, ast.FunctionDef):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([each.lineno, *(decorator.lineno for decorator in each.decorator_list)])
-            found[each.name] = "".join(lines[first - 1 : each.end_lineno])
+            found[each.name] = "\n".join(lines[first - 1 : each.end_lineno]) + "\n"
     return found
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from testbed.conformance.profiles import FULL
 from testbed.conformance.selection import Facts
@@ -35,21 +36,16 @@ class RunContext:
     def from_json(cls, text: str) -> RunContext:
         """Back from text."""
         content = json.loads(text)
-        facts = content.pop("facts")
+        facts: dict[str, Any] = {
+            name: frozenset(each) if isinstance(each, list) else each for name, each in content["facts"].items()
+        }
         return cls(
             **{
                 **content,
                 "driver_file": Path(content["driver_file"]),
                 "report": Path(content["report"]),
                 "tiers": frozenset(content["tiers"]),
-                "facts": Facts(
-                    **{
-                        **facts,
-                        "capabilities": frozenset(facts["capabilities"]),
-                        "features": frozenset(facts["features"]),
-                        "gates": frozenset(facts["gates"]),
-                    }
-                ),
+                "facts": Facts(**facts),
             }
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.selection import Facts
 from testbed.drivers import expected_nodes
-from testbed.drivers.slices import Pool, ordinary, pools
+from testbed.drivers.slices import Pool, apart, ordinary, pools
 from testbed.kube import features
 from testbed.kube.client import Kube
 from testbed.models.driver_file import DriverFile
@@ -19,8 +19,8 @@ from testbed.providers.base import Capability
 def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capability]) -> Facts:
     """What is there now."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
-    slices = ordinary(everything, driver_file.other_devices, driver_file.driver)
-    each, nodes = _counted(pools(slices, driver_file.driver)), expected_nodes(kube, driver_file)
+    others, driver = driver_file.other_devices, driver_file.driver
+    each, nodes = _counted(pools(ordinary(everything, others, driver), driver)), expected_nodes(kube, driver_file)
     version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
     return Facts(
         kubernetes=version,
@@ -30,6 +30,7 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
         gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
+        apart=apart(everything, others, driver),
     )
 
 

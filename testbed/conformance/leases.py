@@ -4,6 +4,7 @@ The scheduler chooses the devices, so what must not be oversubscribed is their n
 what is lent is what the smallest node has. Everybody stands in one queue, written down in one file: whoever finds room beside all who
 came before him has his lease, whole and at once. So nobody waits while he holds something, and nobody is overtaken for ever.
 Devices of a special class are lent all together, beside one ordinary device, so that who has all ordinary ones is alone indeed.
+Whoever wants special devices that others get as well asks for everything: `selection.alone`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ class Requirement:
 
     `devices` have to be on one node, unless they `spread`: then each may be on another.
     `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them;
-    those that only take devices of a special class (`classes` of the driver file) are the `only_user_of` that class.
+    those that only take devices of a special class (`classes` of the driver file) are the `only_user_of` that class, and run alone where
+    its devices are also had otherwise.
     `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
     `gates` are Kubernetes' feature gates without which there is nothing to judge.
     `covers` are the ids of others (suites/upstream.yaml) who ask the same.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from testbed.conformance import profiles
 from testbed.conformance.profiles import FULL
 from testbed.conformance.requirement import Requirement
+from testbed.models import features
 from testbed.models.words import Tier, Verdict
 from testbed.providers.base import Capability
 
@@ -17,6 +18,7 @@ class Facts:
     """What was found in the cluster and in the driver file, once, before anything ran. `gates` are the feature gates that are on.
 
     `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
+    `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
     """
 
     kubernetes: str
@@ -26,6 +28,7 @@ class Facts:
     features: frozenset[str] = frozenset()
     gates: frozenset[str] = frozenset()
     node_devices: int = 0
+    apart: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,17 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     """Decide on one requirement."""
     missing = sorted(set(requirement.features) - facts.features)
     if missing:
-        return Choice(requirement, Verdict.NOT_APPLICABLE, f"the driver file does not declare {', '.join(missing)}")
+        named = ", ".join(f"{each} ({features.key(each)})" for each in missing)
+        return Choice(requirement, Verdict.NOT_APPLICABLE, f"the driver file does not declare {named}")
     lacking = _lacking(requirement, facts)
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
     return Choice(requirement)
+
+
+def alone(requirement: Requirement, facts: Facts) -> bool:
+    """Whether nobody else may have a device meanwhile: the test takes all of them, or special ones that others get as well."""
+    return requirement.exclusive or requirement.only_user_of not in {"", *facts.apart}
 
 
 def narrowed(choice: Choice, selected: bool) -> Choice:

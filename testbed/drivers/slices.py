@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from testbed.errors import UsageError
 from testbed.kube.client import Object
+
+# Devices that are more than devices, by the words of `classes` in driver files: what their entries in ResourceSlices have.
+_SPECIAL = {"partitions": "consumesCounters", "capacity": "allowMultipleAllocations", "binding": "bindingConditions"}
 
 
 @dataclass(frozen=True, order=True)
@@ -76,18 +79,20 @@ def identities(slices: Iterable[Object], driver: str, attribute: str) -> dict[st
     return found
 
 
-def names(slices: Iterable[Object], driver: str, node: str) -> dict[str, Device]:
-    """Device by its name, as a container on a node may show it: of pools of that node, or of none."""
-    found: dict[str, Device] = {}
-    for pool in (each for each in pools(slices, driver) if not each.nodes or node in each.nodes):
-        for name in (entry["name"] for each in pool.slices for entry in each["spec"].get("devices") or ()):
-            if name in found:
-                raise UsageError(
-                    f"node {node} has a device {name} in pool {pool.name} and another in pool {found[name].pool}",
-                    hint="names do not tell them apart: let spec.probe of the driver file show an attribute, as its identityAttribute says",
-                )
-            found[name] = Device(driver, pool.name, name)
-    return found
+def names(slices: Iterable[Object], driver: str, node: str, shown: Iterable[str]) -> dict[str, Device]:
+    """Device by its name, for containers on a node: of slices of that node, or of none. What they show has to mean one device."""
+    found: dict[str, set[Device]] = defaultdict(set)
+    for pool in pools(slices, driver):
+        for each in (part for part in pool.slices if (part["spec"].get("nodeName") or node) == node):
+            for name in (entry["name"] for entry in each["spec"].get("devices") or ()):
+                found[name].add(Device(driver, pool.name, name))
+    for name in (each for each in shown if len(found.get(each, ())) > 1):
+        one, other, *_ = sorted(found[name])
+        raise UsageError(
+            f"device {name} of a container on node {node} may be that of pool {one.pool} or that of pool {other.pool}",
+            hint="names do not tell them apart: let spec.probe of the driver file show an attribute, as its identityAttribute says",
+        )
+    return {name: min(devices) for name, devices in found.items()}
 
 
 def ordinary(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:
@@ -97,6 +102,23 @@ def ordinary(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driv
         devices = [one for one in each["spec"].get("devices") or () if not _fits(one, others, driver)]
         found.append({**each, "spec": {**each["spec"], "devices": devices}})
     return found
+
+
+def apart(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> frozenset[str]:
+    """The special kinds whose devices are no ordinary ones and of no other kind, so that nobody else gets them. There has to be one."""
+    every = list(slices)
+    kinds = [_kinds(device) for device in _devices(every)]
+    mixed = [each for each in kinds if len(each) > 1]
+    usual = [_kinds(device) for device in _devices(ordinary(every, others, driver))]
+    return frozenset[str]().union(*kinds).difference(*mixed, *usual)
+
+
+def _devices(slices: Iterable[Object]) -> Iterator[Object]:
+    return (device for each in slices for device in each["spec"].get("devices") or ())
+
+
+def _kinds(device: Object) -> frozenset[str]:
+    return frozenset(kind for kind, field in _SPECIAL.items() if device.get(field))
 
 
 def _fits(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from testbed.errors import UsageError
 from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, expression
+from testbed.models.features import Feature, derived
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
@@ -103,7 +104,9 @@ class DriverSpec(Strict):
     pods: Pods
     nodes: Nodes = Nodes()
     probe: Probe
-    features: tuple[LabelName, ...] = Field((), description="optional parts of DRA that the driver takes part in")
+    features: tuple[Feature, ...] = Field(
+        (), description="optional parts of DRA that the driver takes part in, and that no other key speaks of"
+    )
     examples: Examples = Examples()
     classes: Classes = Classes()
     sharing: Sharing | None = None
@@ -178,19 +181,7 @@ class DriverFile(Strict):
     @property
     def features(self) -> frozenset[str]:
         """The optional parts of DRA that it takes part in, and those that the rest of the file makes it possible to judge."""
-        given = self.spec.examples.model_dump(exclude_defaults=True)
-        sharing = self.spec.sharing
-        there = {
-            "identity": self.spec.probe.identity_attribute,
-            "companion": self.companions,
-            "live-control": self.control,
-            "configuration": self.spec.configuration,
-            "sharing-rounds": sharing and sharing.uneven,
-            "sharing-limits": sharing and sharing.too_much,
-            **self.spec.classes.model_dump(exclude_none=True),
-        }
-        examples = (f"example-{name.replace('_', '-')}" for name in given)
-        return frozenset({*self.spec.features, *examples, *(name for name, part in there.items() if part)})
+        return frozenset({*self.spec.features, *derived(self.spec.model_dump(by_alias=True))})
 
     @property
     def control(self) -> Control | None:

@@ -12,6 +12,7 @@ from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.conformance.leases import Leases
 from testbed.conformance.requirement import Requirement
+from testbed.conformance.selection import alone
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import load_companions, load_driver_file
@@ -67,9 +68,9 @@ def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
         yield requirement
         return
     context = request.config.stash[CONTEXT]
-    wanted, special = None if requirement.exclusive else requirement.devices, requirement.only_user_of
-    asked = time.monotonic()
-    with Leases(context.report, context.facts.node_devices).held(request.node.nodeid, wanted, special=special):
+    wanted = None if alone(requirement, context.facts) else requirement.devices
+    leases, asked = Leases(context.report, context.facts.node_devices), time.monotonic()
+    with leases.held(request.node.nodeid, wanted, special=requirement.only_user_of):
         request.node.user_properties.append((WAITED, round(time.monotonic() - asked, 3)))
         yield requirement
 

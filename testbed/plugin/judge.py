@@ -36,7 +36,7 @@ class Judge:
         kept = [item for item in items if self._asked_for(required(item))]
         if len(kept) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = lane.in_order(kept)
+        items[:] = lane.in_order(kept, self.context.facts)
         for item in items:
             requirement = required(item)
             if requirement:

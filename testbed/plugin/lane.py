@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
+from testbed.conformance.selection import Facts, alone
 from testbed.errors import Blocked, TestbedError
 from testbed.models.words import Tier
 from testbed.plugin.marking import required
@@ -18,9 +19,9 @@ from testbed.vocabulary.world import World
 _SPOILT = pytest.StashKey[str]()
 
 
-def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+def in_order(items: list[pytest.Item], facts: Facts) -> list[pytest.Item]:
     """Tests that need all devices for themselves after those that run side by side, disruptive ones last."""
-    return sorted(items, key=_place)
+    return sorted(items, key=lambda item: _place(item, facts))
 
 
 def is_disruptive(item: pytest.Item) -> bool:
@@ -72,9 +73,9 @@ def undisturbed(config: pytest.Config, world: World, test: str) -> Iterator[None
         raise
 
 
-def _place(item: pytest.Item) -> int:
+def _place(item: pytest.Item, facts: Facts) -> int:
     requirement = required(item)
-    return 2 if is_disruptive(item) else int(requirement is not None and requirement.exclusive)
+    return 2 if is_disruptive(item) else int(requirement is not None and alone(requirement, facts))
 
 
 def _run(session: pytest.Session, items: list[pytest.Item]) -> None:

@@ -125,8 +125,8 @@ class Container:
 
     def _published(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe
-        known = self._known()
         found = probe.ids(text)
+        known = self._known(found)
         missing = sorted(set(found) - set(known))
         if missing:
             raise NotYet(
@@ -136,9 +136,9 @@ class Container:
             )
         return frozenset(known[each] for each in found)
 
-    def _known(self) -> dict[str, Device]:
+    def _known(self, shown: Sequence[str]) -> dict[str, Device]:
         """The published devices, by what a container shows of them."""
         world, driver, probe = self.pod.world, self.pod.world.driver_file.driver, self.pod.world.driver_file.probe
         if probe.shows_names:
-            return names(world.slices(), driver, self.pod.node)
+            return names(world.slices(), driver, self.pod.node, shown)
         return identities(world.slices(), driver, probe.identity_attribute)

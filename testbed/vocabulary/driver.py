@@ -145,13 +145,12 @@ class Driver:
 
     def identity(self, device: Device) -> Saying:
         """What it publishes about a device that no other device has; the driver file says which attribute that is."""
-        return self.says(device, self.world.driver_file.probe.identity_attribute)
+        return self.says(device, self._identity_attribute)
 
     def devices_named_in(self, said: object) -> frozenset[Device]:
         """The devices of which the identity occurs in something that was said, whatever its form."""
-        identity = self.world.driver_file.probe.identity_attribute
         words = set(re.findall(r"[^\s\"'{}\[\],]+", str(said)))
-        known = identities(self.world.slices(), self.name, identity)
+        known = identities(self.world.slices(), self.name, self._identity_attribute)
         return frozenset(device for value, device in known.items() if value in words)
 
     @property
@@ -208,6 +207,16 @@ class Driver:
         """Where the mistake is in the configuration that the driver file calls invalid."""
         known = self.world.driver_file.configuration
         return known.invalid.field if known else ""
+
+    @property
+    def _identity_attribute(self) -> str:
+        found = self.world.driver_file.probe.identity_attribute
+        if not found:
+            raise UsageError(
+                f"driver file {self.world.driver_file.name} names no attribute that tells devices apart",
+                hint="a requirement says features=identity, and the driver file spec.probe.identityAttribute",
+            )
+        return found
 
     def _of_the_class_on(self, *nodes: str) -> frozenset[Device]:
         return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in nodes)

@@ -22,6 +22,10 @@ from testbed.waiting import NotYet, eventually
 
 _SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 _CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
+# The files that a runtime reads, of folders that are there; what is just being written has another ending.
+_LIST = 'for folder; do for each in "$folder"/*.json "$folder"/*.yaml; do [ ! -f "$each" ] || echo "$each"; done; done'
+# Files of claims that end meanwhile are gone; any other trouble is one.
+_READ = 'cat "$1" || [ ! -e "$1" ]'
 _ANSWER = 10.0
 _IN_USE = "dra_resource_claims_in_use"
 _CALLS = "dra_grpc_operations_duration_seconds_count"
@@ -81,13 +85,11 @@ class Kubelets:
 
     def cdi_files(self, node: str) -> frozenset[str]:
         """The CDI files of a node."""
-        found = self._cluster_node(node).run("find", *_CDI_FOLDERS, "-type", "f", check=False).stdout
-        return frozenset(found.split())
+        return frozenset(self._shell(node, _LIST, *_CDI_FOLDERS).splitlines())
 
     def cdi_ids_defined(self, node: str) -> frozenset[str]:
-        """The CDI ids that the CDI files of a node define. Files of claims that end meanwhile are gone when they are read."""
-        run = self._cluster_node(node).run
-        texts = [run("cat", each, check=False).stdout for each in sorted(self.cdi_files(node))]
+        """The CDI ids that the CDI files of a node define."""
+        texts = [self._shell(node, _READ, each) for each in sorted(self.cdi_files(node))]
         specs = [yaml.safe_load(text) for text in texts if text]
         return frozenset(f"{spec['kind']}={device['name']}" for spec in specs for device in spec["devices"])
 
@@ -137,6 +139,9 @@ class Kubelets:
     def _metric(self, node: str, name: str, **labels: str) -> float:
         text = str(self.world.kube.request("GET", f"/api/v1/nodes/{node}/proxy/metrics"))
         return value(text, name, **labels)
+
+    def _shell(self, node: str, script: str, *words: str) -> str:
+        return self._cluster_node(node).run("sh", "-c", script, "sh", *words).stdout
 
     def _cluster_node(self, name: str) -> Node:
         return next(each for each in self._cluster.nodes() if each.name == name)

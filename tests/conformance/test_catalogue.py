@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,32 @@ def test_manifests_of_parameters_are_known_too_each_once_and_in_their_order(tmp_
     cases = '@pytest.mark.parametrize("manifest", ["first.yaml", "other.yaml"])\n'
     (tmp_path / "test_a.py").write_text("import pytest\n" + suite.replace("@requirement", cases + "@requirement"))
     assert read([tmp_path]).get("T-001").manifests == ("first.yaml", "other.yaml", "claims/two-cats.yaml")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda suite: suite.replace("def test_a", "async def test_a"),
+        lambda suite: "if True:\n" + textwrap.indent(suite, "    "),
+        lambda suite: f"# one \f page, \x85 another and \u2028 a third\n{suite}",
+    ],
+    ids=["async", "below-an-if", "after-a-form-feed"],
+)
+def test_an_entry_knows_what_its_test_says_wherever_it_stands(tmp_path: Path, place: Callable[[str], str]) -> None:
+    path = _write(tmp_path, "a", "T-001")
+    path.write_text(place(path.read_text()), encoding="utf-8")
+    entry = read([path]).get("T-001")
+    assert entry.manifests == ("claims/two-cats.yaml", "other.yaml")
+    assert entry.source.startswith("@requirement(")
+
+
+def test_an_entry_knows_what_a_test_says_that_another_file_brings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "written_elsewhere.py").write_text(_SUITE.format(id="T-001", sentence="It works.", name="a"))
+    (tmp_path / "test_b.py").write_text("from written_elsewhere import test_a")
+    assert read([tmp_path]).get("T-001").manifests == ("claims/two-cats.yaml", "other.yaml")
 
 
 def test_an_entry_knows_how_many_cases_its_parameters_make(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ def test_a_worker_knows_exactly_what_the_controller_decided() -> None:
         frozenset({"load-image", "run-on-node"}),
         frozenset({"taints"}),
         frozenset({"DRADeviceTaints"}),
+        4,
+        frozenset({"capacity"}),
     )
     context = RunContext(
         testbed="t",

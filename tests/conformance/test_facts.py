@@ -59,6 +59,15 @@ def test_devices_of_other_classes_do_not_count() -> None:
     assert gather(kube, made.driver_file, []).devices == 7
 
 
+def test_special_devices_may_be_apart_from_ordinary_ones() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    shared, part, *_ = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]
+    shared |= {"allowMultipleAllocations": True, "attributes": {"purpose": {"string": "capacity"}}}
+    part |= {"consumesCounters": [{"counterSet": "set", "counters": {}}]}
+    assert gather(kube, made.driver_file, []).apart == {"capacity"}
+
+
 def test_devices_where_no_ordinary_pod_runs_do_not_count() -> None:
     made = cluster.make()
     kube: Any = made.kube

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.conformance import Capability, Requirement
-from testbed.conformance.selection import Facts, choose, plan
+from testbed.conformance.selection import Facts, alone, choose, plan
 from testbed.models.words import Level, Tier, Verdict
 
 FACTS = Facts(
@@ -32,7 +32,11 @@ def _requirement(**facts: Any) -> Requirement:
         ({}, None, ""),
         ({"devices": 2, "nodes": 2, "kubernetes": "1.36", "needs": (Capability.LOAD_IMAGE,)}, None, ""),
         ({"features": ("taints",)}, None, ""),
-        ({"features": ("taints", "health")}, Verdict.NOT_APPLICABLE, "the driver file does not declare health"),
+        (
+            {"features": ("taints", "health", "identity")},
+            Verdict.NOT_APPLICABLE,
+            "the driver file does not declare health (spec.features), identity (spec.probe.identityAttribute)",
+        ),
         ({"kubernetes": "1.37"}, Verdict.CLUSTER_UNSUPPORTED, "needs Kubernetes 1.37, this is v1.36.2"),
         ({"kubernetes": "1.4"}, None, ""),
         ({"nodes": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 nodes with the driver, there are 2"),
@@ -51,6 +55,19 @@ def _requirement(**facts: Any) -> Requirement:
 def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict: Verdict | None, reason: str) -> None:
     choice = choose(_requirement(**facts), FACTS)
     assert (choice.verdict, choice.reason) == (verdict, reason)
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_alone"),
+    [
+        ({}, False),
+        ({"exclusive": True}, True),
+        ({"only_user_of": "capacity"}, False),
+        ({"only_user_of": "binding"}, True),
+    ],
+)
+def test_who_takes_what_others_get_as_well_runs_alone(facts: dict[str, Any], is_alone: bool) -> None:
+    assert alone(_requirement(**facts), replace(FACTS, apart=frozenset({"capacity"}))) is is_alone
 
 
 def test_a_driver_that_publishes_nothing_is_not_spared() -> None:

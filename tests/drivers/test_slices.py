@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers.slices import Device, identities, names, ordinary, pools
+from fake_driver.hardware import description
+from fake_driver.hardware.devices import devices
+from fake_driver.slices import Owner, desired
+from testbed import folders
+from testbed.drivers.slices import Device, apart, identities, names, ordinary, pools
 from testbed.errors import UsageError
 from testbed.kube.client import Object
+from testbed.models.driver_file import load_driver_file
 from tests.fakes.cluster import DRIVER, slice_spec
 
 
@@ -51,21 +56,43 @@ def test_the_attribute_may_be_written_with_its_domain_and_have_any_type() -> Non
 def test_devices_are_found_by_the_names_that_containers_show_on_the_node_where_they_run() -> None:
     published = [_slice("a"), _slice("b")]
 
-    assert names(published, DRIVER, "a") == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
-    assert names(published, DRIVER, "b") == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
+    assert names(published, DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
+    assert names(published, DRIVER, "b", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
 
 
 def test_devices_of_the_network_are_found_by_name_from_every_node() -> None:
     spec = {key: value for key, value in slice_spec("net", 1).items() if key != "nodeName"}
+    known = names([{"spec": {**spec, "allNodes": True}}], DRIVER, "a", ["gpu-0"])
 
-    assert names([{"spec": {**spec, "allNodes": True}}], DRIVER, "a") == {"gpu-0": Device(DRIVER, "net", "gpu-0")}
+    assert known == {"gpu-0": Device(DRIVER, "net", "gpu-0")}
+
+
+def _in_pool(name: str, *nodes: str, devices: int = 1) -> list[Object]:
+    """A pool with a slice for each of these nodes."""
+    pool = {"name": name, "generation": 1, "resourceSliceCount": len(nodes)}
+    return [{"spec": {**slice_spec(node, devices), "pool": pool}} for node in nodes]
 
 
 def test_a_name_that_two_devices_of_a_node_have_tells_nothing() -> None:
-    second = {"spec": {**slice_spec("a", 1), "pool": {"name": "more", "generation": 1, "resourceSliceCount": 1}}}
+    with pytest.raises(UsageError, match="gpu-0 of a container on node a may be that of pool a or that of pool more"):
+        names([_slice("a"), *_in_pool("more", "a")], DRIVER, "a", ["gpu-0"])
 
-    with pytest.raises(UsageError, match="node a has a device gpu-0 in pool more and another in pool a"):
-        names([_slice("a"), second], DRIVER, "a")
+
+def test_a_name_that_two_devices_have_and_no_container_shows_does_no_harm() -> None:
+    known = names([_slice("a"), *_in_pool("more", "a", devices=2)], DRIVER, "a", ["gpu-1"])
+
+    assert known["gpu-1"] == Device(DRIVER, "more", "gpu-1")
+
+
+def test_a_pool_with_slices_of_several_nodes_has_no_device_of_one_on_another() -> None:
+    here, there = _in_pool("all", "a", "b", devices=2)
+    del here["spec"]["devices"][1], there["spec"]["devices"][0]
+
+    assert names([here, there], DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "all", "gpu-0")}
+
+
+def test_a_device_that_its_driver_publishes_twice_is_one_device_and_no_fault_of_the_driver_file() -> None:
+    assert names(_in_pool("a", "a", "a"), DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
 
 
 @pytest.mark.parametrize(
@@ -83,3 +110,35 @@ def test_devices_are_left_out_by_an_attribute(name: str, patterns: Any, matches:
     slice_ = {"spec": {"driver": DRIVER, "devices": [device]}}
     (left,) = ordinary([slice_], patterns, DRIVER)
     assert left["spec"]["devices"] == ([] if matches else [device])
+
+
+_SHARED, _PART = {"allowMultipleAllocations": True}, {"consumesCounters": [{"counterSet": "c", "counters": {}}]}
+_ATTACHED = {"bindingConditions": ["attached"]}
+
+
+@pytest.mark.parametrize(
+    ("usual", "others", "found"),
+    [
+        ([{}], [_SHARED, _PART, _ATTACHED], {"capacity", "partitions", "binding"}),
+        ([{}], [_SHARED], {"capacity"}),
+        ([{}, _PART], [_SHARED, _PART], {"capacity"}),
+        ([{}], [_SHARED, _PART, {**_PART, **_ATTACHED}], {"capacity"}),
+        ([_SHARED], [], set()),
+        ([{}], [{**_SHARED, "allowMultipleAllocations": False}], set()),
+    ],
+    ids=["all", "one", "a-whole-is-ordinary", "of-two-kinds", "nothing-is-left-out", "none"],
+)
+def test_special_devices_are_apart_where_they_are_nothing_else(
+    usual: list[Object], others: list[Object], found: set[str]
+) -> None:
+    named = [*usual, *({**each, "attributes": {"type": {"string": "special"}}} for each in others)]
+    published = [{"name": f"gpu-{index}", **each} for index, each in enumerate(named)]
+    assert apart([{"spec": {"driver": DRIVER, "devices": published}}], {"type": ["special"]}, DRIVER) == found
+
+
+def test_the_special_devices_of_the_default_hardware_are_apart() -> None:
+    made = devices(description.read(folders.data("manifests") / "hardware/server.yaml"), "a")
+    published = desired(DRIVER, Owner("a", "uid"), made)
+    others = load_driver_file(folders.data("manifests") / "drivers/fake-gpu.yaml").other_devices
+    assert apart(published, others, DRIVER) == {"partitions", "capacity", "binding"}
+    assert apart(published, {}, DRIVER) == frozenset()

@@ -181,6 +181,9 @@ class FakeApi:
         found = self.claims.get((words[4], words[6]))
         if not found:
             return 404, {"message": f"resourceclaims {words[6]!r} not found"}
+        if method == "PUT":
+            self.put_claim(body)
+            return 200, body
         if method != "PATCH":
             return 200, found
         if body["apiVersion"] != f"resource.k8s.io/{words[2]}":

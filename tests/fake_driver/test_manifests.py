@@ -207,6 +207,6 @@ def granted(*faults: str) -> list[Object]:
     return [one for one in rendered(faults=list(faults)) if one["kind"] != "DaemonSet"]
 
 
-@pytest.mark.parametrize("fault", RIGHTS)
+@pytest.mark.parametrize("fault", [*RIGHTS, "status-replaces-all"])
 def test_wrong_rights_are_there_only_when_they_are_asked_for(fault: str) -> None:
     assert granted(fault) != granted() == granted("no-env")

@@ -11,6 +11,7 @@ import pytest
 
 from fake_driver import reporter
 from fake_driver.api import Api
+from fake_driver.claim_access import ClaimAccess
 from fake_driver.claims import ClaimRef, PreparedClaim, allocated
 from fake_driver.journal import Journal
 from fake_driver.reporter import Reporter, manager
@@ -32,7 +33,7 @@ def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         driver: str = DRIVER, node: str = "worker", known: Callable[..., Any] = lambda use: {"data": {"of": use.device}}
     ) -> Reporter:
         api = Api(server)
-        running.append((Reporter(api, driver, node, known, Journal(tmp_path / "journal.jsonl")), api))
+        running.append((Reporter(ClaimAccess(api), driver, node, known, Journal(tmp_path / "journal.jsonl")), api))
         running[-1][0].start()
         return running[-1][0]
 

@@ -10,6 +10,7 @@ import yaml
 from testbed import folders
 from testbed.errors import UsageError
 from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.models.features import DERIVED, key
 
 FULL = r"""
 apiVersion: dra-testbed/v1alpha1
@@ -101,6 +102,20 @@ def test_features_are_those_it_names_and_those_its_examples_make_possible(folder
     file = load(folder, FULL + said)
     assert file.features == {"identity", "device-status", "example-match-attribute", "example-capacity"}
     assert (file.examples.attribute, file.examples.capacity) == ("", "memory")
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_feature_that_another_key_declares_is_not_named(folder: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=rf"spec\.features\[0\]: is {name}, which {key(name)} declares"):
+        load(folder, f"{FULL}  features: [{name}]\n")
+
+
+def test_every_key_that_declares_a_feature_is_there() -> None:
+    schema = DriverFile.model_json_schema()
+    places = [place.partition(".")[::2] for place in DERIVED.values()]
+    sections = {"probe": "Probe", "sharing": "Sharing", "classes": "Classes", "examples": "Examples"}
+    assert {name for name, _ in places} <= set(schema["$defs"]["DriverSpec"]["properties"])
+    assert all(inner in schema["$defs"][sections[name]]["properties"] for name, inner in places if inner)
 
 
 def test_who_names_a_class_for_a_feature_takes_part_in_it(folder: Path) -> None:

@@ -70,10 +70,18 @@ def test_the_lane_is_not_entered_after_a_failure_with_x(judge: Judge) -> None:
     assert run.verdicts == {"T-001": "fail", "T-008": None, "T-009": None}
 
 
-def test_workers_hold_no_more_devices_at_once_than_a_node_has(judge: Judge) -> None:
-    """Each test writes down when it has its lease; two that want three of four devices never have it together."""
+@pytest.mark.parametrize(
+    "wanted",
+    [("devices=3", "devices=3"), ("only_user_of='capacity'", "only_user_of='binding'")],
+    ids=["many", "special"],
+)
+def test_workers_hold_no_more_devices_at_once_than_a_node_has(judge: Judge, wanted: tuple[str, str]) -> None:
+    """Each test writes down when it has its lease; two that want three of four devices never have it together.
+
+    Nor have two that want special devices, where none are apart from ordinary ones.
+    """
     tests = "".join(
-        f"@required({n}, devices=3)\ndef test_{n}(scenario, world, request):\n"
+        f"@required({n}, {wanted[n % 2]})\ndef test_{n}(scenario, world, request):\n"
         "    import json, pathlib, threading, time\n"
         "    began = time.time()\n    threading.Event().wait(0.1)\n"
         "    log = pathlib.Path(str(request.config.rootpath), f'times-{request.node.name}')\n"

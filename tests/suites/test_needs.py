@@ -45,6 +45,7 @@ _OTHERWISE = {
     "PRESCHED-010": Needs(1, exclusive=False),  # nobody allocates the claim of a pod that names its node
     "PRESCHED-011": Needs(1, exclusive=False),  # as above
     "HOTPLUG-003": Needs(2, exclusive=True, one_pod=2),  # another device of the same pool is taken out meanwhile
+    "CDI-006": Needs(2, exclusive=True, one_pod=2),  # its two pods run at once, and nobody else's may
     "MULTI-001": Needs(1, exclusive=False),  # the other device is another driver's
     "MULTI-002": Needs(1, exclusive=False),  # as above
     "CLAIM-027": Needs(1, exclusive=False),  # the second pod, with a claim of its own, is never scheduled

@@ -14,7 +14,7 @@ import yaml
 from ci.mutants import known
 from testbed import folders
 from testbed.conformance import catalogue, document
-from testbed.models.words import Tier
+from testbed.models.words import Level, Tier
 from testbed.rendering import render_file, variables_of
 
 SUITES, MANIFESTS = folders.data("suites"), folders.data("manifests") / "suites"
@@ -22,6 +22,7 @@ TESTS, TEMPLATES = sorted(SUITES.rglob("test_*.py")), sorted(MANIFESTS.rglob("*.
 ENTRIES = catalogue.read([SUITES]).entries
 ROOT = Path(__file__).parents[2]
 _FOR_ALL = "basic"  # the manifests that several suites use
+_EXAMPLE = "sigs.k8s.io/dra-example-driver"
 _FORBIDDEN = (ast.For, ast.While, ast.Try, ast.With, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.If, ast.ClassDef)
 
 # What cannot be otherwise when these words have waited; a pod that is held pending by a driver has named its node itself.
@@ -123,6 +124,17 @@ def test_a_test_waits_and_decides_only_by_words(entry: catalogue.Entry) -> None:
 def test_a_test_says_no_seconds_itself(entry: catalogue.Entry) -> None:
     # --patience stretches what it waits for, and has to stretch this, too
     assert not re.search(r"\bseconds\b['\"]?\s*[=:]\s*\d", entry.source)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_a_test_that_asks_what_tells_devices_apart_declares_it(entry: catalogue.Entry) -> None:
+    asked = {node.attr for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.Attribute)}
+    assert "identity" in entry.requirement.features or not asked & {"identity", "devices_named_in"}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_what_only_an_example_of_a_driver_says_is_no_must(entry: catalogue.Entry) -> None:
+    assert not entry.requirement.source.startswith(_EXAMPLE) or entry.requirement.level is Level.SHOULD
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)

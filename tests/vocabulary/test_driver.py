@@ -83,6 +83,16 @@ def test_a_device_says_what_it_is(world: Make) -> None:
     assert driver.devices_that_say(driver.identity(device), "node-1") == frozenset()
 
 
+def test_without_an_attribute_that_tells_devices_apart_the_question_is_the_suites_mistake(world: Make) -> None:
+    made = world()
+    probe = made.driver_file.probe.model_copy(update={"identity_attribute": ""})
+    spec = made.driver_file.spec.model_copy(update={"probe": probe})
+    driver = Driver(replace(made, driver_file=made.driver_file.model_copy(update={"spec": spec})))
+    for ask in (driver.identity, driver.devices_named_in):
+        with pytest.raises(UsageError, match="driver file fake-gpu names no attribute that tells devices apart"):
+            ask(Device(cluster.DRIVER, "node-1", "gpu-0"))
+
+
 def test_a_device_that_is_not_published_says_nothing(world: Make) -> None:
     with pytest.raises(DriverFailed, match="publishes no device"):
         Driver(world()).identity(Device(cluster.DRIVER, "node-1", "gpu-99"))

@@ -12,8 +12,9 @@ from typing import Any
 import grpc
 import pytest
 
+from testbed import process
 from testbed.drivers.slices import Device
-from testbed.errors import TestbedError
+from testbed.errors import CommandFailed, TestbedError
 from testbed.kubelet.stubs import podresources_v1_pb2 as messages
 from testbed.kubelet.stubs import podresources_v1_pb2_grpc as stubs
 from testbed.process import Completed
@@ -56,22 +57,31 @@ class Lister(stubs.PodResourcesListerServicer):
 
 @dataclass(frozen=True)
 class Node:
+    """This host."""
+
     name: str
+    before: Callable[[tuple[str, ...]], None] = lambda _argv: None
 
     def run(self, *argv: str, check: bool = True) -> Completed:
-        gone = "/var/run/cdi/gone.json\n" if self.name == "node-2" else ""
-        read = FILE if argv[-1] == "/var/run/cdi/one.json" else ""
-        said = {"find": f"/var/run/cdi/one.json\n{gone}", "cat": read}[argv[0]]
-        return Completed(argv, 0 if check else 1, said, "")
+        self.before(argv)
+        return process.run(argv, check=check)
+
+
+class Away(Node):
+    """Nobody answers."""
+
+    def run(self, *_argv: str, check: bool = True) -> Completed:
+        return process.run(["sh", "-c", "echo no such node >&2; exit 1"], check=check)
 
 
 @dataclass(frozen=True)
 class Cluster:
     there: Path
+    node: Node = Node("node-1")
     name: str = "t"
 
     def nodes(self) -> list[Node]:
-        return [Node("node-1"), Node("node-2")]
+        return [self.node]
 
     def socket(self, node: str, path: str) -> Path:
         assert (node, path) == ("node-1", "/var/lib/kubelet/pod-resources/kubelet.sock")
@@ -129,15 +139,71 @@ def test_the_samples_of_a_metric_are_added_up() -> None:
     assert value(METRICS, "dra_resource_claims") == 0
 
 
-def test_cdi_files_of_a_node(kubelets: Kubelets) -> None:
-    assert kubelets.cdi_files("node-1") == {"/var/run/cdi/one.json"}
-    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b"}
-    assert kubelets.cdi_ids_defined("node-2") == kubelets.cdi_ids_defined(
-        "node-1"
-    )  # one of its files was gone when it was read
-    kubelets.should_have_cdi_files("node-1", frozenset({"/var/run/cdi/one.json"}))
-    with pytest.raises(NotObserved, match=r"left: \['/var/run/cdi/one.json'\]"):
+@pytest.fixture
+def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one of the folders for CDI files that there is."""
+    monkeypatch.setattr("testbed.vocabulary.kubelets._CDI_FOLDERS", (str(tmp_path / "missing"), str(tmp_path / "cdi")))
+    (tmp_path / "cdi").mkdir()
+    return tmp_path / "cdi"
+
+
+def _with(kubelets: Kubelets, node: Node) -> Kubelets:
+    """The same of a cluster that has this node."""
+    return Kubelets(replace(kubelets.world, cluster=Cluster(Path(), node)))  # type: ignore[arg-type]  # the parts that are asked
+
+
+def test_cdi_files_of_a_node(kubelets: Kubelets, cdi: Path) -> None:
+    assert kubelets.cdi_files("node-1") == frozenset()
+    (cdi / "one.json").write_text(FILE)
+    (cdi / "two more.yaml").write_text("kind: d.example/other\ndevices: [{name: a}]\n")
+
+    assert kubelets.cdi_files("node-1") == {f"{cdi}/one.json", f"{cdi}/two more.yaml"}
+    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b", "d.example/other=a"}
+
+
+def test_nodes_are_waited_for_until_they_have_certain_cdi_files(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text(FILE)
+    kubelets.should_have_cdi_files("node-1", frozenset({f"{cdi}/one.json"}))
+    with pytest.raises(NotObserved, match=rf"left: \['{cdi}/one.json'\]"):
         kubelets.should_have_cdi_files("node-1", frozenset())
+
+
+def test_a_cdi_file_that_no_runtime_reads_is_none(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json.new").write_text('{"kind": ')
+    (cdi / ".two.json").write_text('{"kind": ')
+    (cdi / "folder.json").mkdir()
+    assert kubelets.cdi_files("node-1") == kubelets.cdi_ids_defined("node-1") == frozenset()
+
+
+def test_a_cdi_file_may_be_gone_when_it_is_read(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text(FILE)
+    (cdi / "two.json").write_text(FILE)
+
+    def take_away(argv: tuple[str, ...]) -> None:
+        if argv[-1].endswith("/two.json"):
+            (cdi / "two.json").unlink()
+
+    assert _with(kubelets, Node("node-1", take_away)).cdi_ids_defined("node-1") == {
+        "d.example/device=a",
+        "d.example/device=b",
+    }
+
+
+def test_a_cdi_file_that_cannot_be_read_is_trouble_and_not_missing(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text(FILE)
+
+    def replaced(argv: tuple[str, ...]) -> None:
+        if argv[-1].endswith("/one.json"):
+            (cdi / "one.json").unlink()
+            (cdi / "one.json").mkdir()  # root may read whatever is a file
+
+    with pytest.raises(CommandFailed, match="directory"):
+        _with(kubelets, Node("node-1", replaced)).cdi_ids_defined("node-1")
+
+
+def test_a_node_that_does_not_answer_is_trouble_and_not_without_files(kubelets: Kubelets) -> None:
+    with pytest.raises(CommandFailed, match="no such node"):
+        _with(kubelets, Away("node-1")).cdi_files("node-1")
 
 
 def test_who_knows_no_cluster_says_so(world: Callable[..., World]) -> None:

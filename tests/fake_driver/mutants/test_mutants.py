@@ -166,6 +166,19 @@ def test_the_status_says_not_ready(node: Made, fake_api: FakeApi, word: str, wro
     assert condition["status"] == str(not wrong)
 
 
+@both("status-replaces-all")
+def test_the_words_of_others_are_lost(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+    claim = fake_api.claim(devices=("gpu-0", "gpu-1"))
+    status = fake_api.claims["default", "one"]["status"]
+    status["allocation"]["devices"]["results"][1]["driver"] = "other.example"
+    theirs = {"driver": "other.example", "pool": "worker", "device": "gpu-1", "data": {"speed": "100G"}}
+    status["devices"] = [theirs]
+    node(word).prepare(claim)
+    fake_api.until(lambda: "gpu-0" in {entry["device"] for entry in fake_api.status()})
+    assert (theirs not in fake_api.status()) is wrong
+    fake_api.asked.discard(("resourceclaims/status", "update"))  # its manifests give it more rights
+
+
 @both("publish-attributes-of-another-device")
 def test_a_device_bears_the_attributes_of_its_neighbour(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     node(word)
