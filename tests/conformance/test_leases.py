@@ -123,7 +123,7 @@ def test_a_new_run_forgets_the_queue_of_an_old_one(queue: Leases) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "devices", "worth"), [(2, 8, 2), (8, 8, 2), (8, 32, 8), (1, 8, 0), (4, 5, 0), (2, 0, 0)]
+    ("cores", "devices", "worth"), [(2, 8, 4), (8, 8, 4), (8, 32, 16), (1, 8, 2), (4, 5, 2), (4, 3, 0), (2, 0, 0)]
 )
 def test_there_are_so_many_workers_as_cores_and_devices_allow(cores: int, devices: int, worth: int) -> None:
     assert workers(cores, devices) == worth

@@ -15,12 +15,13 @@ from testbed.conformance.running import plugin_options
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.plugin import starting  # noqa: F401 - imported here once, and not again by each inner pytest
 from testbed.waiting import set_patience
+from tests.fakes.cluster import DEVICES_PER_NODE
 
 ROOT = Path(__file__).parents[2]
 _CONFTEST = """
 from testbed import bringup
 from tests.fakes import cluster
-made = cluster.make({fault!r})
+made = cluster.make({fault!r}, {devices})
 bringup.attach = lambda name: made
 """
 _SUITE = """
@@ -73,8 +74,8 @@ def _untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def judge(pytester: pytest.Pytester) -> Callable[..., Run]:
     """Run these tests as a suite on a testbed with that fault; with `apart`, in a process of its own."""
 
-    def run(tests: str, *arguments: str, fault: str = "", apart: bool = False) -> Run:
-        pytester.makeconftest(_CONFTEST.format(fault=fault))
+    def run(tests: str, *arguments: str, fault: str = "", devices: int = DEVICES_PER_NODE, apart: bool = False) -> Run:
+        pytester.makeconftest(_CONFTEST.format(fault=fault, devices=devices))
         pytester.makepyfile(test_suite=_SUITE.format(tests=tests))
         folder = pytester.path / "out"
         start = pytester.runpytest_subprocess if apart else pytester.runpytest_inprocess

@@ -108,7 +108,7 @@ def test_the_debugger_says_how_to_look(judge: Judge, pytester: pytest.Pytester) 
 
 
 def test_auto_starts_no_workers_where_devices_are_too_few_for_two(judge: Judge) -> None:
-    run = judge(_ORDINARY.format(1) + _ORDINARY.format(2), "-n", "auto", "-v")  # four devices on a node
+    run = judge(_ORDINARY.format(1) + _ORDINARY.format(2), "-n", "auto", "-v", devices=3)
     assert run.verdicts == {"T-001": "pass", "T-002": "pass"}
     assert "created: " not in run.output  # as xdist says of its workers
     run.result.stdout.fnmatch_lines(["*::test_ordinary_1 PASSED (*.* s)*"])
