@@ -17,7 +17,7 @@ from fake_driver.alterations import NONE, VERBS, Alteration, Data
 from fake_driver.errors import ConfigurationError, near
 from fake_driver.files import write_whole
 from fake_driver.hardware.model import Device
-from fake_driver.health import Board, at_first
+from fake_driver.health import Board, Health
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
 from fake_driver.limits import problems
@@ -33,6 +33,7 @@ class Effects:
 
     inventory: Inventory
     board: Board
+    at_first: Callable[[Device], Health]
     refresh: Callable[[], None]
     journal: Journal
 
@@ -104,10 +105,11 @@ class LiveHardware:
         return alterations.altered(self._base, wanted, self._pool)
 
     def _show(self, devices: tuple[Device, ...]) -> None:
-        board, gone = self._effects.board, {device.name for device in self._effects.inventory.devices}
+        board, first = self._effects.board, self._effects.at_first
+        gone = {device.name for device in self._effects.inventory.devices}
         self._effects.inventory.become(devices)
         for device in devices:
-            board.write((self._pool, device.name), alterations.health_of(device, self._altered) or at_first(device))
+            board.write((self._pool, device.name), alterations.health_of(device, self._altered) or first(device))
         for name in gone - {device.name for device in devices}:
             board.remove((self._pool, name))
 

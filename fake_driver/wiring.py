@@ -94,7 +94,7 @@ class Process:
         self._hardware = LiveHardware(
             settings.driver,
             settings.data / "hardware-changes.json",
-            Effects(use.inventory, self.health, self._publisher.refresh, self.journal),
+            Effects(use.inventory, self.health, use.health, self._publisher.refresh, self.journal),
         )
         console = Console(settings, self._hardware, self._traps, folder, self.journal)
         self._control = ControlSocket(sockets.control, console.answer)

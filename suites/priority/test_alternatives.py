@@ -145,6 +145,7 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     "Configuration for the chosen alternative, or for its request, reaches the container; that for others does not.",
     level=MUST,
     tier=E2E,
+    devices=2,
     source=DOCS,
     features=("configuration",),
     mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests"),

@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware.model import Device, Taint
-from fake_driver.health import Board
+from fake_driver.health import Board, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
 from fake_driver.limits import problems
@@ -35,7 +35,7 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.inventory, self.board, self.refreshed = Inventory("worker", BASE), Board({}), 0
-        effects = Effects(self.inventory, self.board, self.refresh, Journal(folder / "journal.jsonl"))
+        effects = Effects(self.inventory, self.board, at_first, self.refresh, Journal(folder / "journal.jsonl"))
         self.path = folder / "changes.json"
         self.hardware = LiveHardware("gpu.example", self.path, effects)
 

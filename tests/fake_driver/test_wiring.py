@@ -8,6 +8,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from fake_driver.faults import FAULTS
+from fake_driver.health import UNKNOWN
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
 
@@ -78,3 +80,8 @@ def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
     answer = kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]]
     assert (answer.error, [device.device_name for device in answer.devices]) == ("", ["gpu-0"])
     fake_api.until(lambda: [entry["device"] for entry in fake_api.status()] == ["gpu-0"])
+
+
+def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., Process], settings: Settings) -> None:
+    process = start(settings, FAULTS["health-unknown"])
+    assert process.health.counts() == {UNKNOWN: 4}
