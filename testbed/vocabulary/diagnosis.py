@@ -9,6 +9,7 @@ from testbed.kube.client import Object
 from testbed.vocabulary.observing import Diagnosis
 
 _SHOWN = 3
+_NOT_SCHEDULED = "not scheduled"
 
 # (what an event or a status says, the likely cause, whether it is the environment's fault); the first that fits is taken.
 _INTERRUPTIONS: Sequence[tuple[str, str, bool]] = (
@@ -22,6 +23,9 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     *_INTERRUPTIONS,
     ("node.kubernetes.io/unreachable", "a node is away", True),
     ("node.kubernetes.io/not-ready", "a node is not ready", True),
+    ("node.kubernetes.io/disk-pressure", "a node is short of disk", True),
+    ("node.kubernetes.io/memory-pressure", "a node is short of memory", True),
+    ("node.kubernetes.io/pid-pressure", "a node is short of process ids", True),
     # Who comes so far was let read the claim, whatever was said of that before.
     ("unresolvable CDI devices", "the driver answered a CDI id that no CDI file of the node defines", False),
     (
@@ -72,15 +76,22 @@ def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None =
     away = unready([node] if node else [])
     if away:  # whatever else is said, nobody is there who could run the pod
         return Diagnosis(away, True, warnings)
-    said = [*_statuses(pod), *reversed(warnings)]
+    said = _said(pod, warnings)
     known = _known(_CAUSES, said)
     if known:
         return replace(known, warnings=warnings)
-    if not pod["spec"].get("nodeName") and not any("not scheduled" in each for each in said):
+    if not pod["spec"].get("nodeName") and not any(each.startswith(_NOT_SCHEDULED) for each in said):
         return Diagnosis(
             "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
         )
     return Diagnosis("", warnings=warnings)
+
+
+def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
+    """What is said of a pod, newest first. What keeps it from a node now stands in its status: older events tell of another time."""
+    now = _statuses(pod)
+    is_refused = any(each.startswith(_NOT_SCHEDULED) for each in now)
+    return [*now, *(each for each in reversed(warnings) if not (is_refused and each.startswith("FailedScheduling")))]
 
 
 def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:
@@ -140,4 +151,4 @@ def _statuses(pod: Object) -> list[str]:
     refused = [
         each for each in status.get("conditions", ()) if each["type"] == "PodScheduled" and each["status"] != "True"
     ]
-    return lines + [f"not scheduled: {each.get('message', each.get('reason', ''))}" for each in refused]
+    return lines + [f"{_NOT_SCHEDULED}: {each.get('message', each.get('reason', ''))}" for each in refused]

@@ -39,6 +39,11 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
             "a node is away",
             True,
         ),
+        (
+            "2 nodes: 1 cannot allocate all claims, 1 had untolerated taint {node.kubernetes.io/disk-pressure: }",
+            "a node is short of disk",
+            True,
+        ),
     ],
 )
 def test_an_event_leads_to_its_likely_cause(message: str, cause: str, ours: bool) -> None:
@@ -53,6 +58,13 @@ def test_a_pod_that_misses_a_cdi_device_was_let_read_its_claim_whatever_was_said
     late = _warning("CDI device injection failed: unresolvable CDI devices a/b=c")
     assert diagnose(_pod(), [early]).ours
     assert not diagnose(_pod(), [early, late]).ours
+
+
+def test_what_keeps_a_pod_from_its_node_now_counts_and_not_what_did_before() -> None:
+    before = _warning("0/2 nodes are available: 2 cannot allocate all claims.", "FailedScheduling")
+    now = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
+    assert not diagnose(_pod(None), [before]).ours
+    assert diagnose(_pod(None, conditions=[now]), [before]).ours
 
 
 def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
