@@ -17,7 +17,7 @@ EVICTED = "DeviceTaintManagerEviction"
     features=("identity",),
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
-    mutants=("no-env", "share-one-device"),
+    mutants=("no-env",),
 )
 def test_a_rule_keeps_new_pods_away(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
