@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from testbed.kube.client import Object
@@ -10,6 +10,12 @@ from testbed.vocabulary.observing import Diagnosis
 
 _SHOWN = 3
 _NOT_SCHEDULED = "not scheduled"
+_REPELLED = "untolerated taint"
+_PRESSURES = {
+    "DiskPressure": "short of disk",
+    "MemoryPressure": "short of memory",
+    "PIDPressure": "short of process ids",
+}
 
 # (what an event or a status says, the likely cause, whether it is the environment's fault); the first that fits is taken.
 _INTERRUPTIONS: Sequence[tuple[str, str, bool]] = (
@@ -61,15 +67,17 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ("ErrImage", "the image is not on the node", True),
     ("ImagePull", "the image is not on the node", True),
     ("InvalidImageName", "the manifest names an image that cannot be", True),
-    ("untolerated taint", "no node takes ordinary pods", True),
+    (_REPELLED, "no node takes ordinary pods", True),
     ("Insufficient ", "the nodes are full", True),
     ("FailedCreatePodSandBox", "the node cannot make pods: its runtime or network is broken", True),
     ("FailedMount", "the node cannot mount a volume of the pod", True),
 )
 
 
-def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None = None) -> Diagnosis:
-    """What probably keeps a pod from running. `node` is the one that the pod is on, if it is on one."""
+def diagnose(
+    pod: Object | None, events: Sequence[Object], node: Object | None = None, nodes: Iterable[Object] = ()
+) -> Diagnosis:
+    """What probably keeps a pod from running. `node` is the one that the pod is on; without one, `nodes` are those that it could be on."""
     if pod is None:
         return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
     warnings = tuple(line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
@@ -77,6 +85,9 @@ def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None =
     if away:  # whatever else is said, nobody is there who could run the pod
         return Diagnosis(away, True, warnings)
     said = _said(pod, warnings)
+    lacking = short(nodes) if any(_REPELLED in each for each in said) else ""
+    if lacking:  # since Kubernetes 1.36 the scheduler does not say which taints
+        return Diagnosis(lacking, True, warnings)
     known = _known(_CAUSES, said)
     if known:
         return replace(known, warnings=warnings)
@@ -105,14 +116,31 @@ def _known(causes: Sequence[tuple[str, str, bool]], said: Sequence[str]) -> Diag
 
 
 def unready(nodes: Iterable[Object]) -> str:
-    """Which of the nodes are not Ready, and why; '' when all are."""
+    """Which of the nodes are not Ready or short of something, and why; '' when all are well."""
+    return _which(nodes, lambda condition: _not_ready(condition) or _pressure(condition))
+
+
+def short(nodes: Iterable[Object]) -> str:
+    """Which of the nodes are under pressure, so that they take no pods, and why; '' when none is."""
+    return _which(nodes, _pressure)
+
+
+def _which(nodes: Iterable[Object], trouble: Callable[[Object], str]) -> str:
     found = [
-        f"node {node['metadata']['name']} is not Ready: {each.get('message') or each.get('reason', '')}".rstrip(" .:")
+        f"node {node['metadata']['name']} is {what}: {each.get('message') or each.get('reason', '')}".rstrip(" .:")
         for node in nodes
         for each in node.get("status", {}).get("conditions", ())
-        if each["type"] == "Ready" and each["status"] != "True"
+        if (what := trouble(each))
     ]
     return "; ".join(found)
+
+
+def _not_ready(condition: Object) -> str:
+    return "not Ready" if condition["type"] == "Ready" and condition["status"] != "True" else ""
+
+
+def _pressure(condition: Object) -> str:
+    return _PRESSURES.get(condition["type"], "") if condition["status"] == "True" else ""
 
 
 def tell(pod: Object) -> str:

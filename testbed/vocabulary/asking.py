@@ -1,0 +1,34 @@
+"""Ask the cluster what keeps a pod: its events, the node that it is on, or the nodes that it could be on. Words call it when they give up."""
+
+from __future__ import annotations
+
+from testbed.drivers.ready import expected_nodes
+from testbed.kube.client import Object
+from testbed.vocabulary.diagnosis import diagnose, in_order
+from testbed.vocabulary.observing import Diagnosis
+from testbed.vocabulary.world import World
+
+
+def why(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosis:
+    """What probably keeps the pod of that name; `pod` is how it was seen last."""
+    node = node_of(world, pod)
+    nodes = [] if node or pod is None else _candidates(world)
+    return diagnose(pod, events_of(world, namespace, name), node, nodes)
+
+
+def events_of(world: World, namespace: str, name: str) -> list[Object]:
+    """What Kubernetes says about a pod, the newest last."""
+    selector = f"involvedObject.kind=Pod,involvedObject.name={name}"
+    return in_order(world.kube.list("v1", "Event", namespace, fieldSelector=selector))
+
+
+def node_of(world: World, pod: Object | None) -> Object | None:
+    """The node that a pod is on, if it is on one that is there."""
+    name = pod["spec"].get("nodeName") if pod else None
+    return world.kube.find("v1", "Node", name) if name else None
+
+
+def _candidates(world: World) -> list[Object]:
+    """The nodes where the driver is expected: what others are short of keeps no pod from its devices."""
+    wanted = expected_nodes(world.kube, world.driver_file)
+    return [node for node in world.kube.list("v1", "Node") if node["metadata"]["name"] in wanted]
