@@ -176,7 +176,10 @@ def _statuses(pod: Object) -> list[str]:
                         " :"
                     )
                 )
-    refused = [
-        each for each in status.get("conditions", ()) if each["type"] == "PodScheduled" and each["status"] != "True"
-    ]
-    return lines + [f"{_NOT_SCHEDULED}: {each.get('message', each.get('reason', ''))}" for each in refused]
+    return lines + [f"{_NOT_SCHEDULED}: {each.get('message', each.get('reason', ''))}" for each in refused(pod)]
+
+
+def refused(pod: Object) -> list[Object]:
+    """The conditions in which the scheduler says that no node takes a pod; none when it took one, or says nothing."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    return [each for each in conditions if each["type"] == "PodScheduled" and each["status"] != "True"]

@@ -127,7 +127,9 @@ def test_a_pod_that_no_node_took_names_those_under_pressure() -> None:
 
 
 def test_pressure_explains_nothing_where_no_taint_kept_the_pod_away() -> None:
-    pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}])
+    pod = _pod(
+        None, conditions=[{"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}]
+    )
     assert not diagnose(pod, [], nodes=[_pressed()]).ours
 
 
