@@ -4,6 +4,7 @@
     ├── UsageError               2  a flag, a file or a name is wrong; nothing was touched
     ├── CommandFailed            3  a program that we started ended badly
     ├── WaitTimeout              3  a state did not come within its budget
+    │   └── NodesShort           3  … because nodes are short of something, as they will be for whatever comes next
     ├── ApiError                 3  the API server refused, or was not there
     ├── DriverFailed             1  the driver under test broke its contract
     ├── Blocked                  4  what it builds on was not there, so it could not begin
@@ -58,6 +59,10 @@ class WaitTimeout(TestbedError):
     def __init__(self, waited_for: str, budget: str, last_seen: str, *, hint: str = "") -> None:
         self.waited_for, self.budget, self.last_seen = waited_for, budget, last_seen
         super().__init__(f"timed out waiting for {waited_for} ({budget})\n  last seen: {last_seen}", hint=hint)
+
+
+class NodesShort(WaitTimeout):
+    """A state did not come because nodes are short of something; nor will others."""
 
 
 class ApiError(TestbedError):

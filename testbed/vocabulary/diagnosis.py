@@ -81,13 +81,10 @@ def diagnose(
     if pod is None:
         return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
     warnings = tuple(line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
-    away = unready([node] if node else [])
-    if away:  # whatever else is said, nobody is there who could run the pod
-        return Diagnosis(away, True, warnings)
     said = _said(pod, warnings)
-    lacking = short(nodes) if any(_REPELLED in each for each in said) else ""
-    if lacking:  # since Kubernetes 1.36 the scheduler does not say which taints
-        return Diagnosis(lacking, True, warnings)
+    unwell = _unwell([node] if node else [], nodes if any(_REPELLED in each for each in said) else [])
+    if unwell:  # whatever else is said, nobody is there who could run the pod
+        return replace(unwell, warnings=warnings)
     known = _known(_CAUSES, said)
     if known:
         return replace(known, warnings=warnings)
@@ -96,6 +93,13 @@ def diagnose(
             "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
         )
     return Diagnosis("", warnings=warnings)
+
+
+def _unwell(on: Sequence[Object], refused_by: Iterable[Object]) -> Diagnosis | None:
+    """The nodes' part in it. Which taints keep a pod away the scheduler does not say since Kubernetes 1.36, so the nodes are asked."""
+    lacking = short([*on, *refused_by])
+    away = unready(on) or lacking
+    return Diagnosis(away, ours=True, lasting=bool(lacking)) if away else None
 
 
 def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
@@ -107,8 +111,9 @@ def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
 
 def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:
     """What took a pod out of the state in which it was, where that says who; what it was told on the way there does not count."""
-    away = unready([node] if node else [])
-    return Diagnosis(away, True) if away else _known(_INTERRUPTIONS, _statuses(pod) if pod else []) or Diagnosis.none()
+    return (
+        _unwell([node] if node else [], []) or _known(_INTERRUPTIONS, _statuses(pod) if pod else []) or Diagnosis.none()
+    )
 
 
 def _known(causes: Sequence[tuple[str, str, bool]], said: Sequence[str]) -> Diagnosis | None:

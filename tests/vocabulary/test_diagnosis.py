@@ -117,11 +117,17 @@ def test_a_node_under_pressure_is_not_well_and_says_what_it_is_short_of(kind: st
     assert unready([_pressed(kind, status="False"), _pressed(kind, status="Unknown")]) == ""
 
 
+def test_what_nodes_are_short_of_lasts_and_their_absence_need_not() -> None:
+    assert diagnose(_pod(), [], _pressed()).lasting
+    assert interrupted(_pod(), _pressed()).lasting
+    assert not diagnose(_pod(), [], _node("False")).lasting
+
+
 def test_a_pod_that_no_node_took_names_those_under_pressure() -> None:
     refused = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 cannot allocate all claims."
     pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": refused}])
     found = diagnose(pod, [], nodes=[_pressed(name="node-2"), _node("True")])
-    assert found == Diagnosis("node node-2 is short of disk: kubelet has disk pressure", ours=True)
+    assert found == Diagnosis("node node-2 is short of disk: kubelet has disk pressure", ours=True, lasting=True)
     assert diagnose(pod, [], nodes=[_node("True")]) == diagnose(pod, [])
     assert not diagnose(pod, []).ours
 

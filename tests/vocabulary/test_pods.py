@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.errors import WaitTimeout
+from testbed.errors import NodesShort, WaitTimeout
 from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
@@ -72,7 +72,7 @@ def test_a_pod_that_no_node_took_looks_at_those_where_the_driver_is_expected(pod
     with pytest.raises(WaitTimeout, match="no node takes ordinary pods"):
         lost.should_run()
     _kube(lost).put("Node", "node-2", spec={}, status=pressed)
-    with pytest.raises(WaitTimeout, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"):
+    with pytest.raises(NodesShort, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"):
         lost.should_run()
 
 
