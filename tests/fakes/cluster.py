@@ -45,10 +45,9 @@ def driver_path() -> Path:
 
 
 def make(fault: str = "", devices: int = DEVICES_PER_NODE) -> FakeTestbed:
-    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, node-away, node-short,
-    api-goes-away, pods-never-end.
+    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, api-goes-away, pods-never-end.
 
-    And of what is published: slices-missing, count-one-slice-too-many, publish-devices-twice.
+    Of the nodes: node-away, node-short. And of what is published: slices-missing, count-one-slice-too-many, publish-devices-twice.
     """
     kube = FakeKube(lambda it: World(it, fault).step())
     for node in NODES:
