@@ -20,6 +20,8 @@ import difflib
 import shlex
 from collections.abc import Iterable, Sequence
 
+MAKE_ROOM = "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+
 
 class TestbedError(Exception):
     """The harness or the environment failed; the base of all our errors."""
@@ -47,10 +49,15 @@ class CommandFailed(TestbedError):
 
     def __init__(self, argv: Sequence[str], status: str, output: str, *, hint: str = "") -> None:
         self.argv, self.status, self.output = tuple(argv), status, output
-        if not hint and "No space left on device" in output:
-            hint = "the disk is full: make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
-        shown = "\n".join(f"    {line}" for line in output.strip().splitlines()[-20:]) or "    (no output)"
+        hint = MAKE_ROOM if self.disk_full else hint
+        lines = [line for line in output.strip().splitlines() if 'level=warning msg="DEPRECATION' not in line]
+        shown = "\n".join(f"    {line}" for line in lines[-20:]) or "    (no output)"
         super().__init__(f"command failed ({status}): {shlex.join(argv)}\n{shown}", hint=hint)
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether it had no room to write; C programs and Go programs do not write it alike."""
+        return "no space left on device" in self.output.lower()
 
 
 class WaitTimeout(TestbedError):
