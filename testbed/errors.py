@@ -4,6 +4,7 @@
     ├── UsageError               2  a flag, a file or a name is wrong; nothing was touched
     ├── CommandFailed            3  a program that we started ended badly
     ├── WaitTimeout              3  a state did not come within its budget
+    │   └── NodesShort           3  … because nodes are short of something, as they will be for whatever comes next
     ├── ApiError                 3  the API server refused, or was not there
     ├── DriverFailed             1  the driver under test broke its contract
     ├── Blocked                  4  what it builds on was not there, so it could not begin
@@ -18,6 +19,8 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterable, Sequence
+
+MAKE_ROOM = "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
 
 
 class TestbedError(Exception):
@@ -46,10 +49,15 @@ class CommandFailed(TestbedError):
 
     def __init__(self, argv: Sequence[str], status: str, output: str, *, hint: str = "") -> None:
         self.argv, self.status, self.output = tuple(argv), status, output
-        if not hint and "No space left on device" in output:
-            hint = "the disk is full: make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
-        shown = "\n".join(f"    {line}" for line in output.strip().splitlines()[-20:]) or "    (no output)"
+        hint = MAKE_ROOM if self.disk_full else hint
+        lines = [line for line in output.strip().splitlines() if 'level=warning msg="DEPRECATION' not in line]
+        shown = "\n".join(f"    {line}" for line in lines[-20:]) or "    (no output)"
         super().__init__(f"command failed ({status}): {shlex.join(argv)}\n{shown}", hint=hint)
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether it had no room to write; C programs and Go programs do not write it alike."""
+        return "no space left on device" in self.output.lower()
 
 
 class WaitTimeout(TestbedError):
@@ -58,6 +66,10 @@ class WaitTimeout(TestbedError):
     def __init__(self, waited_for: str, budget: str, last_seen: str, *, hint: str = "") -> None:
         self.waited_for, self.budget, self.last_seen = waited_for, budget, last_seen
         super().__init__(f"timed out waiting for {waited_for} ({budget})\n  last seen: {last_seen}", hint=hint)
+
+
+class NodesShort(WaitTimeout):
+    """A state did not come because nodes are short of something; nor will others."""
 
 
 class ApiError(TestbedError):

@@ -43,6 +43,21 @@ def test_a_failed_command_can_be_pasted_into_a_shell_and_shows_the_end_of_its_ou
     assert text.endswith("try: look")
 
 
+@pytest.mark.parametrize("said", ["tar: x: No space left on device", "ctr: write /x: no space left on device"])
+def test_a_command_without_room_is_cured_by_room_whatever_else_is_tried(said: str) -> None:
+    failed = CommandFailed(["ctr"], "exit 1", said, hint="look")
+    assert failed.disk_full
+    assert failed.hint == "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+    assert not CommandFailed(["ctr"], "exit 1", "no").disk_full
+
+
+def test_what_will_be_removed_some_day_does_not_hide_why_a_command_failed() -> None:
+    noise = 'time="2026-01-01T00:00:00Z" level=warning msg="DEPRECATION: The `x` property is deprecated"'
+    text = str(CommandFailed(["ctr"], "exit 1", "\n".join(["why", *[noise] * 30])))
+    assert "    why" in text
+    assert "DEPRECATION" not in text
+
+
 def test_a_command_that_said_nothing_says_so() -> None:
     assert "(no output)" in str(CommandFailed(["true"], "exit 1", "\n"))
 

@@ -24,7 +24,8 @@ from testbed.providers import provider
 from testbed.providers.base import Capability, Cluster, ClusterSpec, FindsClusters, NodeImage, Problem, Provider
 from testbed.waiting import Budget, NotYet, eventually
 
-_LEAST_MIB = 300
+_LEAST_MIB = 100  # logs, the API server's data, and what all nodes share
+_LEAST_MIB_PER_NODE = 150  # its images, as archives and unpacked: two nodes have 372 MiB after a few runs
 _NODES = Budget("nodes ready", 60, "1 s after the API server on a quiet machine; a minute on an emulated one")
 _ACCOUNT = Budget("default service account", 30, "the controller manager starts 40 controllers before it")
 
@@ -70,7 +71,7 @@ class Context:
 def begin(config: TestbedConfig, folder: Path, progress: Progress, owner: Owner) -> Context:
     """Check the whole request before anything is touched: versions, gates, the driver file, the host or the cluster."""
     context = request(config, folder, progress, owner)
-    found = [*context.provider.preflight(spec_of(context)), *_space(folder)]
+    found = [*context.provider.preflight(spec_of(context)), *_space(folder, _nodes_here(context))]
     fatal = [problem for problem in found if problem.fatal]
     if fatal:
         cures = "; ".join(dict.fromkeys(problem.cure for problem in fatal))
@@ -181,15 +182,21 @@ def install_driver(context: Context) -> None:
         install_together(context.the_kube, context.drivers, context.owner, image=image, hardware=hardware)
 
 
-def _space(folder: Path) -> list[Problem]:
+def _nodes_here(context: Context) -> int:
+    """How many nodes are made; those of a cluster that is found bring their own disks."""
+    return 0 if isinstance(context.provider, FindsClusters) else context.config.nodes
+
+
+def _space(folder: Path, nodes: int) -> list[Problem]:
     """What a testbed writes at least: images, twice per node, and logs."""
+    least = _LEAST_MIB + nodes * _LEAST_MIB_PER_NODE
     place = next(parent for parent in folder.parents if parent.exists())
     free = shutil.disk_usage(place).free >> 20
-    if free >= _LEAST_MIB:
+    if free >= least:
         return []
     return [
         Problem(
-            f"disk full: {free} MiB free at {place}, a testbed needs {_LEAST_MIB}",
+            f"disk full: {free} MiB free at {place}, this testbed needs {least}",
             "make room, or move DRA_TESTBED_STATE",
         )
     ]

@@ -19,7 +19,7 @@ from typing import NoReturn
 import click
 
 from testbed import folders
-from testbed.errors import TestbedError
+from testbed.errors import MAKE_ROOM, CommandFailed, TestbedError
 
 _STOPPED = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -83,6 +83,8 @@ def _ended(end: SystemExit | click.exceptions.Exit) -> int:
 def _explain(failure: BaseException, *, debug: bool) -> int:
     if isinstance(failure, TestbedError):
         notes = [str(note) for note in getattr(failure, "__notes__", ())]
+        if isinstance(failure, CommandFailed) and failure.disk_full:
+            notes.insert(0, f"disk full: {_fullest()}")
         return _say("error: " + "\n".join([failure.what, *notes]), failure.hint, failure.exit_code)
     if isinstance(failure, click.ClickException):
         return _misused(failure)
@@ -90,7 +92,7 @@ def _explain(failure: BaseException, *, debug: bool) -> int:
         if _output_full():
             return _say("error: standard output: no space left", "write to another disk, or make room there")
         where = failure.filename or _fullest()
-        return _say(f"error: disk full: {where}", "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE")
+        return _say(f"error: disk full: {where}", MAKE_ROOM)
     if isinstance(failure, PermissionError) and failure.filename and _in_state_folder(failure.filename):
         return _say(*_not_ours(failure))
     what = f"error: unexpected {type(failure).__name__}: {failure}"

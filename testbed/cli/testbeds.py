@@ -41,9 +41,9 @@ def up(verbose: bool, plan: bool, output: str, **flags: Any) -> None:
     if verbose:
         progress.say(config.as_yaml())
     testbed = bring_up(config, progress)
-    kubeconfig = testbed.folder / "kubeconfig"
+    kubeconfig, shown = testbed.folder / "kubeconfig", "resourceslices" if config.driver else "nodes"
     click.echo(
-        f"testbed {testbed.name} is up\n\n  export KUBECONFIG={kubeconfig}\n  kubectl get resourceslices\n\n"
+        f"testbed {testbed.name} is up\n\n  export KUBECONFIG={kubeconfig}\n  kubectl get {shown}\n\n"
         f"remove it: dra-testbed down --name {testbed.name}"
     )
 

@@ -14,7 +14,7 @@ from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
-from testbed.errors import TestbedError
+from testbed.errors import Blocked, NodesShort, TestbedError
 from testbed.models.names import safe_name
 from testbed.plugin import lane
 from testbed.plugin.explaining import explanation, looking
@@ -29,6 +29,7 @@ class Judge:
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
+        self._short = ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -42,6 +43,11 @@ class Judge:
             if requirement:
                 self._prepare(item, requirement)
 
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Where a test found nodes short of something, no later one waits for its pods in vain."""
+        if self._short and required(item):
+            raise Blocked(f"a test before this one found nodes that take no pods\n  {self._short}")
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
@@ -51,6 +57,8 @@ class Judge:
         requirement = required(item)
         if requirement and report.failed and call.excinfo:
             raised = _first(call.excinfo)
+            if isinstance(raised.value, NodesShort):
+                self._short = self._short or f"{item.nodeid}: {raised.value.hint}"
             verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
             text = explanation(item, raised, requirement, verdict)

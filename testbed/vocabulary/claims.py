@@ -9,7 +9,7 @@ from typing import Any
 from testbed.drivers.slices import Device
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
-from testbed.vocabulary import budgets
+from testbed.vocabulary import asking, budgets
 from testbed.vocabulary.observing import Diagnosis, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import Budget, NotYet, eventually
@@ -147,8 +147,13 @@ class Claim:
 
     def should_be_allocated(self) -> Claim:
         """Wait until the scheduler gave it devices."""
-        cause = Diagnosis("no pod asks for it, or no free device fits")
-        return self._should("be allocated", _allocated, budgets.ALLOCATED, cause)
+        guess = Diagnosis("no pod asks for it, or no free device fits")
+
+        def why() -> Diagnosis:
+            return asking.why_unallocated(self.world, self.namespace, self.name, guess)
+
+        observe(self.world.kube, self._target, _allocated, f"{self._target} to be allocated", budgets.ALLOCATED, why)
+        return self
 
     def should_be_deallocated(self) -> Claim:
         """Wait until it is nobody's: no device, no pod that may use it, nothing that keeps it from being deleted."""

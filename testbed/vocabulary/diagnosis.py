@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from testbed.kube.client import Object
@@ -10,6 +10,12 @@ from testbed.vocabulary.observing import Diagnosis
 
 _SHOWN = 3
 _NOT_SCHEDULED = "not scheduled"
+_REPELLED = "untolerated taint"
+_PRESSURES = {
+    "DiskPressure": "short of disk",
+    "MemoryPressure": "short of memory",
+    "PIDPressure": "short of process ids",
+}
 
 # (what an event or a status says, the likely cause, whether it is the environment's fault); the first that fits is taken.
 _INTERRUPTIONS: Sequence[tuple[str, str, bool]] = (
@@ -61,22 +67,24 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ("ErrImage", "the image is not on the node", True),
     ("ImagePull", "the image is not on the node", True),
     ("InvalidImageName", "the manifest names an image that cannot be", True),
-    ("untolerated taint", "no node takes ordinary pods", True),
+    (_REPELLED, "no node takes ordinary pods", True),
     ("Insufficient ", "the nodes are full", True),
     ("FailedCreatePodSandBox", "the node cannot make pods: its runtime or network is broken", True),
     ("FailedMount", "the node cannot mount a volume of the pod", True),
 )
 
 
-def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None = None) -> Diagnosis:
-    """What probably keeps a pod from running. `node` is the one that the pod is on, if it is on one."""
+def diagnose(
+    pod: Object | None, events: Sequence[Object], node: Object | None = None, nodes: Iterable[Object] = ()
+) -> Diagnosis:
+    """What probably keeps a pod from running. `node` is the one that the pod is on; without one, `nodes` are those that it could be on."""
     if pod is None:
         return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
     warnings = tuple(line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
-    away = unready([node] if node else [])
-    if away:  # whatever else is said, nobody is there who could run the pod
-        return Diagnosis(away, True, warnings)
     said = _said(pod, warnings)
+    unwell = _unwell([node] if node else [], nodes if any(_REPELLED in each for each in said) else [])
+    if unwell:  # whatever else is said, nobody is there who could run the pod
+        return replace(unwell, warnings=warnings)
     known = _known(_CAUSES, said)
     if known:
         return replace(known, warnings=warnings)
@@ -85,6 +93,13 @@ def diagnose(pod: Object | None, events: Sequence[Object], node: Object | None =
             "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
         )
     return Diagnosis("", warnings=warnings)
+
+
+def _unwell(on: Sequence[Object], refused_by: Iterable[Object]) -> Diagnosis | None:
+    """The nodes' part in it. Which taints keep a pod away the scheduler does not say since Kubernetes 1.36, so the nodes are asked."""
+    lacking = short([*on, *refused_by])
+    away = unready(on) or lacking
+    return Diagnosis(away, ours=True, lasting=bool(lacking)) if away else None
 
 
 def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
@@ -96,8 +111,9 @@ def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
 
 def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:
     """What took a pod out of the state in which it was, where that says who; what it was told on the way there does not count."""
-    away = unready([node] if node else [])
-    return Diagnosis(away, True) if away else _known(_INTERRUPTIONS, _statuses(pod) if pod else []) or Diagnosis.none()
+    return (
+        _unwell([node] if node else [], []) or _known(_INTERRUPTIONS, _statuses(pod) if pod else []) or Diagnosis.none()
+    )
 
 
 def _known(causes: Sequence[tuple[str, str, bool]], said: Sequence[str]) -> Diagnosis | None:
@@ -105,14 +121,31 @@ def _known(causes: Sequence[tuple[str, str, bool]], said: Sequence[str]) -> Diag
 
 
 def unready(nodes: Iterable[Object]) -> str:
-    """Which of the nodes are not Ready, and why; '' when all are."""
+    """Which of the nodes are not Ready or short of something, and why; '' when all are well."""
+    return _which(nodes, lambda condition: _not_ready(condition) or _pressure(condition))
+
+
+def short(nodes: Iterable[Object]) -> str:
+    """Which of the nodes are under pressure, so that they take no pods, and why; '' when none is."""
+    return _which(nodes, _pressure)
+
+
+def _which(nodes: Iterable[Object], trouble: Callable[[Object], str]) -> str:
     found = [
-        f"node {node['metadata']['name']} is not Ready: {each.get('message') or each.get('reason', '')}".rstrip(" .:")
+        f"node {node['metadata']['name']} is {what}: {each.get('message') or each.get('reason', '')}".rstrip(" .:")
         for node in nodes
         for each in node.get("status", {}).get("conditions", ())
-        if each["type"] == "Ready" and each["status"] != "True"
+        if (what := trouble(each))
     ]
     return "; ".join(found)
+
+
+def _not_ready(condition: Object) -> str:
+    return "not Ready" if condition["type"] == "Ready" and condition["status"] != "True" else ""
+
+
+def _pressure(condition: Object) -> str:
+    return _PRESSURES.get(condition["type"], "") if condition["status"] == "True" else ""
 
 
 def tell(pod: Object) -> str:
@@ -148,7 +181,10 @@ def _statuses(pod: Object) -> list[str]:
                         " :"
                     )
                 )
-    refused = [
-        each for each in status.get("conditions", ()) if each["type"] == "PodScheduled" and each["status"] != "True"
-    ]
-    return lines + [f"{_NOT_SCHEDULED}: {each.get('message', each.get('reason', ''))}" for each in refused]
+    return lines + [f"{_NOT_SCHEDULED}: {each.get('message', each.get('reason', ''))}" for each in refused(pod)]
+
+
+def refused(pod: Object) -> list[Object]:
+    """The conditions in which the scheduler says that no node takes a pod; none when it took one, or says nothing."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    return [each for each in conditions if each["type"] == "PodScheduled" and each["status"] != "True"]

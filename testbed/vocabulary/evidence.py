@@ -1,4 +1,7 @@
-"""What is kept when something fails: objects, events and logs of the test's namespace, the driver's slices and logs. Never a secret."""
+"""What is kept when something fails: objects, events and logs of the test's namespace, the driver's slices and logs, how the nodes are.
+
+Never a secret.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def capture(world: World, namespace: str | None, into: Path) -> None:
     """Write what there is; a part that cannot be had leaves a note and does not keep the others away."""
     into.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
-    parts = [_slices, _driver_logs] + ([_objects, _events, _pod_logs] if namespace else [])
+    parts = [_nodes, _slices, _driver_logs] + ([_objects, _events, _pod_logs] if namespace else [])
     for part in parts:
         try:
             part(world, namespace or "", into)
@@ -43,6 +46,18 @@ def _objects(world: World, namespace: str, into: Path) -> None:
 
 def _slices(world: World, _namespace: str, into: Path) -> None:
     _write_objects(into / "resourceslices.yaml", world.slices())
+
+
+def _nodes(world: World, _namespace: str, into: Path) -> None:
+    _write_objects(into / "nodes.yaml", [_health(each) for each in world.kube.list("v1", "Node")])
+
+
+def _health(node: Object) -> Object:
+    """What may keep pods from a node. Its addresses and labels are nobody's evidence."""
+    spec = {key: node["spec"][key] for key in ("taints", "unschedulable") if key in node["spec"]}
+    conditions = node.get("status", {}).get("conditions", [])
+    name = {"name": node["metadata"]["name"]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": name, "spec": spec, "status": {"conditions": conditions}}
 
 
 def _events(world: World, namespace: str, into: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from testbed.errors import ApiError, DriverFailed, WaitTimeout
+from testbed.errors import ApiError, DriverFailed, NodesShort, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.vocabulary import budgets
 from testbed.waiting import Budget, NotYet, eventually
@@ -30,11 +30,15 @@ class NeverComes(Exception):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is probably wrong. `ours` is true when it is not the driver's doing: a missing image, a node that is away."""
+    """What is probably wrong. `ours` is true when it is not the driver's doing: a missing image, a node that is away.
+
+    `lasting` is true when it keeps later tests from their pods as well: a node without disk.
+    """
 
     cause: str
     ours: bool = False
     warnings: tuple[str, ...] = ()
+    lasting: bool = False
 
     @classmethod
     def none(cls) -> Diagnosis:
@@ -114,9 +118,8 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
     """The error of a wait that was in vain. Whose fault it is follows from the diagnosis."""
     lines = [seen, *(f"    {line}" for line in diagnosis.warnings)]
     if diagnosis.ours:
-        return WaitTimeout(
-            expected, waited, "\n".join(lines), hint=f"{diagnosis.cause}; this is not the driver's fault"
-        )
+        kind = NodesShort if diagnosis.lasting else WaitTimeout
+        return kind(expected, waited, "\n".join(lines), hint=f"{diagnosis.cause}; this is not the driver's fault")
     cause = [f"  likely cause: {diagnosis.cause}"] if diagnosis.cause else []
     return NotObserved(
         "\n".join([f"expected {expected}", *cause, f"  last seen: {lines[0]}", *lines[1:], f"  waited: {waited}"])

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from testbed.drivers.slices import Device
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
-from testbed.vocabulary import budgets, states
+from testbed.vocabulary import asking, budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
-from testbed.vocabulary.diagnosis import diagnose, in_order, interrupted, line, tell
+from testbed.vocabulary.diagnosis import interrupted, line, tell
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
@@ -52,8 +52,7 @@ class Pod:
     @property
     def events(self) -> list[Object]:
         """What Kubernetes says about it, the newest last."""
-        selector = f"involvedObject.kind=Pod,involvedObject.name={self.name}"
-        return in_order(self.world.kube.list("v1", "Event", self.namespace, fieldSelector=selector))
+        return asking.events_of(self.world, self.namespace, self.name)
 
     @property
     def claims(self) -> dict[str, Claim]:
@@ -233,12 +232,7 @@ class _Told:
         self.verdict(state)
 
     def diagnosis(self) -> Diagnosis:
-        return diagnose(self.last, self.pod.events, self._node)
+        return asking.why(self.pod.world, self.pod.namespace, self.pod.name, self.last)
 
     def interruption(self) -> Diagnosis:
-        return interrupted(self.last, self._node)
-
-    @property
-    def _node(self) -> Object | None:
-        name = self.last["spec"].get("nodeName") if self.last else None
-        return self.pod.world.kube.find("v1", "Node", name) if name else None
+        return interrupted(self.last, asking.node_of(self.pod.world, self.last))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -57,6 +59,21 @@ def test_an_unknown_provider_is_refused(state: Path) -> None:
         bring_up(dataclasses.replace(effective(None, {}), provider="cloud"), Silent())
 
     assert testbeds_in(state) == []
+
+
+@pytest.mark.parametrize(("nodes", "enough"), [(1, True), (2, False), (4, False)])
+def test_more_nodes_need_more_of_the_disk(
+    nodes: int, enough: bool, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = dataclasses.replace(host.detect(), root=False)  # who would come no further
+    monkeypatch.setattr(host, "detect", lambda: nobody)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=310 << 20))
+
+    with pytest.raises(TestbedError) as refused:
+        bring_up(effective(None, {"driver": "none", "nodes": nodes}), Silent())
+
+    needed = f"disk full: 310 MiB free at {state}, this testbed needs {100 + 150 * nodes}"
+    assert (needed in str(refused.value)) is not enough
 
 
 HARDWARE = """

@@ -15,7 +15,7 @@ import pytest
 from testbed import folders, process
 from testbed.cli import endings
 from testbed.cli.endings import code_of
-from testbed.errors import DriverFailed, Incomplete, TestbedError, UsageError
+from testbed.errors import CommandFailed, DriverFailed, Incomplete, TestbedError, UsageError
 
 Captured = pytest.CaptureFixture[str]
 
@@ -86,6 +86,15 @@ def test_a_full_disk_without_a_file_is_the_fullest_of_our_folders(state: Path, c
     assert code_of(raising(OSError(errno.ENOSPC, "No space left on device"))) == 3
 
     assert "disk full: /" in capsys.readouterr().err
+
+
+def test_a_full_disk_that_a_program_met_is_named_too(state: Path, capsys: Captured) -> None:
+    failed = CommandFailed(["ctr", "import"], "exit 1", "ctr: write /x: no space left on device")
+    assert code_of(raising(failed)) == 3
+
+    said = capsys.readouterr().err
+    assert "no space left on device\ndisk full: /" in said
+    assert said.endswith("try: make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE\n")
 
 
 def test_what_nobody_expected_keeps_its_traceback_in_a_file(state: Path, capsys: Captured) -> None:

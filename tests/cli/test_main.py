@@ -12,7 +12,7 @@ import click
 import pytest
 
 from testbed import __version__, process
-from testbed.cli import main as entry
+from testbed.cli import entry
 from testbed.cli.main import COMMANDS, run
 from testbed.waiting import Budget, eventually_true
 
@@ -106,6 +106,19 @@ def test_main_ends_the_process_with_the_code(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SystemExit) as ended:
         entry.main()
     assert ended.value.code == 2
+
+
+def test_ctrl_c_while_we_are_still_being_imported_ends_quietly() -> None:
+    said = python(
+        "import sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from testbed.cli.entry import main; main()"
+    )
+
+    assert (said.code, said.stderr) == (130, "")
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def driver_path() -> Path:
 
 
 def make(fault: str = "", devices: int = DEVICES_PER_NODE) -> FakeTestbed:
-    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, node-away, api-goes-away, pods-never-end.
+    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, api-goes-away, pods-never-end.
 
-    And of what is published: slices-missing, count-one-slice-too-many, publish-devices-twice.
+    Of the nodes: node-away, node-short. And of what is published: slices-missing, count-one-slice-too-many, publish-devices-twice.
     """
     kube = FakeKube(lambda it: World(it, fault).step())
     for node in NODES:
@@ -132,6 +132,10 @@ class World:
             gone = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
             self.kube.objects["Node", "default", pod["spec"]["nodeName"]]["status"]["conditions"] = [gone]
             self.kube.finalizers[pod["metadata"]["name"]] = 1
+        elif self.fault == "node-short":
+            state = {"waiting": {"reason": "ContainerCreating"}}
+            full = {"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}
+            self.kube.objects["Node", "default", pod["spec"]["nodeName"]]["status"]["conditions"] = [full]
         elif self.fault == "no-pods-start":
             state = {"waiting": {"reason": "ContainerCreating"}}
             self._warn(pod, "Failed to prepare dynamic resources: DRA driver gpu.dra-testbed.example is not registered")

@@ -9,6 +9,7 @@ import yaml
 
 from testbed import folders
 from testbed.conformance.events import read
+from testbed.conformance.report import status_of
 
 Judge = Callable[..., Any]
 
@@ -247,3 +248,20 @@ def test_what_failed_and_passed_when_it_was_tried_again_is_flaky_and_an_error_of
     assert run.verdicts == {"T-001": verdict, "T-002": "pass"}
     assert run.row("T-001").attempts == 2
     assert run.result.ret == (1 if verdict == "flaky" else 0)
+
+
+def test_when_nodes_are_short_of_something_no_later_test_begins(judge: Judge) -> None:
+    ruled_out = """
+@required(3, needs=(Capability.REBOOT_NODE,))
+def test_ruled_out(scenario):
+    pass
+"""
+    run = judge(_GOOD + _BAD + ruled_out, fault="node-short")
+    assert run.verdicts == {"T-001": "error", "T-002": "blocked", "T-003": "cluster-unsupported"}
+    assert "is short of disk: kubelet has disk pressure; this is not the driver's fault" in run.row("T-001").message
+    assert (
+        "a test before this one found nodes that take no pods\n  test_suite.py::test_good: node"
+        in run.row("T-002").message
+    )
+    assert run.report.result == "incomplete"
+    assert status_of(run.report) == 3

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.slices import Device
+from testbed.errors import WaitTimeout
 from testbed.vocabulary.claims import PROTECTION, Claim
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.world import World
@@ -75,6 +76,39 @@ def test_a_claim_that_is_still_protected_is_not_deallocated(claim: Callable[...,
 def test_a_claim_that_nobody_allocates(claim: Callable[..., Claim]) -> None:
     with pytest.raises(NotObserved, match="no pod asks for it, or no free device fits"):
         claim().should_be_allocated()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "raised", "cause"),
+    [
+        ("2 node(s) had untolerated taint(s)", WaitTimeout, "no node takes ordinary pods; this is not the driver's"),
+        ("2 cannot allocate all claims", NotObserved, "likely cause: no free device fits"),
+    ],
+)
+def test_the_pods_of_a_claim_say_why_nobody_allocates_it(
+    claim: Callable[..., Claim], refusal: str, raised: type[Exception], cause: str
+) -> None:
+    made = claim()
+    condition = {"type": "PodScheduled", "status": "False", "message": f"0/2 nodes are available: {refusal}."}
+    spec: Any = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+    _kube(made).react = lambda _kube: None
+    _kube(made).put("Pod", "p", "here", spec=spec, status={"conditions": [condition]})
+    with pytest.raises(raised, match=cause):
+        made.should_be_allocated()
+
+
+def test_pods_of_other_claims_and_pods_that_nobody_refused_say_nothing_of_a_claim(
+    claim: Callable[..., Claim],
+) -> None:
+    made = claim()
+    condition = {"type": "PodScheduled", "status": "False", "message": "2 node(s) had untolerated taint(s)"}
+    _kube(made).react = lambda _kube: None
+    spec: Any = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+    _kube(made).put("Pod", "silent", "here", spec=spec, status={})
+    made_for = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "another"}]}
+    _kube(made).put("Pod", "other", "here", spec={}, status={"conditions": [condition], **made_for})
+    with pytest.raises(NotObserved, match="no pod asks for it, or no free device fits"):
+        made.should_be_allocated()
 
 
 def test_a_reservation_that_is_missing_or_too_much(claim: Callable[..., Claim]) -> None:

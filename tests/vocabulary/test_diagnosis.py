@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from testbed.kube.client import Object
-from testbed.vocabulary.diagnosis import diagnose, in_order, interrupted, tell
+from testbed.vocabulary.diagnosis import diagnose, in_order, interrupted, tell, unready
 from testbed.vocabulary.observing import Diagnosis
 
 
@@ -99,6 +99,44 @@ def test_a_node_that_is_not_ready_is_the_cause_whatever_else_was_said(ready: str
     found = diagnose(_pod(), [_warning("Failed to prepare dynamic resources: x is not registered")], _node(ready))
     assert found.cause == "node node-1 is not Ready: Kubelet stopped posting node status"
     assert found.ours
+
+
+def _pressed(kind: str = "DiskPressure", name: str = "node-1", status: str = "True") -> Object:
+    conditions = [
+        {"type": kind, "status": status, "message": "kubelet has disk pressure"},
+        {"type": "Ready", "status": "True"},
+    ]
+    return {"metadata": {"name": name}, "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"), [("DiskPressure", "disk"), ("MemoryPressure", "memory"), ("PIDPressure", "process ids")]
+)
+def test_a_node_under_pressure_is_not_well_and_says_what_it_is_short_of(kind: str, what: str) -> None:
+    assert unready([_pressed(kind)]) == f"node node-1 is short of {what}: kubelet has disk pressure"
+    assert unready([_pressed(kind, status="False"), _pressed(kind, status="Unknown")]) == ""
+
+
+def test_what_nodes_are_short_of_lasts_and_their_absence_need_not() -> None:
+    assert diagnose(_pod(), [], _pressed()).lasting
+    assert interrupted(_pod(), _pressed()).lasting
+    assert not diagnose(_pod(), [], _node("False")).lasting
+
+
+def test_a_pod_that_no_node_took_names_those_under_pressure() -> None:
+    refused = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 cannot allocate all claims."
+    pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": refused}])
+    found = diagnose(pod, [], nodes=[_pressed(name="node-2"), _node("True")])
+    assert found == Diagnosis("node node-2 is short of disk: kubelet has disk pressure", ours=True, lasting=True)
+    assert diagnose(pod, [], nodes=[_node("True")]) == diagnose(pod, [])
+    assert not diagnose(pod, []).ours
+
+
+def test_pressure_explains_nothing_where_no_taint_kept_the_pod_away() -> None:
+    pod = _pod(
+        None, conditions=[{"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}]
+    )
+    assert not diagnose(pod, [], nodes=[_pressed()]).ours
 
 
 def test_a_node_that_is_ready_explains_nothing() -> None:

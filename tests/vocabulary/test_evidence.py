@@ -32,7 +32,7 @@ def test_objects_events_and_logs_of_the_test_and_of_the_driver_are_kept(world: M
         scenario.capture(tmp_path / "kept")
     kept = {str(path.relative_to(tmp_path / "kept")) for path in (tmp_path / "kept").rglob("*") if path.is_file()}
     assert kept == {
-        "pods.yaml", "resourceclaims.yaml", "resourceslices.yaml", "events.txt",
+        "pods.yaml", "resourceclaims.yaml", "resourceslices.yaml", "nodes.yaml", "events.txt",
         "logs/first.cat.log", "logs/second.cat.log", "driver/driver-1.driver.log",
     }  # fmt: skip
     assert (tmp_path / "kept/logs/first.cat.log").read_text() == "hello\n"
@@ -52,6 +52,20 @@ def test_only_what_belongs_to_the_test_is_kept_and_never_a_secret(world: Make, t
     text = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
     assert "c2VjcmV0" not in text
     assert "foreign" not in text
+
+
+def test_of_nodes_taints_and_conditions_are_kept_and_no_name_becomes_a_path(world: Make, tmp_path: Path) -> None:
+    here = world()
+    kube: Any = here.kube
+    taints = [{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}]
+    status = {"conditions": [{"type": "DiskPressure", "status": "True"}], "addresses": [{"address": "192.0.2.1"}]}
+    kube.put("Node", "../odd", spec={"taints": taints, "podCIDR": "192.0.2.0/24"}, status=status)
+    evidence.capture(here, "somewhere", tmp_path / "kept")
+    text = (tmp_path / "kept/nodes.yaml").read_text()
+    (odd,) = (each for each in yaml.safe_load_all(text) if each["metadata"] == {"name": "../odd"})
+    assert (odd["spec"], odd["status"]) == ({"taints": taints}, {"conditions": status["conditions"]})
+    assert "192.0.2." not in text
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_managed_fields_are_left_out(world: Make, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.errors import WaitTimeout
+from testbed.errors import NodesShort, WaitTimeout
 from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
@@ -62,6 +62,18 @@ def test_the_schedulers_words_are_waited_for(pod: Callable[..., Pod]) -> None:
     assert pod(node="", conditions=[refused]).should_be_unschedulable("cannot allocate").node == ""
     with pytest.raises(NotObserved, match="given up before the budget"):
         pod(RUNS).should_be_unschedulable("cannot allocate")
+
+
+def test_a_pod_that_no_node_took_looks_at_those_where_the_driver_is_expected(pod: Callable[..., Pod]) -> None:
+    refused = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
+    lost = pod(node="", conditions=[refused])
+    pressed = {"conditions": [{"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}]}
+    _kube(lost).put("Node", "apart", spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=pressed)
+    with pytest.raises(WaitTimeout, match="no node takes ordinary pods"):
+        lost.should_run()
+    _kube(lost).put("Node", "node-2", spec={}, status=pressed)
+    with pytest.raises(NodesShort, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"):
+        lost.should_run()
 
 
 def test_a_pod_that_stays_as_it_is(pod: Callable[..., Pod]) -> None:

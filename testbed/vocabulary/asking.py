@@ -1,0 +1,49 @@
+"""Ask the cluster what keeps a pod: its events, its node, or the nodes that it could be on. Words call it when they give up."""
+
+from __future__ import annotations
+
+from testbed.drivers.ready import expected_nodes
+from testbed.kube.client import Object
+from testbed.vocabulary.diagnosis import diagnose, in_order, refused
+from testbed.vocabulary.observing import Diagnosis
+from testbed.vocabulary.world import World
+
+
+def why(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosis:
+    """What probably keeps the pod of that name; `pod` is how it was seen last."""
+    node = node_of(world, pod)
+    nodes = [] if node or pod is None else _candidates(world)
+    return diagnose(pod, events_of(world, namespace, name), node, nodes)
+
+
+def why_unallocated(world: World, namespace: str, claim: str, otherwise: Diagnosis) -> Diagnosis:
+    """What the scheduler says to the pods of a claim: no other says why it got no device. What is not the driver's fault goes first."""
+    pods = [pod for pod in world.kube.list("v1", "Pod", namespace) if refused(pod) and claim in _claims(pod)]
+    found = [why(world, namespace, pod["metadata"]["name"], pod) for pod in pods]
+    told = sorted((each for each in found if each.cause), key=lambda each: not each.ours)
+    return told[0] if told else otherwise
+
+
+def events_of(world: World, namespace: str, name: str) -> list[Object]:
+    """What Kubernetes says about a pod, the newest last."""
+    selector = f"involvedObject.kind=Pod,involvedObject.name={name}"
+    return in_order(world.kube.list("v1", "Event", namespace, fieldSelector=selector))
+
+
+def node_of(world: World, pod: Object | None) -> Object | None:
+    """The node that a pod is on, if it is on one that is there."""
+    name = pod["spec"].get("nodeName") if pod else None
+    return world.kube.find("v1", "Node", name) if name else None
+
+
+def _candidates(world: World) -> list[Object]:
+    """The nodes where the driver is expected: what others are short of keeps no pod from its devices."""
+    wanted = expected_nodes(world.kube, world.driver_file)
+    return [node for node in world.kube.list("v1", "Node") if node["metadata"]["name"] in wanted]
+
+
+def _claims(pod: Object) -> set[str]:
+    """The names of a pod's claims: those that it names itself, and those that were made for it."""
+    entries = (*pod["spec"].get("resourceClaims", ()), *pod.get("status", {}).get("resourceClaimStatuses", ()))
+    made = pod.get("status", {}).get("extendedResourceClaimStatus") or {}
+    return {each["resourceClaimName"] for each in (*entries, made) if each.get("resourceClaimName")}
