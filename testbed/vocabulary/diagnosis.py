@@ -17,7 +17,7 @@ _PRESSURES = {
     "PIDPressure": "short of process ids",
 }
 
-# (what an event or a status says, the likely cause, whether it is the environment's fault); the first that fits is taken.
+# (what an event or a status says, the likely cause, whether it is the environment's fault); of one line the first that fits is taken.
 _INTERRUPTIONS: Sequence[tuple[str, str, bool]] = (
     ("pod Evicted", "the node ran short of something and evicted the pod", True),
     ("pod Preempting", "the node made room for a more important pod", True),
@@ -32,7 +32,6 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ("node.kubernetes.io/disk-pressure", "a node is short of disk", True),
     ("node.kubernetes.io/memory-pressure", "a node is short of memory", True),
     ("node.kubernetes.io/pid-pressure", "a node is short of process ids", True),
-    # Who comes so far was let read the claim, whatever was said of that before.
     ("unresolvable CDI devices", "the driver answered a CDI id that no CDI file of the node defines", False),
     (
         "no relationship found between node",
@@ -117,7 +116,8 @@ def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:
 
 
 def _known(causes: Sequence[tuple[str, str, bool]], said: Sequence[str]) -> Diagnosis | None:
-    return next((Diagnosis(cause, ours) for text, cause, ours in causes if any(text in line for line in said)), None)
+    """The cause of the newest thing said that has a known one: what was said before is overcome, or follows from the same."""
+    return next((Diagnosis(cause, ours) for line in said for text, cause, ours in causes if text in line), None)
 
 
 def unready(nodes: Iterable[Object]) -> str:

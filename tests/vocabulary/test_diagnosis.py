@@ -53,11 +53,12 @@ def test_an_event_leads_to_its_likely_cause(message: str, cause: str, ours: bool
     assert found.warnings == (f"FailedPrepareDynamicResources: {message}",)
 
 
-def test_a_pod_that_misses_a_cdi_device_was_let_read_its_claim_whatever_was_said_before() -> None:
+@pytest.mark.parametrize("late", ["unresolvable CDI devices a/b=c", "NodePrepareResources failed: no such device"])
+def test_a_pod_whose_claim_was_prepared_or_refused_was_let_read_it_whatever_was_said_before(late: str) -> None:
     early = _warning("no relationship found between node 'node-2' and this object")
-    late = _warning("CDI device injection failed: unresolvable CDI devices a/b=c")
     assert diagnose(_pod(), [early]).ours
-    assert not diagnose(_pod(), [early, late]).ours
+    assert not diagnose(_pod(), [early, _warning(late)]).ours
+    assert diagnose(_pod(), [_warning(late), early]).ours
 
 
 def test_what_keeps_a_pod_from_its_node_now_counts_and_not_what_did_before() -> None:
