@@ -135,6 +135,17 @@ def test_a_missing_image_is_our_fault_and_the_cure_is_said() -> None:
     assert "images list" in raised.value.hint
 
 
+@pytest.mark.parametrize(
+    "state",
+    [{"waiting": {"reason": "ContainerCreating"}}, {"waiting": {"reason": "PodInitializing"}}, {"running": {}}],
+    ids=str,
+)
+def test_who_is_still_pulling_or_starting_may_be_waited_for_longer(state: Any) -> None:
+    with pytest.raises(WaitTimeout) as raised:
+        wait_ready(_kube("node-1", node_2=_state(**state)), FILE)
+    assert "--patience 3" in raised.value.hint
+
+
 def test_a_driver_that_crashes_is_blamed_with_its_last_words() -> None:
     status = _state(waiting={"reason": "CrashLoopBackOff"})
     status["containerStatuses"][0]["restartCount"] = 3
