@@ -129,7 +129,10 @@ def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
     return "\n".join([f"  log of {name}:", *(f"    {line}" for line in lines)]) if lines else ""
 
 
-_IMAGE = "the image is not on the node: build or load it (`dra-testbed images list`)"
+_IMAGE = (
+    "the node could not get the image: can this host reach the image's registry, and is its name right? "
+    "Otherwise save it as an archive, and name that in spec.install.images of the driver file"
+)
 _NODE = "the node could not start the container, and says above why: look at its disk, and at what the pod mounts and refers to"
 _SLOW = "a large image, or hardware that is looked at, may only need longer: --patience 3; the pod's events say what it waits for"
 # What to try, by words of what was seen. Nobody is blamed by it.

@@ -132,7 +132,8 @@ def test_a_missing_image_is_our_fault_and_the_cure_is_said() -> None:
     status = _state(waiting={"reason": "ErrImageNeverPull", "message": "not present"})
     with pytest.raises(WaitTimeout, match="container driver ErrImageNeverPull not present") as raised:
         wait_ready(_kube("node-1", node_2=status), FILE)
-    assert "images list" in raised.value.hint
+    assert "registry" in raised.value.hint
+    assert "spec.install.images" in raised.value.hint
 
 
 @pytest.mark.parametrize(
