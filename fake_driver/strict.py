@@ -88,7 +88,10 @@ class Section:
         """A key that must have this one value."""
         value = self.take(key, str)
         if value is not None and value != expected:
-            self.problem(key, f"is {value!r}, but must be {expected!r}")
+            hint = near(value, [expected])
+            self.problem(
+                key, f"is {value!r}, but must be {expected!r}" + (f"; {hint}" if hint.startswith("did") else "")
+            )
 
     def section(self, key: str) -> Section:
         """The mapping under a key."""

@@ -1,7 +1,7 @@
 """Every error that this project raises on purpose, and the exit code that each one means.
 
     TestbedError                 3  the harness or the environment failed
-    ├── UsageError               2  a flag, a file or a name is wrong; nothing was touched
+    ├── UsageError               2  a flag, a file or a name is wrong; nothing was touched, or it was undone
     ├── CommandFailed            3  a program that we started ended badly
     ├── WaitTimeout              3  a state did not come within its budget
     │   └── NodesShort           3  … because nodes are short of something, as they will be for whatever comes next
@@ -39,7 +39,7 @@ class TestbedError(Exception):
 
 
 class UsageError(TestbedError):
-    """A flag, a file or a name that the user gave is wrong. Nothing was touched."""
+    """A flag, a file or a name that the user gave is wrong. Nothing was touched, or what was made has been undone."""
 
     exit_code = 2
 

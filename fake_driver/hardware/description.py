@@ -42,7 +42,10 @@ def read(path: Path) -> Hardware:
 def parse(text: str, name: str) -> Hardware:
     """The hardware that a YAML text describes; `name` is for the error."""
     problems: list[str] = []
-    document = Section("", strict.load(text, name), problems)
+    content = strict.load(text, name)
+    if content is None:
+        raise ConfigurationError(f"{name} is empty")
+    document = Section("", content, problems)
     document.constant("apiVersion", "dra-testbed/v1alpha1")
     document.constant("kind", "Hardware")
     metadata, spec = document.section("metadata"), document.section("spec")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from testbed.errors import UsageError, did_you_mean
 from testbed.providers import provider
 
 _MOST_NEAR = 6
+_LONGEST_ERROR = 400
+_SAME = 50  # so many characters alike are the same news
 _ERROR = re.compile(
     r"(?:^|\s)([EF]\d{4} \d\d:.*)", re.MULTILINE
 )  # as Kubernetes writes it, perhaps behind what a journal puts before
@@ -57,11 +60,21 @@ def _component(log: str) -> str:
     return f"{node}/{part}"
 
 
-def last_errors(folder: Path) -> list[str]:
-    """What each kubelet complained of last, which is often why its node did not come."""
+def last_errors(folder: Path, known: str = "") -> list[str]:
+    """What each kubelet complained of last, which is often why its node did not come; not what is `known` already."""
     found = {}
     for name in listed(folder):
         if name.endswith("kubelet.log"):
             errors = _ERROR.findall((folder / name).read_text(errors="replace"))
-            found.update({name: errors[-1][:400]} if errors else {})
-    return [f"{name}: {error}" for name, error in found.items()]
+            found.update({name: errors[-1]} if errors else {})
+    return [f"{name}: {_cut(error)}" for name, error in found.items() if not _says(known, error)]
+
+
+def _cut(error: str) -> str:
+    return error if len(error) <= _LONGEST_ERROR else error[:_LONGEST_ERROR].rsplit(" ", 1)[0] + " …"
+
+
+def _says(known: str, error: str) -> bool:
+    """Kubelets write quotes within quotes, which what the API tells does not have."""
+    one, other = (re.sub(r'[\\"]', "", text) for text in (known, error))
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).find_longest_match().size >= _SAME

@@ -194,8 +194,8 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
             _undo(record, progress)
         if isinstance(failure, TestbedError):
             failure.hint = failure.hint.replace(str(state.cluster_folder(record.name) / "logs"), str(kept))
-            if isinstance(kept, Path) and not isinstance(failure, DriverFailed):
-                for error in logs.last_errors(kept):
+            if isinstance(kept, Path) and not isinstance(failure, DriverFailed | UsageError):
+                for error in logs.last_errors(kept, str(failure)):
                     failure.add_note(f"  last error in {error}")
             failure.add_note(f"  logs: {kept}")
         else:

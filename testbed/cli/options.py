@@ -41,6 +41,9 @@ driver = click.option(
     metavar="NAME|FILE|none",
     help="The driver to install, with the companions of its file; it alone is judged. [default: fake-gpu, with fake-nic beside it]",
 )
+patience = click.option(
+    "--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Stretch every wait, for slow machines."
+)
 _config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed; flags win over it.")
 _name = click.option("--name", help="The testbed's name. [default: default; run makes one of its own: run-…]")
 _provider = click.option(

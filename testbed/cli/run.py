@@ -61,7 +61,7 @@ class _Wanted:
 @click.option("-n", "workers", type=_Workers(), default="auto", show_default=True, help="Tests at once; 0: no workers.")
 @click.option("--report", type=click.Path(path_type=Path), default="dra-testbed-report", help="The report folder.")
 @click.option("--keep", type=_KEEP, default="never", help="Whether the testbed stays. [default: never]")
-@click.option("--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Stretch every wait, for slow machines.")
+@options.patience
 @click.option("--plan", is_flag=True, help="Show what would be run and what not; touch nothing.")
 @options.output_format
 def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -> None:

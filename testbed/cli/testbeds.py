@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from testbed.cli import options
 from testbed.errors import TestbedError, UsageError
 from testbed.progress import Progress
+from testbed.waiting import set_patience
 
 if TYPE_CHECKING:
     from testbed.models.config import TestbedConfig
@@ -24,10 +25,11 @@ T = TypeVar("T")
 @click.command()
 @options.testbed
 @options.driver
+@options.patience
 @click.option("-v", "--verbose", is_flag=True, help="Print the effective configuration first.")
 @click.option("--plan", is_flag=True, help="Show what would be made; change nothing.")
 @options.output_format
-def up(verbose: bool, plan: bool, output: str, **flags: Any) -> None:
+def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) -> None:
     """Make a testbed that stays, with a driver in it."""
     from testbed.bringup import bring_up  # noqa: PLC0415 - so that --help stays quick
 
@@ -40,6 +42,7 @@ def up(verbose: bool, plan: bool, output: str, **flags: Any) -> None:
     progress = Progress()
     if verbose:
         progress.say(config.as_yaml())
+    set_patience(patience)
     testbed = bring_up(config, progress)
     kubeconfig, shown = testbed.folder / "kubeconfig", "resourceslices" if config.driver else "nodes"
     click.echo(

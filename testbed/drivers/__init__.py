@@ -3,6 +3,7 @@
 No driver is known here by name: everything about one is in its driver file.
 """
 
+from testbed.drivers.agreement import refuse_wrong_names
 from testbed.drivers.foreign import refuse_foreign
 from testbed.drivers.install import install, manifests, uninstall
 from testbed.drivers.ready import expected_nodes, wait_ready
@@ -16,6 +17,7 @@ __all__ = [
     "manifests",
     "manifests_together",
     "refuse_foreign",
+    "refuse_wrong_names",
     "uninstall",
     "wait_ready",
 ]

@@ -129,8 +129,12 @@ def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
     return "\n".join([f"  log of {name}:", *(f"    {line}" for line in lines)]) if lines else ""
 
 
-_IMAGE = "the image is not on the node: build or load it (`dra-testbed images list`)"
+_IMAGE = (
+    "the node could not get the image: can this host reach the image's registry, and is its name right? "
+    "Otherwise save it as an archive, and name that in spec.install.images of the driver file"
+)
 _NODE = "the node could not start the container, and says above why: look at its disk, and at what the pod mounts and refers to"
+_SLOW = "a large image, or hardware that is looked at, may only need longer: --patience 3; the pod's events say what it waits for"
 # What to try, by words of what was seen. Nobody is blamed by it.
 _CAUSES = {
     "ErrImage": _IMAGE,
@@ -143,7 +147,9 @@ _CAUSES = {
     "only for the network": "if it has no devices of nodes, its driver file says so (spec.nodes.ownSlices: false); else its log above",
     "no ResourceSlice": "the driver is Ready but published nothing: its log above, its RBAC, and what hardware it found",
     "slices of generation": "the driver published only a part of a pool: resourceSliceCount and generation must agree",
-    "runs and is not ready": "the driver runs but its readiness probe fails: is it registered with the kubelet?",
+    "ContainerCreating": _SLOW,
+    "PodInitializing": _SLOW,
+    "runs and is not ready": "its readiness probe fails: is it registered with the kubelet? If it only needs longer: --patience 3",
 }
 
 

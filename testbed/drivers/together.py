@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from testbed.drivers import agreement
 from testbed.drivers.install import install, manifests, takes_hardware
 from testbed.drivers.ready import wait_ready
+from testbed.errors import UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_companions, load_driver_file
@@ -28,7 +30,20 @@ def install_together(
     for each in drivers:
         install(kube, each, owner, image=image, hardware=_hardware(each, drivers, hardware))
     for each in drivers:
-        wait_ready(kube, each)
+        _wait_for(kube, each)
+
+
+def _wait_for(kube: Kube, driver_file: DriverFile) -> None:
+    """Once it serves, or is looked for in the wrong place, the driver file may be wrong; the tests would blame the driver."""
+    try:
+        wait_ready(kube, driver_file)
+    except WaitTimeout as late:
+        try:
+            agreement.refuse(driver_file, agreement.wrong_pods(kube, driver_file))
+        except UsageError as wrong:
+            raise wrong from late
+        raise
+    agreement.refuse_wrong_names(kube, driver_file)
 
 
 def manifests_together(drivers: Sequence[DriverFile], *, image: str = "", hardware: Path | None = None) -> list[Object]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from testbed.errors import did_you_mean
+from testbed.models.document import dotted
 
 Facts = Mapping[str, Any]
+_MOST_PLACES = 3
 
 _BOUNDS: dict[str, Callable[[Facts], str]] = {
     "greater_than_equal": lambda facts: f"{facts['ge']} or more",
@@ -69,7 +71,9 @@ def _of_wrong_type(value: object, kind: str, written: str | None) -> str:
 
 
 def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:
-    hint = did_you_mean(str(loc[-1]), _known(model, loc[:-1]))
+    owner = _owner(model, loc[:-1])
+    deeper = [dotted((*loc[:-1], *place)) for place in _deeper(owner, str(loc[-1]))][:_MOST_PLACES]
+    hint = f"did you mean {' or '.join(deeper)}?" if deeper else did_you_mean(str(loc[-1]), _fields(owner))
     return "is not a known key" + (f"; {hint}" if hint else "")
 
 
@@ -79,13 +83,24 @@ def _not_one_of(value: object, expected: str) -> str:
     return f"is {value!r}, but must be {expected}" + (f"; {hint}" if hint.startswith("did") else "")
 
 
-def _known(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:
-    """The keys that may stand at a place of the document."""
+def _owner(model: type[BaseModel], place: tuple[str | int, ...]) -> type[BaseModel]:
+    """The model of what stands at a place of the document."""
     current = model
     for part in place:
         if not isinstance(part, int):
             current = _models_in(_fields(current)[part])[0]
-    return list(_fields(current))
+    return current
+
+
+def _deeper(model: type[BaseModel], key: str) -> Iterator[tuple[str, ...]]:
+    """Where a key stands that was written too far out: in the sections of a model, and in theirs. Lists have no such places."""
+    for name, annotation in _fields(model).items():
+        if any(typing.get_origin(part) is tuple for part in (annotation, *typing.get_args(annotation))):
+            continue
+        for section in _models_in(annotation):
+            if key in _fields(section):
+                yield (name, key)
+            yield from ((name, *place) for place in _deeper(section, key))
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def _shipped_or_file(folder: str) -> Callable[[str, ValidationInfo], str]:
             return str(existing_file(Path(word), info))
         if word == NO_DRIVER or (_shipped(folder) / f"{word}.yaml").is_file():
             return word
-        if info.context and (Path(info.context["folder"]) / word).is_file():
+        if info.context and (Path(info.context["folder"]) / word).exists():
             return str(existing_file(Path(word), info))
         known = [path.stem for path in _shipped(folder).glob("*.yaml")]
         hint = did_you_mean(word, known) or "is it in another folder?"

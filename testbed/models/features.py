@@ -9,13 +9,15 @@ import functools
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from testbed.errors import did_you_mean
 from testbed.models.driver_sections import Classes, Examples
-from testbed.models.names import LabelName
 
-# Features that something in spec makes possible to judge. All others are words in spec.features.
+# Features that no other key speaks of: the words of spec.features. A test compares them with what requirements ask for.
+DECLARED = ("device-status", "health", "metadata")
+# Features that something in spec makes possible to judge.
 DERIVED: Mapping[str, str] = {
     "identity": "probe.identityAttribute",
     "companion": "companions",
@@ -39,13 +41,15 @@ def derived(spec: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _word(text: str) -> str:
-    """What another key declares is judged by what is said there: the name alone would say nothing."""
+    """What another key declares is judged by what is said there; a word that nobody asks for would make tests not applicable."""
     if text in DERIVED:
         raise ValueError(f"is {text}, which {key(text)} declares")
+    if text not in DECLARED:
+        raise ValueError(f"is {text!r}, which no requirement asks for; {did_you_mean(text, DECLARED)}")
     return text
 
 
-Feature = Annotated[LabelName, AfterValidator(_word)]
+Feature = Annotated[str, AfterValidator(_word), WithJsonSchema({"type": "string", "enum": list(DECLARED)})]
 
 
 def _at(spec: Any, place: str) -> Any:

@@ -74,6 +74,8 @@ def existing_file(path: Path, info: ValidationInfo) -> Path:
     if info.context is None:
         return path
     found = (Path(info.context["folder"]) / path.expanduser()).resolve()
+    if found.is_dir():
+        raise ValueError(f"{found} is a directory, but must be a file")
     if not found.is_file():
         raise ValueError(f"there is no file {found}")
     return found

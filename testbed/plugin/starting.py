@@ -14,6 +14,7 @@ import pytest
 from testbed import bringup
 from testbed.conformance import catalogue, events, facts, leases, profiles
 from testbed.conformance.context import RunContext
+from testbed.drivers import refuse_wrong_names
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
@@ -89,11 +90,13 @@ def _decide(config: pytest.Config) -> RunContext:
     path = effective(None, {"driver": option.dra_driver}).driver if option.dra_driver else testbed.config.driver
     if path is None:
         raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
+    driver_file = load_driver_file(path)
+    refuse_wrong_names(testbed.kube, driver_file)
     return RunContext(
         testbed=testbed.name,
         driver_file=path,
         report=Path(option.dra_report).absolute(),
-        facts=facts.gather(testbed.kube, load_driver_file(path), testbed.cluster.capabilities),
+        facts=facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities),
         provider=testbed.config.provider,
         runtime=_runtime(testbed),
         tiers=frozenset(option.dra_tiers),

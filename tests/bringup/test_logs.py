@@ -64,6 +64,17 @@ def test_the_last_error_of_each_kubelet_is_found_in_plain_logs_and_journals(fold
     assert logs.last_errors(folder) == [f"node-1-kubelet.log: {late}", f"worker/kubelet.log: {late}"]
 
 
+def test_a_kubelets_last_error_is_not_said_twice_and_ends_with_a_whole_word(folder: Path) -> None:
+    refused = 'failed to pull and unpack image "example.com/driver:1": failed to resolve reference: connection refused'
+    quoted = refused.replace('"', r"\\\"")
+    (folder / "node-1-kubelet.log").write_text(f'E1118 16:00:02.0 1 b.go:2] "Error syncing pod" err="{quoted}"\n')
+    (folder / "node-2-kubelet.log").write_text(f"E1118 16:00:02.0 1 b.go:2] {'word ' * 100}\n")
+
+    (other,) = logs.last_errors(folder, f"node-1: container driver ErrImagePull {refused}")
+    assert other.startswith("node-2-kubelet.log")
+    assert other.endswith(" word …")
+
+
 def test_a_log_is_found_by_the_name_that_status_prints_and_part_of_a_name_is_answered_with_those_that_have_it(
     folder: Path,
 ) -> None:

@@ -10,7 +10,7 @@ from testbed.bringup import on_record, state, sweeping, testbeds
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import remove_if_abandoned
 from testbed.cli.main import run
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig, config_to_record
 from testbed.process import ProcessId
 from testbed.progress import Silent
@@ -82,3 +82,16 @@ def test_a_cluster_that_does_not_come_is_explained_by_the_last_error_of_its_kube
         raise TestbedError("0 of 1 nodes")
 
     assert any(line in note for note in told.value.__notes__)
+
+
+def test_a_driver_file_that_does_not_fit_is_not_explained_by_kubelets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "node-1-kubelet.log").write_text('E1118 16:00:02.0 1 b.go:2] "something else"\n')
+    monkeypatch.setattr(testbeds, "_keep_logs", lambda _: tmp_path)
+    record = testbeds._record(TestbedConfig(name="dev", driver=None), ephemeral=False)
+
+    with pytest.raises(UsageError) as told, testbeds._undone_on_failure(record, Silent()):
+        raise UsageError("spec.deviceClass: the cluster has no DeviceClass gpu")
+
+    assert not [note for note in told.value.__notes__ if "last error" in note]

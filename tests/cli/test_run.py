@@ -74,17 +74,19 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
     return made
 
 
-def test_patience_stretches_the_waits_of_the_bring_up_as_well(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("stage")
+@pytest.mark.parametrize("command", ["run", "up"])
+def test_patience_stretches_the_waits_of_the_bring_up_as_well(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     bring_up = bringup.bring_up
 
     def waiting(*words: Any, **options: Any) -> Any:
         seen.append(Budget("machine boot", 20, "a test").stretched)
-        return bring_up(*words, **options)
+        return bring_up(*words, **{"ephemeral": True, **options})
 
     monkeypatch.setattr(bringup, "bring_up", waiting)
     try:
-        assert run(["run", "--patience", "10"]) == 0
+        assert run([command, "--patience", "10"]) == 0
     finally:
         set_patience(1.0)
 

@@ -132,7 +132,19 @@ def test_a_missing_image_is_our_fault_and_the_cure_is_said() -> None:
     status = _state(waiting={"reason": "ErrImageNeverPull", "message": "not present"})
     with pytest.raises(WaitTimeout, match="container driver ErrImageNeverPull not present") as raised:
         wait_ready(_kube("node-1", node_2=status), FILE)
-    assert "images list" in raised.value.hint
+    assert "registry" in raised.value.hint
+    assert "spec.install.images" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"waiting": {"reason": "ContainerCreating"}}, {"waiting": {"reason": "PodInitializing"}}, {"running": {}}],
+    ids=str,
+)
+def test_who_is_still_pulling_or_starting_may_be_waited_for_longer(state: Any) -> None:
+    with pytest.raises(WaitTimeout) as raised:
+        wait_ready(_kube("node-1", node_2=_state(**state)), FILE)
+    assert "--patience 3" in raised.value.hint
 
 
 def test_a_driver_that_crashes_is_blamed_with_its_last_words() -> None:

@@ -54,7 +54,10 @@ def make(fault: str = "", devices: int = DEVICES_PER_NODE) -> FakeTestbed:
         status = {"nodeInfo": {"containerRuntimeVersion": "containerd://2.1"}}
         kube.put("Node", node, spec={}, status=status)
         _publish(kube, node, devices, fault)
-    return FakeTestbed("fake", kube, TestbedConfig(driver=driver_path()), load_driver_file(driver_path()))
+    driver_file = load_driver_file(driver_path())
+    for name in (driver_file.device_class, *filter(None, driver_file.classes.model_dump().values())):
+        kube.put("DeviceClass", name)
+    return FakeTestbed("fake", kube, TestbedConfig(driver=driver_path()), driver_file)
 
 
 def _publish(kube: FakeKube, node: str, devices: int, fault: str) -> None:

@@ -114,6 +114,26 @@ def test_what_comes_with_us_wins_over_a_file_or_folder_of_that_name(
     assert hardware.parent.name == "hardware"
 
 
+@pytest.mark.parametrize("word", ["mine", "./mine", "mine/"])
+def test_a_directory_is_no_driver_file(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(UsageError, match=f"--driver: {tmp_path}/mine is a directory, but must be a file"):
+        effective(None, {"driver": word})
+
+
+@pytest.mark.parametrize(
+    ("spec", "near"), [("kubeconfig: x", "spec.existing.kubeconfig"), ("workload: x", "spec.images.workload")]
+)
+def test_a_key_beside_its_section_is_told_where_it_belongs(spec: str, near: str, tmp_path: Path) -> None:
+    file = tmp_path / "testbed.yaml"
+    file.write_text(f"{{apiVersion: dra-testbed/v1alpha1, kind: Testbed, spec: {{{spec}}}}}")
+
+    with pytest.raises(UsageError, match=f"is not a known key; did you mean {near}[?]"):
+        load_testbed_file(file)
+
+
 def test_no_driver_can_be_asked_for() -> None:
     assert effective(None, {"driver": "none"}).driver is None
 
@@ -128,6 +148,7 @@ def test_no_driver_can_be_asked_for() -> None:
         ({"name": "../x"}, "--name is '../x', which is a path"),
         ({"name": ""}, "--name is '', but must not be empty"),
         ({"driver": "./gone.yaml"}, "--driver: there is no file"),
+        ({"driver": "/"}, "--driver: / is a directory, but must be a file"),
         ({"driver": "nope"}, "--driver: is 'nope', which is neither a file nor"),
         ({"hardware": "nope"}, "--hardware: is 'nope'"),
         ({"binaries_from": ["nowhere"]}, "--binaries-from 0: is 'nowhere', which is neither a folder nor one of cache"),

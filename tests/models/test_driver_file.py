@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,16 @@ def test_features_are_those_it_names_and_those_its_examples_make_possible(folder
 def test_a_feature_that_another_key_declares_is_not_named(folder: Path, name: str) -> None:
     with pytest.raises(UsageError, match=rf"spec\.features\[0\]: is {name}, which {key(name)} declares"):
         load(folder, f"{FULL}  features: [{name}]\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("device-statuss", "did you mean device-status?"), ("gpu", "known: device-status, health, metadata")],
+)
+def test_a_feature_that_no_requirement_asks_for_is_refused(folder: Path, word: str, hint: str) -> None:
+    said = rf"spec\.features\[0\]: is '{word}', which no requirement asks for; {re.escape(hint)}"
+    with pytest.raises(UsageError, match=said):
+        load(folder, f"{FULL}  features: [{word}]\n")
 
 
 def test_every_key_that_declares_a_feature_is_there() -> None:

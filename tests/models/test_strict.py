@@ -41,6 +41,7 @@ def complaints(text: str) -> list[str]:
         ("cuont: 3", "1: cuont: is not a known key; did you mean count?"),
         ("part:\n  longname: x", "2: part.longname: is not a known key; did you mean longName?"),
         ("part:\n  long_name: x", "2: part.long_name: is not a known key; did you mean longName?"),
+        ("longName: x", "1: longName: is not a known key; did you mean part.longName?"),
         ("parts:\n- {}\n- fil: x", "3: parts[1].fil: is not a known key; did you mean file?"),
         ("count: 0", "1: count: is 0, but must be 1 or more"),
         ("count: 10000", "1: count: is 10000, but must be 9 or less"),

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed.conformance import events
 from testbed.conformance.running import SuiteRun, plugin_options, run_suites
+from tests.fakes import cluster
 
 Judge = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -101,6 +103,16 @@ def test_the_run_that_has_reserved_the_folder_lets_its_own_pytest_write_there(
     wanted = SuiteRun("fake", pytester.path / "out", patience=0.001, paths=(pytester.path,))
     with events.reserved(wanted.report):
         assert run_suites(wanted).result == "conformant"
+
+
+def test_a_driver_file_that_does_not_fit_the_testbed_is_refused_before_any_test(judge: Judge, tmp_path: Path) -> None:
+    file = tmp_path / "driver.yaml"
+    said = yaml.safe_load(cluster.driver_path().read_text())
+    del said["spec"]["install"], said["spec"]["companions"]
+    file.write_text(yaml.safe_dump(said).replace("deviceClass: gpu.", "deviceClass: gpus."))
+    run = judge("@required(1)\ndef test_it():\n    pass\n", "--driver", str(file))
+    assert run.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "spec.deviceClass: the cluster has no DeviceClass gpus.dra-testbed.example; did you mean" in run.output
 
 
 def test_a_driver_that_comes_with_us_is_named_as_on_our_command_line(judge: Judge) -> None:

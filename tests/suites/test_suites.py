@@ -14,6 +14,7 @@ import yaml
 from ci.mutants import known
 from testbed import folders
 from testbed.conformance import catalogue, document
+from testbed.models import features
 from testbed.models.words import Level, Tier
 from testbed.rendering import render_file, variables_of
 
@@ -141,6 +142,11 @@ def test_what_only_an_example_of_a_driver_says_is_no_must(entry: catalogue.Entry
 def test_a_requirement_names_mutants_that_there_are_or_says_why_it_is_unproven(entry: catalogue.Entry) -> None:
     assert bool(entry.requirement.mutants) is not bool(entry.requirement.unproven)
     assert all(known.about(name) for name in entry.requirement.mutants)
+
+
+def test_driver_files_may_name_exactly_the_features_that_requirements_ask_for_and_no_other_key_declares() -> None:
+    asked = {feature for entry in catalogue.read([SUITES]).every for feature in entry.requirement.features}
+    assert set(features.DECLARED) == asked - set(features.DERIVED)
 
 
 def test_fewer_than_one_requirement_of_twenty_is_unproven() -> None:

@@ -95,7 +95,7 @@ def test_it_is_deleted_after_a_failure_too(world: Make) -> None:
     here = world()
     with pytest.raises(AssertionError, match="wrong"):
         _one_that_fails(here)
-    assert {key[0] for key in _kube(here).objects} == {"Node", "ResourceSlice"}
+    assert {key[0] for key in _kube(here).objects} == {"Node", "ResourceSlice", "DeviceClass"}
 
 
 def test_pods_that_never_end_blame_the_driver_and_the_namespace_is_deleted_all_the_same(world: Make) -> None:

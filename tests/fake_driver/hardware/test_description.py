@@ -53,6 +53,18 @@ def test_an_unknown_key_is_named_with_its_path_and_what_it_may_have_meant() -> N
     )
 
 
+def test_a_misspelt_kind_is_told_with_the_right_one_and_another_one_without() -> None:
+    assert "kind is 'Hardwar', but must be 'Hardware'; did you mean Hardware?" in refusal(
+        hardware(GROUP, kind="Hardwar")
+    )
+    assert refusal(hardware(GROUP, kind="Pod")).endswith("kind is 'Pod', but must be 'Hardware'")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing but a comment\n", "---\n"])
+def test_an_empty_file_is_one_problem(text: str) -> None:
+    assert refusal(text) == "my.yaml is empty"
+
+
 def test_all_problems_are_told_at_once() -> None:
     text = hardware(
         {"kind": "GPU", "count": 0, "attributes": {"x-y": 1, "f": 1.5}, "capacity": {"m": "much"}}, kind="Hard"

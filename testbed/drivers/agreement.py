@@ -1,0 +1,104 @@
+"""Whether a driver file names what is there: classes, pods, their container, the attribute of devices. Asked once a driver serves.
+
+A wrong name would fail test by test, and the driver would be blamed. Nothing is said where nothing can be seen: without the right to look,
+without devices, and of a driver that runs as no pod. Called after an installation, and by the plugin for a testbed that is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from testbed.errors import ApiError, UsageError, did_you_mean
+from testbed.kube.client import Kube, Object
+from testbed.models.driver_file import DriverFile
+
+_FORBIDDEN = 403
+_RESOURCE = "resource.k8s.io/v1"
+
+
+def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
+    """UsageError with every name in the driver file that means nothing in this cluster."""
+    refuse(
+        driver_file,
+        [
+            *_classes(kube, driver_file),
+            *wrong_pods(kube, driver_file),
+            *_container(kube, driver_file),
+            *_identity(kube, driver_file),
+        ],
+    )
+
+
+def refuse(driver_file: DriverFile, problems: list[str]) -> None:
+    """UsageError with all problems, if there are any."""
+    if problems:
+        raise UsageError(
+            "\n  ".join([f"driver file {driver_file.name} does not fit what is in the cluster:", *problems])
+        )
+
+
+def wrong_pods(kube: Kube, driver_file: DriverFile) -> list[str]:
+    """The driver serves, no pod is its own, and there are some that look like it. A driver that runs as no pod has none that do."""
+    pods = driver_file.pods
+    own = _seen(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector)
+    if own is None or own or not _slices(kube, driver_file):
+        return []
+    elsewhere = {each["metadata"]["namespace"] for each in _seen(kube, "v1", "Pod", labelSelector=pods.selector) or ()}
+    if elsewhere:
+        places = " and ".join(sorted(elsewhere))
+        return [f"spec.pods.namespace: no pod in {pods.namespace} has {pods.selector}; there are some in {places}"]
+    beside = _seen(kube, "v1", "Pod", pods.namespace) or ()
+    labels = {f"{key}={value}" for each in beside for key, value in (each["metadata"].get("labels") or {}).items()}
+    near = did_you_mean(pods.selector, labels)
+    return [f"spec.pods.selector: no pod has {pods.selector}; {near}"] if near.startswith("did") else []
+
+
+def _classes(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+    """No suite makes these: they come with the driver, or are there already."""
+    found = _seen(kube, _RESOURCE, "DeviceClass")
+    if found is None:
+        return
+    known = [each["metadata"]["name"] for each in found]
+    special = driver_file.classes.model_dump(by_alias=True, exclude_none=True)
+    wanted = {"deviceClass": driver_file.device_class, **{f"classes.{key}": name for key, name in special.items()}}
+    for key, name in wanted.items():
+        if name not in known:
+            yield _unknown(key, f"the cluster has no DeviceClass {name}", name, known)
+
+
+def _container(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+    """One pod with it is enough: a selector may choose more than those on nodes."""
+    pods = driver_file.pods
+    specs = [each["spec"] for each in _seen(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector) or ()]
+    names = {each["name"] for spec in specs for key in ("initContainers", "containers") for each in spec.get(key) or ()}
+    if names and pods.container not in names:
+        what = f"no pod of the driver has a container {pods.container}"
+        yield _unknown("pods.container", what, pods.container, names)
+
+
+def _identity(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+    """Devices without any attribute are the driver's doing; they may have the right one under the driver's name, or under none."""
+    wanted, own = driver_file.probe.identity_attribute, f"{driver_file.driver}/"
+    devices = [device for each in _slices(kube, driver_file) for device in each["spec"].get("devices") or ()]
+    published = {name.removeprefix(own) for each in devices for name in each.get("attributes") or ()}
+    if wanted and published and wanted.removeprefix(own) not in published:
+        yield _unknown("probe.identityAttribute", f"no device has an attribute {wanted}", wanted, published)
+
+
+def _slices(kube: Kube, driver_file: DriverFile) -> list[Object]:
+    return _seen(kube, _RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}") or []
+
+
+def _unknown(key: str, what: str, word: str, known: Iterable[str]) -> str:
+    hint = did_you_mean(word, known)
+    return f"spec.{key}: {what}{f'; {hint}' if hint else ''}"
+
+
+def _seen(kube: Kube, version: str, kind: str, namespace: str | None = None, **selectors: str) -> list[Object] | None:
+    """The objects, or None for who may not look; what needs the right says so itself."""
+    try:
+        return kube.list(version, kind, namespace, **selectors)
+    except ApiError as refused:
+        if refused.status != _FORBIDDEN:
+            raise
+        return None
