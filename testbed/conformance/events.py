@@ -65,10 +65,15 @@ def reserved(folder: Path) -> Iterator[None]:
 def writing(folder: Path) -> Iterator[None]:
     """Be the only one who writes the log, in a folder that was reserved by us or, for us, by the process that started us."""
     with contextlib.ExitStack() as held:
-        if os.environ.get(RESERVED_BY) != str(os.getppid()):
+        if not reserved_for_us():
             held.enter_context(reserved(folder))
         held.enter_context(_locked(folder, _LOG_LOCK))
         yield
+
+
+def reserved_for_us() -> bool:
+    """Whether the process that started us has reserved the report folder: `dra-testbed run`, which looks after us."""
+    return os.environ.get(RESERVED_BY) == str(os.getppid())
 
 
 def discard(folder: Path) -> None:

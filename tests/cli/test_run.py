@@ -162,12 +162,6 @@ def test_tests_run_side_by_side_unless_somebody_says_otherwise(stage: Stage) -> 
     assert run(["run", "-n", "many"]) == 2
 
 
-def test_a_run_that_was_cut_off_shows_its_table_all_the_same(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    stage.verdict = "none"
-    run(["run"])
-    assert "no verdict" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
