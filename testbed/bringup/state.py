@@ -28,6 +28,7 @@ from testbed.kube.ownership import Owner
 from testbed.models.names import check_name, is_name
 from testbed.process import ProcessId
 
+KILLED = "whoever made it was killed; dra-testbed sweep removes it"  # of an abandoned testbed
 _KEPT_FAILURES = 5  # runs have names of their own, so failed ones would pile up
 
 
