@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -56,7 +57,8 @@ def test_a_pytest_that_never_began_is_our_failure(monkeypatch: pytest.MonkeyPatc
 def test_a_pytest_that_was_interrupted_before_it_began_is_interrupted_and_no_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def call(*_: object, say: Callable[[str], None], **__: object) -> int:
+    def call(*_: object, say: Callable[[str], None], politely: signal.Signals, **__: object) -> int:
+        assert politely is signal.SIGTERM  # a Python that only begins answers SIGINT with a traceback
         say("one moment")
         return -15
 
