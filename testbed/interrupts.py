@@ -15,18 +15,25 @@ _AT_ONCE = 1.0  # seconds: a terminal and a parent, such as tox, both pass on th
 
 
 @contextlib.contextmanager
-def unhurried(say: Callable[[str], None], what: str, otherwise: str) -> Iterator[None]:
-    """Finish in spite of somebody who is in a hurry: the first signal is answered, and the next one obeyed, as it was before."""
+def unhurried(
+    say: Callable[[str], None], what: str, otherwise: str, *, asked: bool = False, ends: bool = False
+) -> Iterator[None]:
+    """Finish in spite of somebody who is in a hurry: the first signal is answered, and the next one obeyed, as it was before.
+
+    `asked`: the first one is why we finish, and is answered now. `ends`: the next one ends this process, without a traceback.
+    """
     before: dict[int, Any] = {}
-    asked: list[float] = []
+    times: list[float] = []
 
     def answer(number: int, _: FrameType | None) -> None:
-        asked.append(time.monotonic())
-        if len(asked) == 1:
+        times.append(time.monotonic())
+        if len(times) == 1:
             say(f"{what}; once more: {otherwise}")
-        elif asked[-1] - asked[0] > _AT_ONCE:
+        elif times[-1] - times[0] > _AT_ONCE:
             say(otherwise)
             _restore(before)
+            if ends:
+                signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
     if threading.current_thread() is threading.main_thread():
@@ -34,6 +41,8 @@ def unhurried(say: Callable[[str], None], what: str, otherwise: str) -> Iterator
             if signal.getsignal(number) not in (None, signal.SIG_IGN):
                 before[number] = signal.signal(number, answer)
     try:
+        if asked:
+            answer(signal.SIGINT, None)
         yield
     finally:
         _restore(before)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import CommandFailed, TestbedError
+from testbed.interrupts import unhurried
 from testbed.waiting import Budget, eventually_true
 
 
@@ -124,11 +125,19 @@ class Ended(TestbedError):
 
 
 def call(
-    argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    what: str = "what was started",
+    say: Callable[[str], None] = lambda _: None,
+    politely: signal.Signals = signal.SIGINT,
 ) -> int:
     """Run a program with our own terminal and give its status back; an interrupt is passed on, and we wait until it has cleaned up.
 
     It is in a process group of its own, so that it hears of an interrupt once, from us, whether the terminal or somebody's `kill` sent it.
+    The interrupt is answered with `say`, about `what`, and reaches the program as the signal `politely`. Who interrupts again, not just
+    twice at once, has the program ended, and gets his interrupt himself.
     """
     words = [os.fspath(word) for word in argv]
     with _held_signals() as let_go:
@@ -136,20 +145,25 @@ def call(
             child = subprocess.Popen(words, env=env, cwd=cwd, process_group=0)
         except OSError as refused:
             raise _not_started(words, refused) from refused
-        return _attended(child, let_go)
-
-
-def _attended(child: subprocess.Popen[bytes], let_go: Callable[[], None]) -> int:
-    with child:
-        while True:
+        with child:
             try:
                 let_go()
                 return child.wait()
             except KeyboardInterrupt:
-                child.send_signal(signal.SIGINT)
+                return _told(child, politely, what, say)
             except BaseException:  # a SIGTERM that only we got: the child shall clean up as well
-                child.terminate()
+                _told(child, signal.SIGTERM, what, say)
                 raise
+
+
+def _told(child: subprocess.Popen[bytes], number: signal.Signals, what: str, say: Callable[[str], None]) -> int:
+    """Tell it once, and wait until it has cleaned up, or until somebody asks once more."""
+    try:
+        with unhurried(say, f"interrupted: {what} cleans up first", "it is ended at once", asked=True):
+            child.send_signal(number)
+            return child.wait()
+    finally:
+        _end(child)
 
 
 @contextlib.contextmanager
@@ -286,15 +300,17 @@ def _end_group(child: subprocess.Popen[str]) -> None:
         child.wait()
 
 
-def _end(child: subprocess.Popen[str]) -> None:
+def _end(child: subprocess.Popen[Any]) -> None:
     if child.poll() is not None:
         return
     child.terminate()
     try:
-        child.wait(_GRACE)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_GRACE)
+    finally:  # also when somebody does not want to wait for so long
+        if child.poll() is None:
+            child.kill()
+            child.wait()
 
 
 def _signal(process: ProcessId, number: signal.Signals) -> bool:

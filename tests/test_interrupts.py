@@ -1,11 +1,12 @@
 """What a second Ctrl-C does while the first one's cleaning up is under way."""
 
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from testbed import interrupts
+from testbed import interrupts, process
 from testbed.interrupts import unhurried
 
 SAID = "cleaning up; once more: it stays"
@@ -45,6 +46,24 @@ def test_who_asks_again_is_obeyed_and_told_what_stays(monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt):
         interrupted_twice(said)
     assert said == [SAID, "it stays"]
+
+
+def test_who_was_asked_before_answers_at_once_and_takes_what_comes_with_it_for_the_same() -> None:
+    said: list[str] = []
+    with unhurried(said.append, "cleaning up", "it stays", asked=True):
+        assert said == [SAID]
+        signal.raise_signal(signal.SIGINT)
+    assert said == [SAID]
+
+
+def test_who_asks_again_can_end_the_process_without_a_traceback() -> None:
+    code = (
+        "import signal\nfrom testbed import interrupts\ninterrupts._AT_ONCE = 0\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "with interrupts.unhurried(print, 'a', 'b', asked=True, ends=True):\n    signal.raise_signal(signal.SIGINT)\n"
+    )
+    done = process.run([sys.executable, "-c", code], check=False)
+    assert (done.code, done.stderr) == (-signal.SIGINT, "")
 
 
 def test_afterwards_signals_mean_what_they_did() -> None:

@@ -290,3 +290,45 @@ def test_a_called_program_hears_of_an_interrupt_that_only_we_got(tmp_path: Path)
     os.kill(running.pid, signal.SIGINT)
 
     assert eventually_true(lambda: log.read_text() == "up\nheard\n7\n", SOON), log.read_text()
+
+
+_CALLS = """
+import signal, sys
+from testbed import interrupts, process
+interrupts._AT_ONCE = float(sys.argv[1])
+process._GRACE = 0.5
+signal.signal(signal.SIGINT, signal.default_int_handler)
+script = 'trap "echo heard" INT; trap "echo ended" TERM; echo up; for i in $(seq 60); do sleep 0.05; done; exit 7'
+try:
+    print(process.call(['bash', '-c', script], what='it', say=lambda what: print(what, flush=True)), flush=True)
+except KeyboardInterrupt:
+    print('left', flush=True)
+"""
+
+
+def interrupted_twice(tmp_path: Path, at_once: float) -> list[str]:
+    """What is said when a second interrupt follows the first, which counts as another one after so many seconds."""
+    log = tmp_path / "log"
+    argv = [sys.executable, "-c", _CALLS, f"{at_once}"]
+    ours = process.start(argv, log=log, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    try:
+        for said in ("up\n", "heard\n"):
+            assert eventually_true(lambda said=said: said in log.read_text(), SOON), log.read_text()  # type: ignore[misc]
+            os.kill(ours.pid, signal.SIGINT)
+        assert eventually_true(lambda: log.read_text().endswith(("left\n", "7\n")), SOON), log.read_text()
+    finally:
+        process.kill(ours)
+    return log.read_text().splitlines()
+
+
+ANSWER = "interrupted: it cleans up first; once more: it is ended at once"
+
+
+def test_two_interrupts_at_once_are_one_and_are_answered(tmp_path: Path) -> None:
+    assert sorted(interrupted_twice(tmp_path, 60)) == sorted(["up", ANSWER, "heard", "7"])
+
+
+def test_who_interrupts_again_has_the_program_ended(tmp_path: Path) -> None:
+    said = interrupted_twice(tmp_path, 0)
+    assert sorted(said[:-1]) == sorted(["up", ANSWER, "heard", "it is ended at once", "ended"])
+    assert said[-1] == "left"

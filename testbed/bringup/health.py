@@ -45,7 +45,7 @@ def status_of(name: str) -> TestbedStatus:
         except TestbedError as lost:
             problems.append(lost.what)
     if record.abandoned:
-        problems.append("whoever made it was killed; dra-testbed sweep removes it")
+        problems.append(state.KILLED)
     return TestbedStatus(
         name=name,
         provider=record.provider,

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from testbed.kube.ownership import Owner
 from testbed.models.names import check_name, is_name
 from testbed.process import ProcessId
 
+KILLED = "whoever made it was killed; dra-testbed sweep removes it"  # of an abandoned testbed
 _KEPT_FAILURES = 5  # runs have names of their own, so failed ones would pile up
 
 
@@ -158,9 +160,18 @@ def discard_remains() -> None:
 
 
 def names() -> list[str]:
-    """Every testbed that has a folder; folders of somebody else are not looked at."""
-    root = folders.state()
-    return sorted(path.name for path in root.iterdir() if is_name(path.name) and (path / "testbed.json").is_file())
+    """Every testbed that has a folder; other folders are not looked at. PermissionError where we may not know."""
+    return sorted(path.name for path in folders.state().iterdir() if is_name(path.name) and _has_record(path))
+
+
+def _has_record(folder: Path) -> bool:
+    """Not `is_file`, for which from Python 3.14 on a folder that we may not search holds nothing."""
+    try:
+        return stat.S_ISREG((folder / "testbed.json").stat().st_mode)
+    except PermissionError:
+        raise
+    except OSError:
+        return False
 
 
 def known(name: str) -> Record:

@@ -83,7 +83,8 @@ def attach(name: str) -> Testbed:
         provider(record.provider).attach(name, state.cluster_folder(name)) if record.phase is Phase.READY else None
     )
     if cluster is None:
-        raise UsageError(f"testbed {name} is not up: {record.phase}", hint=f"dra-testbed up --name {name}")
+        why = state.KILLED if record.abandoned else record.phase
+        raise UsageError(f"testbed {name} is not up: {why}", hint=f"dra-testbed up --name {name}")
     config = config_from_record(record.config)
     driver_file = load_driver_file(config.driver) if config.driver else None
     return Testbed(name, state.folder_of(name), cluster, Kube(cluster.kubeconfig), config, driver_file, record.owner)

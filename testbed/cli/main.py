@@ -70,7 +70,8 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 conformant or done, 1 the driver failed, 2 wrong usage, 3 harness or host failed, 4 incomplete.",
+    epilog="Exit codes: 0 conformant or done, 1 the driver failed, 2 wrong usage, 3 harness or host failed, 4 incomplete, "
+    "130 interrupted, 143 stopped.",
 )
 @click.version_option(__version__, prog_name="dra-testbed")
 @click.option("--debug", is_flag=True, envvar="DRA_TESTBED_DEBUG", help="Print tracebacks of errors.")

@@ -144,17 +144,11 @@ def _chosen(keyword: str) -> frozenset[str] | None:
 
 
 def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
-    from rich.console import Console  # noqa: PLC0415 - so that --help stays quick
-
-    from testbed.conformance import report, table  # noqa: PLC0415
+    from testbed.conformance import report  # noqa: PLC0415 - so that --help stays quick
     from testbed.conformance.running import SuiteRun, run_suites  # noqa: PLC0415
 
     driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else None
-    made = run_suites(SuiteRun(name, driver=driver, **ours))
-    if not made.finished:  # a run that came to its end has shown its table itself
-        table.show(made, Console(highlight=False))
-        click.echo(f"report: {ours['report']}")
-    return report.status_of(made)
+    return report.status_of(run_suites(SuiteRun(name, driver=driver, **ours)))
 
 
 @contextlib.contextmanager

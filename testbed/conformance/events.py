@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,22 +53,34 @@ def not_written(folder: Path, why: OSError) -> TestbedError:
 
 @contextlib.contextmanager
 def reserved(folder: Path) -> Iterator[None]:
-    """Be the only run that reports into the folder. UsageError when another one does, or when it holds what is not ours."""
+    """Be the only run that reports into the folder. UsageError when another one does, or when it holds what is not ours.
+
+    A folder that was made for a run of which nothing happened, because something was wrong before, is removed again.
+    """
     _refuse_foreign(folder)
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     with _locked(folder, _RUN_LOCK):
-        with _locked(folder, _LOG_LOCK):
-            pass  # else a pytest still writes whose `dra-testbed run` was killed
-        yield
+        try:
+            with _locked(folder, _LOG_LOCK):
+                pass  # else a pytest still writes whose `dra-testbed run` was killed
+            yield
+        finally:
+            _remove_unused(new)
 
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Be the only one who writes the log, in a folder that was reserved by us or, for us, by the process that started us."""
     with contextlib.ExitStack() as held:
-        if os.environ.get(RESERVED_BY) != str(os.getppid()):
+        if not reserved_for_us():
             held.enter_context(reserved(folder))
         held.enter_context(_locked(folder, _LOG_LOCK))
         yield
+
+
+def reserved_for_us() -> bool:
+    """Whether the process that started us has reserved the report folder: `dra-testbed run`, which looks after us."""
+    return os.environ.get(RESERVED_BY) == str(os.getppid())
 
 
 def discard(folder: Path) -> None:
@@ -111,6 +123,16 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _remove_unused(new: Sequence[Path]) -> None:
+    """The folder and those above it, as far as they were made and hold nothing but locks."""
+    for each in new:
+        with contextlib.suppress(OSError):
+            if {path.name for path in each.iterdir()} <= {_RUN_LOCK, _LOG_LOCK}:
+                for path in each.iterdir():
+                    path.unlink()
+                each.rmdir()
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from testbed import folders, process
-from testbed.conformance import catalogue, events, report
+from testbed.conformance import catalogue, events, report, table
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
+from testbed.progress import Progress
 from testbed.providers.marks import SUITES_ON, mark_of
 
 
@@ -106,15 +110,55 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     events.discard(wanted.report)
     argv = process.tied(wanted.argv())
     env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
-    status = process.run(argv, check=False, timeout=None, env=env).code if quiet else process.call(argv, env=env)
-    if (wanted.report / events.FILE).exists() and events.read(wanted.report):
-        try:
-            return report.write(wanted.report)
-        except OSError as refused:
-            raise events.not_written(wanted.report, refused) from refused
+    told: list[str] = []
+    try:
+        status = process.run(argv, check=False, timeout=None, env=env).code if quiet else _called(argv, env, told)
+    except BaseException:  # somebody is in a hurry, and may look at it later
+        with contextlib.suppress(TestbedError):
+            _reported(wanted.report)
+        raise
+    shown = quiet or (wanted.report / report.FILE).exists()  # a pytest that came to its end has written and shown it
+    made = _reported(wanted.report)
+    if made is None:
+        raise _nothing_ran(status, interrupted=bool(told))
+    if not shown:
+        _show(made, wanted.report)
+    return made
+
+
+def _called(argv: Sequence[str], env: Mapping[str, str], told: list[str]) -> int:
+    """Until its plugin listens, nobody has anything to clean up, and SIGTERM ends Python without a traceback; then both mean the same."""
+
+    def say(what: str) -> None:
+        told.append(what)
+        with contextlib.suppress(OSError):  # a terminal that was closed
+            Progress().say(what)
+
+    return process.call(argv, env=env, what="the test run", say=say, politely=signal.SIGTERM)
+
+
+def _reported(folder: Path) -> DriverConformanceReport | None:
+    """The report of what happened, None where nothing did."""
+    if not (folder / events.FILE).exists() or not events.read(folder):
+        return None
+    try:
+        return report.write(folder)
+    except OSError as refused:
+        raise events.not_written(folder, refused) from refused
+
+
+def _nothing_ran(status: int, *, interrupted: bool) -> BaseException:
+    if interrupted:
+        return KeyboardInterrupt()
     if status == pytest.ExitCode.USAGE_ERROR:
-        raise UsageError("pytest did not take these options; its reason is above")
-    raise TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
+        return UsageError("pytest did not take these options; its reason is above")
+    return TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
+
+
+def _show(made: DriverConformanceReport, folder: Path) -> None:
+    console = Console(highlight=False)
+    table.show(made, console)
+    console.print(f"report: {folder}", markup=False, soft_wrap=True)
 
 
 def environment() -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""The verdict on a screen: one line for each requirement, and why for those that did not pass. For `run`, the plugin and `report`."""
+"""The verdict on a screen: a line for each requirement that was judged, and why for those that did not pass. For `run` and the plugin."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -20,6 +21,8 @@ _COLOURS = {
     "blocked": "yellow",
 }
 _LEAST_FOR_LAST = 20
+_FREE = (Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED)
+_NOT_LISTED = (Verdict.EXCLUDED, *_FREE)
 _RESULTS = {
     "conformant": "bold green",
     "partial": "bold yellow",
@@ -29,8 +32,11 @@ _RESULTS = {
 
 
 def show(report: DriverConformanceReport, console: Console) -> None:
-    """Print the table and the result below it. What was left out as a whole is counted and stays in the report, but is not listed."""
-    console.print(_table([row for row in report.requirements if row.attempts or row.verdict != Verdict.EXCLUDED]))
+    """Print the table and the result below it. The report lists all; what was left out as a whole is only counted here.
+
+    What cannot be judged here has a line for each reason.
+    """
+    console.print(_table([row for row in report.requirements if row.attempts or row.verdict not in _NOT_LISTED]))
     result = f"[{_RESULTS[report.result]}]{report.result}[/]"
     counts = ", ".join(f"{count} {name}" for name, count in report.statistics.items())
     where = (
@@ -39,6 +45,8 @@ def show(report: DriverConformanceReport, console: Console) -> None:
     console.print(
         f"{escape(report.subject.driver)} is {result}: {counts}; {report.seconds:.1f} s, {where}", highlight=False
     )
+    for line in _free(report.requirements):
+        console.print(f"  {escape(line)}", highlight=False)
     reasons = [
         reason for reason in report.reasons if reason.split(":")[0] not in {row.id for row in report.requirements}
     ]
@@ -71,6 +79,12 @@ def _table(rows: Sequence[RequirementReport]) -> Table:
         colour = _COLOURS.get(verdict, "dim")
         table.add_row(row.id, f"[{colour}]{verdict}[/]", seconds, escape(_words(row)))
     return table
+
+
+def _free(rows: Sequence[RequirementReport]) -> list[str]:
+    """What cannot be judged here, and why: as one line for each reason, for there may be hundreds."""
+    counted = Counter((row.verdict, row.message) for row in rows if row.verdict in _FREE and not row.attempts)
+    return [f"{count} {verdict}: {reason}" for (verdict, reason), count in counted.most_common()]
 
 
 def _words(row: RequirementReport) -> str:

@@ -22,6 +22,7 @@ from testbed.models.words import Tier
 from testbed.plugin import fixtures, lane
 from testbed.plugin.clearing import Clearing
 from testbed.plugin.controller import Controller
+from testbed.plugin.interrupting import Interrupting
 from testbed.plugin.judge import Judge
 from testbed.waiting import set_patience
 
@@ -41,6 +42,7 @@ def start(config: pytest.Config) -> None:
     if not shipped:
         controller = Controller(context, config, WORKER_KEY)
         config.pluginmanager.register(controller, "dra-testbed-controller")
+        config.pluginmanager.register(Interrupting(config), "dra-testbed-interrupting")
         leases.discard(context.report)
     if shipped:
         config.pluginmanager.register(lane.PassedOver(), "dra-testbed-lane")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testbed import process
+from testbed import folders, process
 from testbed.bringup import clearing, state, sweeping
 from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
@@ -31,6 +31,24 @@ RECORD = Record(
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
     return tmp_path
+
+
+@pytest.mark.parametrize("command", ["status", "sweep", "down --all"])
+def test_a_state_folder_that_we_may_not_read_is_not_taken_for_an_empty_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    def refuse(path: Path, **_: object) -> Any:
+        if path.name == "testbed.json":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    state.write(RECORD)
+    real = Path.stat
+    monkeypatch.setattr(sweeping, "PROVIDERS", {})
+    monkeypatch.setattr(Path, "stat", refuse)
+    monkeypatch.setattr(Path, "is_file", lambda _: False)  # as Python 3.14 has it, where what is refused is not there
+    assert run(command.split()) == 3
+    assert f"the state folder {folder} belongs to {folders.owner_of(folder)}" in capsys.readouterr().err
 
 
 def _left(owner: Owner | None, identity: str = "aaaa") -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from testbed import process
-from testbed.bringup import on_record, state, sweeping, testbeds
+from testbed.bringup import health, on_record, state, sweeping, testbeds
 from testbed.bringup.state import Phase, Record
-from testbed.bringup.testbeds import remove_if_abandoned
+from testbed.bringup.testbeds import attach, remove_if_abandoned
 from testbed.cli.main import run
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig, config_to_record
@@ -51,6 +51,20 @@ def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobod
         assert (process.alive(orphan), process.alive(another)) == (False, True)
     finally:
         process.kill_all([orphan, another])
+
+
+@pytest.mark.parametrize(
+    ("started", "why"), [(1, "whoever made it was killed; dra-testbed sweep removes it"), (0, "creating")]
+)
+def test_a_testbed_that_is_not_up_says_what_became_of_its_maker(started: int, why: str) -> None:
+    config, maker = config_to_record(TestbedConfig(name="x")), state.me()
+    born = maker.started + started  # another process had that number
+    state.write(
+        Record("x", "local", Phase.CREATING, maker.pid, born, process.pid_space(), ephemeral=False, config=config)
+    )
+    with pytest.raises(UsageError, match=f"testbed x is not up: {why}\n  try"):
+        attach("x")
+    assert (why in health.status_of("x").problems) is bool(started)
 
 
 def test_all_are_removed_but_a_damaged_one_which_is_named(capsys: pytest.CaptureFixture[str]) -> None:

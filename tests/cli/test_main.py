@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -47,6 +48,13 @@ def test_every_command_that_is_listed_is_there_and_has_help(name: str, capsys: p
 def test_without_words_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 0
     assert "Usage: dra-testbed" in capsys.readouterr().out
+
+
+def test_the_help_and_the_readme_name_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["--help"])
+    readme = (Path(__file__).parents[2] / "README.md").read_text().partition("The exit code says")[2].partition(". ")[0]
+    for said in (capsys.readouterr().out.partition("Exit codes: ")[2], readme):
+        assert re.findall(r"\b\d+(?= [a-z])", " ".join(said.split())) == ["0", "1", "2", "3", "4", "130", "143"]
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

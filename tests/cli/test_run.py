@@ -12,7 +12,7 @@ from testbed.bringup import testbeds
 from testbed.cli.main import run
 from testbed.conformance import events, running
 from testbed.conformance.running import SuiteRun
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
 from testbed.waiting import Budget, set_patience
@@ -164,12 +164,6 @@ def test_tests_run_side_by_side_unless_somebody_says_otherwise(stage: Stage) -> 
     assert run(["run", "-n", "many"]) == 2
 
 
-def test_a_run_that_was_cut_off_shows_its_table_all_the_same(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    stage.verdict = "none"
-    run(["run"])
-    assert "no verdict" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -297,3 +291,14 @@ def test_the_plan_is_of_the_tests_that_are_chosen(stage: Stage, capsys: pytest.C
 def test_the_help_says_that_a_run_names_its_testbed_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--help"]) == 0
     assert "run makes one of its own" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_testbed_that_is_not_there_leaves_no_report_folder(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def attach(_: str) -> Any:
+        raise UsageError("there is no testbed mine")
+
+    monkeypatch.setattr(bringup, "attach", attach)
+    assert run(["run", "--testbed", "mine"]) == 2
+    assert list(tmp_path.iterdir()) == []

@@ -48,6 +48,20 @@ def test_the_same_folder_serves_one_run_after_the_other(tmp_path: Path) -> None:
         assert [each["event"] for each in events.read(tmp_path / "report")] == ["run-started"]
 
 
+def test_a_folder_made_for_a_run_of_which_nothing_came_is_removed_again(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path / "there", tmp_path / "new/of/run"):
+        with pytest.raises(UsageError, match="not up"), events.reserved(folder):
+            raise UsageError("not up")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_folder_with_anything_in_it_stays(tmp_path: Path) -> None:
+    with events.reserved(tmp_path / "report"):
+        (tmp_path / "report/notes").touch()
+    assert (tmp_path / "report/notes").exists()
+
+
 @pytest.mark.parametrize("name", ["report.yaml", "junit.xml", "events.jsonl"])
 def test_files_of_somebody_else_are_refused_and_stay(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(json.dumps({"event": "click"}))

@@ -210,3 +210,17 @@ def test_the_table_counts_what_was_left_out_by_choice_and_does_not_list_it() -> 
     assert "T-001" in shown.get()
     assert "T-002" not in shown.get()
     assert "1 pass, 1 excluded" in shown.get()
+
+
+def test_the_table_sums_up_what_cannot_be_judged_here_by_reason_and_the_report_keeps_all() -> None:
+    undeclared = [_known(n, verdict="not-applicable", reason="the driver file does not declare [x]") for n in (2, 3)]
+    off = _known(4, verdict="cluster-unsupported", reason="needs A, which is off")
+    made = report.build(_log(_done(1, "pass"), known=[_known(1), *undeclared, off]))
+    console = Console(width=120)
+    with console.capture() as shown:
+        table.show(made, console)
+    ids = ["T-001", "T-002", "T-003", "T-004"]
+    assert [each for each in ids if each in shown.get()] == ["T-001"]
+    assert "  2 not-applicable: the driver file does not declare [x]\n" in shown.get()
+    assert "  1 cluster-unsupported: needs A, which is off\n" in shown.get()
+    assert [row.id for row in made.requirements] == ids

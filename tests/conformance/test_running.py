@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 import testbed
 from testbed import folders, process
-from testbed.conformance import events, running
+from testbed.conformance import events, report, running
 from testbed.conformance.running import SuiteRun, run_suites
 from testbed.errors import TestbedError, UsageError
 from testbed.models.words import Result
@@ -50,6 +52,48 @@ def test_a_pytest_that_never_began_is_our_failure(monkeypatch: pytest.MonkeyPatc
     _pytest_that(monkeypatch, 3, wanted)
     with pytest.raises(TestbedError, match="before anything ran"):
         run_suites(wanted)
+
+
+def test_a_pytest_that_was_interrupted_before_it_began_is_interrupted_and_no_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*_: object, say: Callable[[str], None], politely: signal.Signals, **__: object) -> int:
+        assert politely is signal.SIGTERM  # a Python that only begins answers SIGINT with a traceback
+        say("one moment")
+        return -15
+
+    monkeypatch.setattr(process, "call", call)
+    with pytest.raises(KeyboardInterrupt):
+        run_suites(SuiteRun("t", tmp_path))
+    assert capsys.readouterr().err == "one moment\n"
+
+
+def test_who_interrupts_twice_has_a_report_of_what_happened_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def call(*_: object, **__: object) -> int:
+        (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process, "call", call)
+    with pytest.raises(KeyboardInterrupt):
+        run_suites(SuiteRun("t", tmp_path))
+    assert "incomplete" in (tmp_path / report.FILE).read_text()
+
+
+@pytest.mark.parametrize(("written", "shown"), [(True, 0), (False, 1)])
+def test_the_table_is_shown_once_by_pytest_or_else_by_us(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bool, shown: int
+) -> None:
+    def call(*_: object, **__: object) -> int:
+        (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
+        if written:
+            report.write(tmp_path)
+        return 2
+
+    monkeypatch.setattr(process, "call", call)
+    run_suites(SuiteRun("t", tmp_path))
+    assert capsys.readouterr().out.count(f"report: {tmp_path}") == shown
 
 
 def test_the_report_of_an_earlier_run_is_never_taken_for_this_one(
