@@ -10,6 +10,9 @@ from testbed.vocabulary.observing import Diagnosis
 
 _SHOWN = 3
 _NOT_SCHEDULED = "not scheduled"
+# Of a pod that has been started, these tell of another time.
+_BEFORE_START = ("FailedScheduling", "FailedPrepareDynamicResources")
+HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
 _REPELLED = "untolerated taint"
 _PRESSURES = {
     "DiskPressure": "short of disk",
@@ -84,10 +87,10 @@ def diagnose(
     unwell = _unwell([node] if node else [], nodes if any(_REPELLED in each for each in said) else [])
     if unwell:  # whatever else is said, nobody is there who could run the pod
         return replace(unwell, warnings=warnings)
-    known = _known(_CAUSES, said)
+    known = HELD if _is_held(pod) else _known(_CAUSES, said)
     if known:
         return replace(known, warnings=warnings)
-    if not pod["spec"].get("nodeName") and not any(each.startswith(_NOT_SCHEDULED) for each in said):
+    if not pod["spec"].get("nodeName") and not _is_refused(said):
         return Diagnosis(
             "a claim of the pod is missing: the scheduler parks such a pod and says nothing", warnings=warnings
         )
@@ -103,9 +106,20 @@ def _unwell(on: Sequence[Object], refused_by: Iterable[Object]) -> Diagnosis | N
 
 def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
     """What is said of a pod, newest first. What keeps it from a node now stands in its status: older events tell of another time."""
-    now = _statuses(pod)
-    is_refused = any(each.startswith(_NOT_SCHEDULED) for each in now)
-    return [*now, *(each for each in reversed(warnings) if not (is_refused and each.startswith("FailedScheduling")))]
+    now, is_started = _statuses(pod), pod.get("status", {}).get("phase") not in {None, "Pending"}
+    over = _BEFORE_START if is_started else ("FailedScheduling",) if _is_refused(now) else ()
+    return [*now, *(each for each in reversed(warnings) if not each.startswith(over))]
+
+
+def _is_refused(statuses: Iterable[str]) -> bool:
+    return any(each.startswith(_NOT_SCHEDULED) for each in statuses)
+
+
+def _is_held(pod: Object) -> bool:
+    """Whether all its containers have ended, and it is to be deleted."""
+    states = [each.get("state", {}) for each in pod.get("status", {}).get("containerStatuses", ())]
+    is_ending = bool(pod["metadata"].get("deletionTimestamp"))
+    return is_ending and bool(states) and all("terminated" in each for each in states)
 
 
 def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:

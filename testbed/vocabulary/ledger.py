@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.vocabulary import budgets
-from testbed.vocabulary.diagnosis import tell, unready
+from testbed.vocabulary.diagnosis import HELD, tell, unready
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
 
 # What makes pods goes before the pods, or it would make them again; claims go after the pods that hold them.
 BEFORE_PODS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob", "ReplicaSet")
-_STUCK = (
-    "a pod ends only when the driver has unprepared its claims: the driver's log in the evidence says what it was asked"
-)
+_STUCK = f"{HELD.cause}: the driver's log in the evidence says what it was asked"
 
 
 @dataclass

@@ -11,14 +11,13 @@ from testbed.kube.client import Object
 from testbed.vocabulary import asking, budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
-from testbed.vocabulary.diagnosis import interrupted, line, tell
+from testbed.vocabulary.diagnosis import HELD, interrupted, line, tell
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet, eventually
 
 _TOO_QUICK = "no relationship found between node"
-_HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ class Pod:
         try:
             eventually(gone, expected, budgets.POD_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, _HELD) from late
+            raise failure(expected, late.last_seen, late.budget, HELD) from late
 
     def should(self, verb: str, check: Check, budget: Budget, meanwhile: Meanwhile | None = None) -> Pod:
         """Wait until its state passes the check. The other words, and those of its containers, say it in words."""

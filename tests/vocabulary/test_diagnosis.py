@@ -68,6 +68,16 @@ def test_what_keeps_a_pod_from_its_node_now_counts_and_not_what_did_before() -> 
     assert diagnose(_pod(None, conditions=[now]), [before]).ours
 
 
+def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ran() -> None:
+    early = _warning("no relationship found between node 'node-2' and this object")
+    ended = {"name": "c", "state": {"terminated": {"exitCode": 143}}}
+    pod = _pod(phase="Running", containerStatuses=[ended])
+    assert not diagnose(pod, [early]).cause
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert diagnose(pod, [early]).cause == "a pod ends only when the driver has unprepared its claims"
+    assert not diagnose(pod, [early]).ours
+
+
 def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
     found = diagnose(_pod(), [_warning(f"attempt {n}") for n in range(9)])
     assert [line[-1] for line in found.warnings] == ["6", "7", "8"]
