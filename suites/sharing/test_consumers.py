@@ -72,7 +72,7 @@ def test_pods_share_one_of_their_claims(scenario):
     level=MUST,
     tier=E2E,
     source=API,
-    mutants=("unprepare-fails",),
+    mutants=("reservations-stay",),
 )
 def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):
     scenario.apply("sharing/first-pod.yaml")
