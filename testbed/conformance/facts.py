@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from testbed.binaries.lock import lock_for, minors
-from testbed.conformance.selection import Facts
+from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Pool, apart, ordinary, pools
 from testbed.kube import features
@@ -31,7 +31,13 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
         features=driver_file.features,
         gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
         apart=apart(everything, others, driver),
+        kubelet=oldest(_kubelets(kube, nodes)),
     )
+
+
+def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:
+    found = [each for each in kube.list("v1", "Node") if each["metadata"]["name"] in nodes]
+    return [each["status"].get("nodeInfo", {}).get("kubeletVersion", "") for each in found]
 
 
 def _counted(found: Iterable[Pool]) -> Counter[str]:
@@ -43,11 +49,15 @@ def _counted(found: Iterable[Pool]) -> Counter[str]:
 
 
 def expected(
-    kubernetes: str, nodes: int, features: frozenset[str] = frozenset(), gates: Mapping[str, bool] | None = None
+    kubernetes: str,
+    nodes: int,
+    features: frozenset[str] = frozenset(),
+    gates: Mapping[str, bool] | None = None,
+    kubelet: str = "",
 ) -> Facts:
     """What a testbed that is not there yet will have; a cluster that cannot do something will only say so when it is up."""
     able = frozenset(each.value for each in Capability)
-    return Facts(kubernetes, nodes, 0, able, features, usual_gates(kubernetes, gates or {}))
+    return Facts(kubernetes, nodes, 0, able, features, usual_gates(kubernetes, gates or {}), kubelet=kubelet)
 
 
 def usual_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:

@@ -18,6 +18,7 @@ class Facts:
     """What was found in the cluster and in the driver file, once, before anything ran. `gates` are the feature gates that are on.
 
     `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
+    `kubelet` is the oldest on the driver's nodes, where it is known.
     `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
     """
 
@@ -29,6 +30,12 @@ class Facts:
     gates: frozenset[str] = frozenset()
     node_devices: int = 0
     apart: frozenset[str] = frozenset()
+    kubelet: str = ""
+
+    @property
+    def oldest(self) -> str:
+        """The version that all parts of the cluster have at least: what it lacks may be missing in one of them."""
+        return oldest([self.kubernetes, self.kubelet])
 
 
 @dataclass(frozen=True)
@@ -79,8 +86,9 @@ def plan(
 
 
 def _lacking(requirement: Requirement, facts: Facts) -> str:
-    if _minor(facts.kubernetes) < _minor(requirement.kubernetes):
-        return f"needs Kubernetes {requirement.kubernetes}, this is {facts.kubernetes}"
+    if _minor(facts.oldest) < _minor(requirement.kubernetes):
+        part = "this is" if facts.oldest == facts.kubernetes else "a kubelet is"
+        return f"needs Kubernetes {requirement.kubernetes}, {part} {facts.oldest}"
     if facts.nodes < requirement.nodes:
         return f"needs {requirement.nodes} nodes with the driver, there are {facts.nodes}"
     # A driver that publishes nothing at all, or nothing on a node, is not spared: its tests run, and say so.
@@ -99,6 +107,11 @@ def _needed(requirement: Requirement) -> set[str]:
     """What it asks for itself, and what every test of its tier does."""
     makes = {Capability.MAKE_OBJECTS} if requirement.tier in (Tier.E2E, Tier.DISRUPTIVE) else set()
     return {*requirement.needs, *makes}
+
+
+def oldest(versions: Iterable[str]) -> str:
+    """The oldest of some versions, some of which may be unknown; '' where all are."""
+    return min(filter(None, versions), key=_minor, default="")
 
 
 def _minor(version: str) -> tuple[int, int]:

@@ -21,6 +21,15 @@ def test_what_is_there_is_counted() -> None:
     assert found.gates == usual_gates("1.37")  # nobody may look at this server's metrics
 
 
+def test_the_oldest_kubelet_of_the_drivers_nodes_is_known() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    nodes = [each for (kind, _, _), each in kube.objects.items() if kind == "Node"]
+    for node, version in zip(nodes, ["v1.37.0", "v1.9.4"], strict=True):
+        node["status"]["nodeInfo"]["kubeletVersion"] = version
+    assert gather(kube, made.driver_file, []).kubelet == "v1.9.4"
+
+
 def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
     made = cluster.make()
     kube: Any = made.kube

@@ -57,6 +57,16 @@ def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict:
     assert (choice.verdict, choice.reason) == (verdict, reason)
 
 
+def test_what_a_kubelet_in_the_middle_of_an_upgrade_lacks_is_not_asked_of_it() -> None:
+    upgrading = replace(FACTS, kubernetes="v1.37.1", kubelet="v1.36.4")
+    choice = choose(_requirement(kubernetes="1.37"), upgrading)
+    assert (choice.verdict, choice.reason) == (
+        Verdict.CLUSTER_UNSUPPORTED,
+        "needs Kubernetes 1.37, a kubelet is v1.36.4",
+    )
+    assert choose(_requirement(kubernetes="1.37"), replace(upgrading, kubelet="v1.37.0")).verdict is None
+
+
 @pytest.mark.parametrize(
     ("facts", "is_alone"),
     [
