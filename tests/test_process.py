@@ -313,7 +313,7 @@ def interrupted_twice(tmp_path: Path, at_once: float) -> list[str]:
     ours = process.start(argv, log=log, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     try:
         for said in ("up\n", "heard\n"):
-            assert eventually_true(lambda said=said: said in log.read_text(), SOON), log.read_text()  # type: ignore[misc]
+            assert eventually_true(lambda said=said: said in log.read_text(), SOON), log.read_text()  # type: ignore[misc]  # bound now
             os.kill(ours.pid, signal.SIGINT)
         assert eventually_true(lambda: log.read_text().endswith(("left\n", "7\n")), SOON), log.read_text()
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,18 +10,10 @@ from testbed.drivers import together
 from testbed.drivers.agreement import refuse_wrong_names
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.waiting import set_patience
 from tests.fakes import cluster
 
 FILE = load_driver_file(cluster.driver_path())
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-
-
-@pytest.fixture(autouse=True)
-def _impatient() -> Iterator[None]:
-    set_patience(0.001)
-    yield
-    set_patience(1.0)
 
 
 def _kube() -> Any:

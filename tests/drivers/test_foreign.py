@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,19 +8,11 @@ from testbed.drivers import refuse_foreign
 from testbed.errors import UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import load_driver_file
-from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
 
 DRIVER = load_driver_file(cluster.driver_path())
 THEIRS = Owner("theirs", "bbbbbbbbbbbb", "box", pid=7)
-
-
-@pytest.fixture(autouse=True)
-def _impatient() -> Iterator[None]:
-    set_patience(0.001)
-    yield
-    set_patience(1.0)
 
 
 def test_an_empty_cluster_takes_any_driver() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,10 @@ from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError, UsageError, WaitTimeout
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
 
 OWNER = Owner("mine", "0123456789ab", "here", pid=7)
-
-
-@pytest.fixture(autouse=True)
-def _impatient() -> Iterator[None]:
-    set_patience(0.001)
-    yield
-    set_patience(1.0)
 
 
 def _file(folder: Path, template: str) -> DriverFile:

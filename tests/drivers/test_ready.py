@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,19 +7,11 @@ import pytest
 from testbed.drivers import expected_nodes, wait_ready
 from testbed.errors import ApiError, DriverFailed, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
 
 FILE = load_driver_file(cluster.driver_path())
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-
-
-@pytest.fixture(autouse=True)
-def _impatient() -> Iterator[None]:
-    set_patience(0.001)
-    yield
-    set_patience(1.0)
 
 
 def _kube(*ready: str, **statuses: Any) -> Any:

@@ -151,7 +151,7 @@ def test_after_a_failure_in_the_middle_the_folder_is_believed_and_not_the_memory
 ) -> None:
     checkpoint = Checkpoint(tmp_path)
     with pytest.raises(AttributeError):
-        keep(checkpoint, claim("aa"), "broken")  # type: ignore[arg-type]
+        keep(checkpoint, claim("aa"), "broken")  # type: ignore[arg-type]  # what fails in the middle
     assert known(checkpoint) == {"aa": claim("aa")}
 
 

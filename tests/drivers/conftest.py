@@ -1,0 +1,16 @@
+"""What waits for a driver gives up at once here: nothing in memory becomes ready later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.waiting import set_patience
+
+
+@pytest.fixture(autouse=True)
+def _impatient() -> Iterator[None]:
+    set_patience(0.001)
+    yield
+    set_patience(1.0)
