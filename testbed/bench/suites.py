@@ -1,6 +1,7 @@
-"""`dra-testbed bench suites`: how long the suites take, with one worker and with two, and what a scenario and a claim cost.
+"""`dra-testbed bench suites`: how long the suites take, as `run` runs them, with one worker and with two; what a scenario and a claim cost.
 
-Each figure has its peer in the same round: two workers against one, a pod with a claim against a pod without.
+Each figure has its peer in the same round: two workers against one, a pod with a claim against a pod without. The disruptive tests, which
+take turns however many workers there are, are a figure of their own.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Any, TypeVar
 from testbed import folders
 from testbed.bench.statistics import Figure, figures
 from testbed.bringup import Testbed, bring_up, tear_down
-from testbed.conformance import events
+from testbed.conformance import catalogue, events, profiles
 from testbed.conformance.running import SuiteRun, run_suites
 from testbed.errors import TestbedError, UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Object
 from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
-from testbed.models.words import Result
+from testbed.models.words import Result, Tier
 from testbed.progress import Progress, Silent
 from testbed.vocabulary.scenario import opened
 from testbed.vocabulary.world import RESOURCE, World
@@ -33,13 +34,16 @@ T = TypeVar("T")
 _PODS = 5  # a kubelet looks at its pods once in a second, so a single start says little
 _WAITS = ["sh", "-c", "trap exit TERM; sleep infinity & wait"]
 _SLOWEST = 10
-_WHOLE, _RATIO = "whole, one worker", "two workers / one"
+_BESIDE, _LANE = (Tier.STATIC, Tier.E2E), (Tier.DISRUPTIVE,)
+_WHOLE, _DISRUPTIVE, _RATIO = "whole, disruptive ones apart", "disruptive ones", "two workers / one"
 _OVERHEAD, _CLAIM = "scenario beyond its pods", "pod with claim minus pod without"
-_BOUNDS = {_WHOLE: 360, _RATIO: 0.65, _OVERHEAD: 0.15, _CLAIM: 0.15}
+_BOUNDS = {_DISRUPTIVE: 300, _RATIO: 0.65, _OVERHEAD: 0.15, _CLAIM: 0.15}
+_WHOLE_BOUNDS = {profiles.FULL: 360, profiles.CORE: 90}
 
 
 def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress) -> list[Figure]:
     """Rounds on a testbed of their own each; the slowest tests come last."""
+    bounds = {**_BOUNDS, _WHOLE: _WHOLE_BOUNDS[profiles.profile(profile).name]}
     samples, tests = [], []
     for number in range(1, rounds + 1):
         with progress.step(f"round {number} of {rounds}"):
@@ -47,7 +51,7 @@ def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress
             samples.append(sample)
             tests.append(seconds)
     slowest = sorted(tests[0], key=lambda name: -statistics.median(each.get(name, 0) for each in tests))[:_SLOWEST]
-    found = [replace(each, unit="") if each.name == _RATIO else each for each in figures(samples, "s", _BOUNDS)]
+    found = [replace(each, unit="") if each.name == _RATIO else each for each in figures(samples, "s", bounds)]
     return found + [Figure(f"  {name}", "s", tuple(each[name] for each in tests if name in each)) for name in slowest]
 
 
@@ -55,14 +59,18 @@ def _round(config: TestbedConfig, profile: str, *, two_first: bool) -> tuple[dic
     made, up = _timed(lambda: bring_up(config, Silent(), ephemeral=True))
     try:
         small = _of_one_pod(made)
+        _, usual = _timed(lambda: _judge(made, profile, _BESIDE, "auto"))
+        lane = {_DISRUPTIVE: _timed(lambda: _judge(made, profile, _LANE, 0))[1]} if _has_disruptive(profile) else {}
         runs = {}
         for workers in (2, 0) if two_first else (0, 2):
-            runs[workers] = _timed(lambda workers=workers: _judge(made, profile, workers))  # type: ignore[misc]  # bound now
+            runs[workers] = _timed(lambda workers=workers: _judge(made, profile, _BESIDE, workers))  # type: ignore[misc]  # bound now
     finally:
         _, down = _timed(lambda: tear_down(config.name, Silent()))
     (report, one), (_, two) = runs[0], runs[2]
     sample = {
-        _WHOLE: up + one + down,
+        _WHOLE: up + usual + down,
+        **lane,
+        "suites, as many workers as `run` takes": usual,
         "suites, one worker": one,
         "suites, two workers": two,
         _RATIO: two / one,
@@ -71,12 +79,17 @@ def _round(config: TestbedConfig, profile: str, *, two_first: bool) -> tuple[dic
     return sample, {row.id: row.seconds for row in report.requirements if row.attempts}
 
 
-def _judge(made: Testbed, profile: str, workers: int) -> DriverConformanceReport:
+def _has_disruptive(profile: str) -> bool:
+    entries, wanted = catalogue.read([folders.data("suites")]).entries, profiles.profile(profile)
+    return any(wanted.has(each.requirement.id) and each.requirement.tier in _LANE for each in entries)
+
+
+def _judge(made: Testbed, profile: str, tiers: tuple[Tier, ...], workers: int | str) -> DriverConformanceReport:
     with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
-        wanted = SuiteRun(made.name, Path(folder), profile=profile, workers=workers)
+        wanted = SuiteRun(made.name, Path(folder), tiers=tiers, profile=profile, workers=workers)
         with events.reserved(wanted.report):
             report = run_suites(wanted, quiet=True)
-    if report.result is not Result.CONFORMANT:
+    if report.result not in (Result.CONFORMANT, Result.PARTIAL):
         why = "; ".join(report.reasons)
         raise TestbedError(f"the suites are {report.result}, so their time says nothing: {why}", hint="dra-testbed run")
     return report

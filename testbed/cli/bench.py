@@ -38,7 +38,7 @@ def up(rounds: int, output: str, **flags: Any) -> None:
 @options.driver
 @options.output_format
 def suites(rounds: int, profile: str, output: str, **flags: Any) -> None:
-    """How long the suites take, with one worker and with two, the slowest of them, and what a scenario and a claim cost."""
+    """How long the suites take, as `run` runs them, with one worker and with two; the slowest; the cost of a scenario and a claim."""
     from testbed.bench.suites import measure  # noqa: PLC0415 - so that --help stays quick
 
     _show(measure(options.configuration(flags), rounds, profile, Progress()), rounds, output)

@@ -12,6 +12,7 @@ from testbed.conformance.running import SuiteRun
 from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
+from testbed.models.words import Tier
 from testbed.progress import Progress
 from tests.fakes import cluster
 
@@ -53,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int | str]:
 
     def run(wanted: SuiteRun, *, quiet: bool) -> DriverConformanceReport:
         assert quiet
-        runs.append(wanted.workers)
+        runs.append("disruptive" if Tier.DISRUPTIVE in wanted.tiers else wanted.workers)
         return _report("pass")
 
     monkeypatch.setattr(suites, "bring_up", lambda *_, **__: cluster.make())
@@ -64,12 +65,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int | str]:
 
 def test_one_and_two_workers_take_turns_in_being_first(asked: list[int | str]) -> None:
     found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 2, "full", Progress())}
-    assert asked == [0, 2, 2, 0]
+    assert asked == ["auto", "disruptive", 0, 2, "auto", "disruptive", 2, 0]
     assert found["two workers / one"].bound == 0.65
-    assert found["whole, one worker"].bound == 360
+    assert found["whole, disruptive ones apart"].bound == 360
+    assert found["disruptive ones"].bound == 300
     assert found["  T-001"].values == (2.5, 2.5)
     assert found["scenario beyond its pods"].median < 1
     assert len(found["pod with claim minus pod without"].values) == 2
+
+
+def test_core_has_its_own_bound_and_no_disruptive_tests(asked: list[int | str]) -> None:
+    found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 1, "core", Progress())}
+    assert asked == ["auto", 0, 2]
+    assert found["whole, disruptive ones apart"].bound == 90
+    assert "disruptive ones" not in found
 
 
 def test_the_time_of_suites_that_fail_is_no_figure(asked: list[int | str], monkeypatch: pytest.MonkeyPatch) -> None:
