@@ -72,3 +72,10 @@ def test_a_page_is_read_in_its_order() -> None:
 def test_a_page_that_cannot_be_run_is_refused(old: str, new: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         read("p", PAGE.replace(old, new))
+
+
+def test_a_reader_puts_the_name_of_a_node_in_the_place_of_ours() -> None:
+    page = read("p", PAGE.replace("x: 1", "x: node-1").replace("said", "on-node-1").replace("two", "two node-1"))
+    there = page.with_node("a-worker")
+    assert there.files == (("a.yaml", "# a.yaml\nx: a-worker\n"),)
+    assert there.steps == (Step("one -f a.yaml", ("on-a-worker",)), Step("two a-worker", ()))

@@ -17,6 +17,7 @@ _BLOCK = re.compile(r"^```(yaml|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"# ([-\w]+\.yaml)\n")
 _UP = "dra-testbed up"
 _ANY = "…"
+_NODE = "node-1"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class Page:
     up: tuple[str, ...]
     files: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
+
+    def with_node(self, name: str) -> Page:
+        """What a reader makes of it whose node has another name than the pages' node-1."""
+        files = tuple((file, content.replace(_NODE, name)) for file, content in self.files)
+        steps = tuple(
+            Step(step.command.replace(_NODE, name), tuple(line.replace(_NODE, name) for line in step.prints))
+            for step in self.steps
+        )
+        return Page(self.name, self.up, files, steps)
 
 
 def pages() -> list[Page]:

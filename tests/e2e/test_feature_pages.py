@@ -1,11 +1,14 @@
-"""Each page in docs/features, done as a reader would do it: its files written, its commands run, and what they print compared with it."""
+"""Each page in docs/features, done as a reader would do it: its files written, its commands run, and what they print compared with it.
+
+On local by `tox -e cluster`, and on kind by `tox -e kind-cluster`, where a reader puts the name of a worker in the place of `node-1`.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -20,6 +23,8 @@ from tests.e2e.pages import Page, pages
 ROOT = Path(__file__).parents[2]
 NAME = "pages"
 GROUPS = [tuple(group) for _, group in groupby(sorted(pages(), key=lambda page: page.up), key=lambda page: page.up)]
+PROVIDERS = {"local": (), "kind": (pytest.mark.kind,)}
+WORKERS = "!node-role.kubernetes.io/control-plane"
 
 
 def dra(folder: Path, *argv: str) -> None:
@@ -35,15 +40,21 @@ def dra(folder: Path, *argv: str) -> None:
 @pytest.fixture(scope="module")
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the files of pages that want the same testbed, and that testbed."""
-    group: tuple[Page, ...] = request.param
+    provider: str
+    group: tuple[Page, ...]
+    provider, group = request.param
     folder = tmp_path_factory.mktemp("pages")
-    for page in group:
-        for name, content in page.files:
-            (folder / name).write_text(content)
+    write(folder, *group)
     dra(folder, "down", "--name", NAME)
-    dra(folder, "up", "--name", NAME, *group[0].up)
+    dra(folder, "up", "--name", NAME, "--provider", provider, *group[0].up)
     yield folder
     dra(folder, "down", "--name", NAME)
+
+
+def write(folder: Path, *pages_of_it: Page) -> None:
+    for page in pages_of_it:
+        for name, content in page.files:
+            (folder / name).write_text(content)
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +67,32 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": f"{programs}:{os.environ['PATH']}"}
 
 
+def printed(command: str, place: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     ("place", "page"),
-    [pytest.param(group, page, id=page.name) for group in GROUPS for page in group],
+    [
+        pytest.param((provider, group), page, id=f"{provider}-{page.name}", marks=marks)
+        for provider, marks in PROVIDERS.items()
+        for group in GROUPS
+        for page in group
+    ],
     indirect=["place"],
     scope="module",
 )
-def test_a_page_shows_what_happens(place: Path, page: Page, environment: dict[str, str]) -> None:
-    for step in page.steps:
-        done = subprocess.run(
-            ["bash", "-c", step.command], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, timeout=120, check=False,
-        )  # fmt: skip
-        shown = "\n".join(step.prints)
-        assert step.is_as_shown(done.stdout), f"$ {step.command}\nprinted:\n{done.stdout}\nbut the page shows:\n{shown}"
+def test_a_page_shows_what_happens(
+    place: Path, page: Page, environment: dict[str, str], record_property: Callable[[str, object], None]
+) -> None:
+    first = f"kubectl get nodes -l '{WORKERS}' -o jsonpath='{{.items[0].metadata.name}}'"
+    here = page.with_node(printed(first, place, environment))
+    write(place, here)
+    for step in here.steps:
+        found, shown = printed(step.command, place, environment), "\n".join(step.prints)
+        record_property(step.command, found)
+        assert step.is_as_shown(found), f"$ {step.command}\nprinted:\n{found}\nbut the page shows:\n{shown}"
