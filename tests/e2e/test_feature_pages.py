@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -86,13 +86,11 @@ def printed(command: str, place: Path, environment: dict[str, str]) -> str:
     indirect=["place"],
     scope="module",
 )
-def test_a_page_shows_what_happens(
-    place: Path, page: Page, environment: dict[str, str], record_property: Callable[[str, object], None]
-) -> None:
+def test_a_page_shows_what_happens(place: Path, page: Page, environment: dict[str, str]) -> None:
     first = f"kubectl get nodes -l '{WORKERS}' -o jsonpath='{{.items[0].metadata.name}}'"
     here = page.with_node(printed(first, place, environment))
     write(place, here)
     for step in here.steps:
         found, shown = printed(step.command, place, environment), "\n".join(step.prints)
-        record_property(step.command, found)
+        sys.stdout.write(f"$ {step.command}\n{found}")  # -rP shows it
         assert step.is_as_shown(found), f"$ {step.command}\nprinted:\n{found}\nbut the page shows:\n{shown}"
