@@ -90,7 +90,12 @@ def test_a_page_shows_what_happens(place: Path, page: Page, environment: dict[st
     first = f"kubectl get nodes -l '{WORKERS}' -o jsonpath='{{.items[0].metadata.name}}'"
     here = page.with_node(printed(first, place, environment))
     write(place, here)
-    for step in here.steps:
-        found, shown = printed(step.command, place, environment), "\n".join(step.prints)
-        sys.stdout.write(f"$ {step.command}\n{found}")  # -rP shows it
-        assert step.is_as_shown(found), f"$ {step.command}\nprinted:\n{found}\nbut the page shows:\n{shown}"
+    try:
+        for step in here.steps:
+            found, shown = printed(step.command, place, environment), "\n".join(step.prints)
+            sys.stdout.write(f"$ {step.command}\n{found}")  # -rP shows it
+            assert step.is_as_shown(found), f"$ {step.command}\nprinted:\n{found}\nbut the page shows:\n{shown}"
+    except AssertionError:  # the pages after it want the devices
+        for file, _ in here.files:
+            printed(f"kubectl delete --ignore-not-found -f {file}", place, environment)
+        raise
