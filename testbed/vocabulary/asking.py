@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testbed.drivers.ready import expected_nodes
 from testbed.kube.client import Object
-from testbed.vocabulary.diagnosis import diagnose, in_order, refused
+from testbed.vocabulary.diagnosis import diagnose, in_order, refused, unready
 from testbed.vocabulary.observing import Diagnosis
 from testbed.vocabulary.world import World
 
@@ -22,6 +22,12 @@ def why_unallocated(world: World, namespace: str, claim: str, otherwise: Diagnos
     found = [why(world, namespace, pod["metadata"]["name"], pod) for pod in pods]
     told = sorted((each for each in found if each.cause), key=lambda each: not each.ours)
     return told[0] if told else otherwise
+
+
+def unless_away(world: World, otherwise: Diagnosis) -> Diagnosis:
+    """For what only somebody on a node can do: a node of the driver that is away explains it, whatever it would mean otherwise."""
+    away = unready(_candidates(world))
+    return Diagnosis(away, ours=True) if away else otherwise
 
 
 def events_of(world: World, namespace: str, name: str) -> list[Object]:

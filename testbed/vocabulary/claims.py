@@ -233,7 +233,7 @@ class Claim:
         try:
             eventually(gone, expected, budgets.CLAIMS_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, _STILL_USED) from late
+            raise failure(expected, late.last_seen, late.budget, asking.unless_away(self.world, _STILL_USED)) from late
 
     @property
     def _target(self) -> Target:

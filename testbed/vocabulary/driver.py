@@ -12,7 +12,7 @@ from testbed.drivers.slices import Device, Pool, identities, ordinary, pools
 from testbed.errors import Blocked, DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
-from testbed.vocabulary import budgets, specials
+from testbed.vocabulary import asking, budgets, specials
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.sayings import Saying, saying
 from testbed.vocabulary.specials import Divisible, Tainted
@@ -122,7 +122,9 @@ class Driver:
         try:
             eventually(published, expected, budgets.REPUBLISHED, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, _NOT_REPAIRED) from late
+            raise failure(
+                expected, late.last_seen, late.budget, asking.unless_away(self.world, _NOT_REPAIRED)
+            ) from late
         return self
 
     def devices_that_say(self, saying: Saying, node: str) -> frozenset[Device]:

@@ -15,7 +15,7 @@ from testbed.drivers.slices import Device
 from testbed.drivers.transitions import State, state_of, states
 from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
-from testbed.vocabulary import budgets
+from testbed.vocabulary import asking, budgets
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually
@@ -122,7 +122,9 @@ class Hardware:
         try:
             eventually(followed, expected, budgets.POOL, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, _NOT_FOLLOWED) from late
+            raise failure(
+                expected, late.last_seen, late.budget, asking.unless_away(self.world, _NOT_FOLLOWED)
+            ) from late
 
 
 @contextlib.contextmanager

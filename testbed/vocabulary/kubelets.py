@@ -14,7 +14,7 @@ from testbed.drivers.slices import Device
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.kubelet.stubs import podresources_v1_pb2, podresources_v1_pb2_grpc
 from testbed.providers.base import Cluster, Node, ReachesSockets
-from testbed.vocabulary import budgets
+from testbed.vocabulary import asking, budgets
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.world import World
@@ -107,7 +107,7 @@ class Kubelets:
         try:
             eventually(check, expected, budgets.RELEASED, longest_pause=0.2)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, _NOT_TIDY) from late
+            raise failure(expected, late.last_seen, late.budget, asking.unless_away(self.world, _NOT_TIDY)) from late
 
     def _get(self, pod: Pod) -> podresources_v1_pb2.PodResources:
         wanted = podresources_v1_pb2.GetPodResourcesRequest(pod_name=pod.name, pod_namespace=pod.namespace)

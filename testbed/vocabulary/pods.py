@@ -190,7 +190,7 @@ class Pod:
         try:
             eventually(gone, expected, budgets.POD_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, HELD) from late
+            raise failure(expected, late.last_seen, late.budget, asking.unless_away(self.world, HELD)) from late
 
     def should(self, verb: str, check: Check, budget: Budget, meanwhile: Meanwhile | None = None) -> Pod:
         """Wait until its state passes the check. The other words, and those of its containers, say it in words."""

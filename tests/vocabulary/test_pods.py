@@ -112,6 +112,15 @@ def test_a_pod_that_does_not_go_blames_who_holds_it(pod: Callable[..., Pod]) -> 
         Pods([held]).delete().should_be_gone()
 
 
+def test_a_pod_that_does_not_go_from_a_dead_node_blames_nobody(pod: Callable[..., Pod]) -> None:
+    held = pod(RUNS)
+    dead = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+    _kube(held).put("Node", "node-1", spec={}, status={"conditions": [dead]})
+    _kube(held).finalizers["p"] = 1
+    with pytest.raises(WaitTimeout, match=r"node-1 is not Ready: Kubelet stopped posting node status"):
+        held.delete().should_be_gone()
+
+
 def test_a_forced_end_is_at_once(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
     forced, asked = pod(RUNS), list[Any]()
     monkeypatch.setattr(_kube(forced), "delete", lambda each, **how: asked.append((each["metadata"]["name"], how)))
