@@ -99,8 +99,9 @@ def diagnose(
 
 def _unwell(on: Sequence[Object], refused_by: Iterable[Object]) -> Diagnosis | None:
     """The nodes' part in it. Which taints keep a pod away the scheduler does not say since Kubernetes 1.36, so the nodes are asked."""
-    lacking = short([*on, *refused_by])
-    away = unready(on) or lacking
+    nodes = [*on, *refused_by]
+    lacking = short(nodes)
+    away = unready(nodes) or lacking
     return Diagnosis(away, ours=True, lasting=bool(lacking)) if away else None
 
 

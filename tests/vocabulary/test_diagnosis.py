@@ -134,13 +134,15 @@ def test_what_nodes_are_short_of_lasts_and_their_absence_need_not() -> None:
     assert not diagnose(_pod(), [], _node("False")).lasting
 
 
-def test_a_pod_that_no_node_took_names_those_under_pressure() -> None:
+def test_a_pod_that_no_node_took_names_those_under_pressure_or_away() -> None:
     refused = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 cannot allocate all claims."
     pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": refused}])
     found = diagnose(pod, [], nodes=[_pressed(name="node-2"), _node("True")])
     assert found == Diagnosis("node node-2 is short of disk: kubelet has disk pressure", ours=True, lasting=True)
     assert diagnose(pod, [], nodes=[_node("True")]) == diagnose(pod, [])
     assert not diagnose(pod, []).ours
+    away = diagnose(pod, [], nodes=[_node("Unknown")])
+    assert away == Diagnosis("node node-1 is not Ready: Kubelet stopped posting node status", ours=True)
 
 
 def test_pressure_explains_nothing_where_no_taint_kept_the_pod_away() -> None:
