@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -79,7 +80,7 @@ def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -
 
     ours["report"] = ours["report"].absolute()
     set_patience(ours["patience"])  # the testbed is brought up here, the suites run in a process of their own
-    with events.reserved(ours["report"]), _a_testbed(wanted) as name:
+    with events.reserved(ours["report"]), _a_testbed(wanted, ours["report"]) as name:
         wanted.code = _judge(name, wanted, ours)
     raise SystemExit(wanted.code)
 
@@ -152,16 +153,18 @@ def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
 
 
 @contextlib.contextmanager
-def _a_testbed(wanted: _Wanted) -> Iterator[str]:
-    """The testbed that was named, or a new one that is removed again however the run ends."""
+def _a_testbed(wanted: _Wanted, report: Path) -> Iterator[str]:
+    """The testbed that was named, or a new one that is removed again however the run ends. One that does not come up leaves its logs."""
     from testbed.bringup import attach, bring_up, keep, tear_down  # noqa: PLC0415 - so that --help stays quick
+    from testbed.conformance import events  # noqa: PLC0415
     from testbed.progress import Progress  # noqa: PLC0415
 
     if wanted.testbed is not None:
         yield attach(wanted.testbed).name
         return
     progress = Progress()
-    made = bring_up(_new(wanted.flags), progress, ephemeral=True)
+    evidence = functools.partial(events.keep_bring_up, report)
+    made = bring_up(_new(wanted.flags), progress, ephemeral=True, evidence=evidence)
     try:
         yield made.name
     finally:
