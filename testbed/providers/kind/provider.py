@@ -34,7 +34,7 @@ class KindProvider:
         found = choice.problems(using) or checks.privileges(using)
         if not found:
             checks.refuse_image(using, spec)
-        return found or [*checks.old_kind(), *checks.instances(spec.nodes)]
+        return found or [*checks.old_kind(), *checks.instances(using, spec.nodes)]
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> KindCluster:
         """Make the cluster. On failure its nodes stay until `delete`, so that their logs can be kept."""
