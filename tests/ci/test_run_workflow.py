@@ -14,9 +14,11 @@ from ci import run_workflow
 from ci.expressions import Unknown
 from ci.run_workflow import ROOT, Run, run_action, run_job, started
 from testbed import process
+from testbed.binaries import lock_for, minors
 from tests.ci.conftest import STARTED, Host, read
 
 NO_INSTALL = frozenset({"install"})  # it asks a package index
+PATCH = {minor: lock_for(minor).kubernetes for minor in minors()}
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def _big(_folder: str, names: list[str]) -> set[str]:
 
 
 def judged(run: Run, *, page: bool = True, **inputs: str) -> Run:
-    run.skip |= frozenset() if page else {"summary"}  # the page takes half of the time
+    run.skip |= frozenset() if page else {"summary", "key"}  # these two take most of the time
     run_action(run.workspace / "ci/action", inputs, run)
     return run
 
@@ -82,6 +84,34 @@ def test_the_cache_is_kept_after_a_verdict_and_not_after_a_run_that_broke(host: 
 
     assert saved == ["success"]
     assert [outcome for name, outcome in broke.steps if name.startswith("actions/cache/save")] == ["skipped"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "needs"),
+    [
+        ({}, f"local-{PATCH['1.37']}-driver-workload"),
+        ({"provider": "kind", "driver": "none"}, f"kind-{PATCH['1.37']}-workload"),
+        ({"config": "t.yaml"}, f"kind-{PATCH['1.36']}-{PATCH['1.35']}-driver-workload"),
+        ({"arguments": "--config t.yaml --kubelet=1.36"}, f"kind-{PATCH['1.36']}-{PATCH['1.36']}-driver-workload"),
+        (
+            {"arguments": "--provider=local", "config": "t.yaml", "kubernetes": "1.35"},
+            f"local-{PATCH['1.35']}-{PATCH['1.35']}-driver-workload",
+        ),
+        ({"kubernetes": "1.99"}, "unknown"),
+        ({"arguments": "-k 'no end"}, "unknown"),
+    ],
+)
+def test_the_key_of_the_cache_names_what_the_run_needs_wherever_that_is_said(
+    host: Host, run: Run, capfd: pytest.CaptureFixture[str], inputs: dict[str, str], needs: str
+) -> None:
+    host.has_testbed("pass", 0)
+    (run.workspace / "t.yaml").write_text(
+        "apiVersion: dra-testbed/v1alpha1\nkind: Testbed\nspec: {provider: kind, kubernetes: '1.36', kubelet: '1.35'}\n"
+    )
+    run.skip |= {"summary", "judge"}
+    run_action(run.workspace / "ci/action", inputs, run)
+
+    assert f"'key': 'dra-testbed-Linux-X64-{needs}-'" in capfd.readouterr().out
 
 
 def test_a_run_that_broke_says_so_and_keeps_what_it_said(host: Host, run: Run) -> None:
