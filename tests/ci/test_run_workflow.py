@@ -126,6 +126,47 @@ def test_a_run_that_broke_says_so_and_keeps_what_it_said(host: Host, run: Run) -
     assert list(done.artifacts["dra-testbed-report"].iterdir()) == [done.artifacts["dra-testbed-report"] / "run.log"]
 
 
+BROKEN_KIND = r"""
+import sys
+from testbed.bringup import steps
+from testbed.cli.main import run
+from testbed.providers import inotify
+
+steps.STEPS = (steps.make_cluster,)  # what comes before it fetches and builds
+inotify.available = lambda wanted: wanted
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_a_kind_cluster_that_does_not_come_up_leaves_kinds_words_and_the_nodes_logs_in_the_artifact(
+    host: Host, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(run.folder / "state"))
+    made = host.notes / "made"
+    host.has("dra-testbed", f"python3 -c '{BROKEN_KIND}' \"$@\"")
+    host.has(
+        "docker",
+        'case "$*" in -v) echo Docker version 1;; *DefaultRuntime*) echo dra-testbed;; info*) ;; volume*) ;; context*) ;;\n'
+        f"image*) ;; run*) echo v1.37.1;; ps*) [ ! -e {made} ] || echo node-1 mine;; rm*) rm {made};; esac",
+    )
+    host.has(
+        "kind",
+        f'case "$1" in --version) echo kind version 0.31.0;; create) touch {made}; echo "ERROR: port taken"; exit 1;;\n'
+        'export) echo "no cgroups" >"$3/node-1.log";; esac',
+    )
+    done = judged(run, provider="kind")
+    kept = done.artifacts["dra-testbed-report"]
+
+    assert (done.outputs["verdict"], done.outputs["exit-code"]) == ("none", "3")
+    assert {str(file.relative_to(kept)) for file in kept.rglob("*") if file.is_file()} == {
+        "run.log", "evidence/bring-up/error.txt", "evidence/bring-up/kind.log", "evidence/bring-up/node-1.log",
+    }  # fmt: skip
+    assert "ERROR: port taken" in (kept / "evidence/bring-up/kind.log").read_text()
+    assert f"logs: {run.workspace}/dra-testbed-report/evidence/bring-up" in (kept / "run.log").read_text()
+    assert "`evidence/bring-up`" in done.summary
+    assert not made.exists()
+
+
 def test_without_an_installation_the_page_still_says_that_there_is_no_verdict(host: Host, run: Run) -> None:
     host.has("python3", "exit 1")
     run.failed = True
