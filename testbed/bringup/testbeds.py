@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from testbed.providers import provider
 from testbed.providers.base import Capability, Cluster, FindsClusters
 from testbed.providers.marks import suites_on
 
+KeepsLogs = Callable[[Path, str], Path]  # copies logs with the error that they belong to; where to
+
 
 @dataclass(frozen=True)
 class Testbed:
@@ -39,15 +41,17 @@ class Testbed:
     owner: Owner
 
 
-def bring_up(config: TestbedConfig, progress: Progress, *, ephemeral: bool = False) -> Testbed:
-    """Make a testbed, usable when this returns. On failure its logs are kept and everything else is undone."""
+def bring_up(
+    config: TestbedConfig, progress: Progress, *, ephemeral: bool = False, evidence: KeepsLogs | None = None
+) -> Testbed:
+    """Make a testbed, usable when this returns. On failure its logs are kept, as `evidence` too, and everything else is undone."""
     _remove_all_abandoned(progress)
     with state.changing(config.name):
         _refuse_or_clear(config.name, progress)
         record = _record(config, ephemeral)
         context = steps.begin(config, state.cluster_folder(config.name), progress, record.owner)
         state.write(record)
-        with _undone_on_failure(record, progress):
+        with _undone_on_failure(record, progress, evidence):
             for step in steps.STEPS:
                 step(context)
             _link_kubeconfig(config.name, context.the_cluster)
@@ -185,7 +189,7 @@ def _refuse_or_clear(name: str, progress: Progress) -> None:
 
 
 @contextlib.contextmanager
-def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
+def _undone_on_failure(record: Record, progress: Progress, evidence: KeepsLogs | None = None) -> Iterator[None]:
     try:
         yield
     except BaseException as failure:
@@ -193,15 +197,31 @@ def _undone_on_failure(record: Record, progress: Progress) -> Iterator[None]:
             kept = _keep_logs(record)
         finally:
             _undo(record, progress)
+        if isinstance(kept, Path):
+            _explain(failure, kept)
+            kept = _as_evidence(kept, failure, evidence) if evidence else kept
         if isinstance(failure, TestbedError):
             failure.hint = failure.hint.replace(str(state.cluster_folder(record.name) / "logs"), str(kept))
-            if isinstance(kept, Path) and not isinstance(failure, DriverFailed | UsageError):
-                for error in logs.last_errors(kept, str(failure)):
-                    failure.add_note(f"  last error in {error}")
             failure.add_note(f"  logs: {kept}")
         else:
             progress.say(f"everything was removed; logs: {kept}")
         raise
+
+
+def _explain(failure: BaseException, kept: Path) -> None:
+    """A cluster that did not come is often explained by its kubelets."""
+    if isinstance(failure, TestbedError) and not isinstance(failure, DriverFailed | UsageError):
+        for error in logs.last_errors(kept, str(failure)):
+            failure.add_note(f"  last error in {error}")
+
+
+def _as_evidence(kept: Path, failure: BaseException, evidence: KeepsLogs) -> Path | str:
+    """Where the logs lie for whoever asked for evidence; a copy that fails must not hide what went wrong first."""
+    said = "\n".join([str(failure) or repr(failure), *getattr(failure, "__notes__", ())])
+    try:
+        return evidence(kept, said)
+    except OSError as lost:
+        return f"{kept}, and they could not be copied into the report: {lost}"
 
 
 def _undo(record: Record, progress: Progress) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
     from testbed.conformance.catalogue import Catalogue, Entry
     from testbed.conformance.requirement import Requirement
     from testbed.conformance.selection import Choice, Facts
+    from testbed.models.config import TestbedConfig
 
 _TIERS = click.Choice(["static", "wire", "e2e", "disruptive"])
 _KEEP = click.Choice(["never", "on-failure", "always"])
+_OF_THE_JUDGING = ("tiers", "profile", "keyword", "workers", "report", "patience")
+_OF_THE_COMMAND = ("testbed", "keep", "plan", "output")
 
 
 class _Workers(click.IntRange):
@@ -66,7 +70,7 @@ class _Wanted:
 @options.output_format
 def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -> None:
     """Judge a driver: a testbed, the suites, a verdict, a report folder; then all is removed again."""
-    ours = {name: flags.pop(name) for name in ("tiers", "profile", "keyword", "workers", "report", "patience")}
+    ours = {name: flags.pop(name) for name in _OF_THE_JUDGING}
     wanted = _Wanted(testbed, keep, flags)
     _check(wanted, ours["profile"])
     chosen = _chosen(ours["keyword"])
@@ -79,9 +83,17 @@ def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -
 
     ours["report"] = ours["report"].absolute()
     set_patience(ours["patience"])  # the testbed is brought up here, the suites run in a process of their own
-    with events.reserved(ours["report"]), _a_testbed(wanted) as name:
+    with events.reserved(ours["report"]), _a_testbed(wanted, ours["report"]) as name:
         wanted.code = _judge(name, wanted, ours)
     raise SystemExit(wanted.code)
+
+
+def configured(words: Sequence[str]) -> TestbedConfig:
+    """What the testbed would be that a run of these words makes."""
+    given = run.make_context("run", list(words)).params
+    return options.configuration(
+        {name: value for name, value in given.items() if name not in (*_OF_THE_JUDGING, *_OF_THE_COMMAND)}
+    )
 
 
 @click.command("list")
@@ -152,16 +164,18 @@ def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
 
 
 @contextlib.contextmanager
-def _a_testbed(wanted: _Wanted) -> Iterator[str]:
-    """The testbed that was named, or a new one that is removed again however the run ends."""
+def _a_testbed(wanted: _Wanted, report: Path) -> Iterator[str]:
+    """The testbed that was named, or a new one that is removed again however the run ends. One that does not come up leaves its logs."""
     from testbed.bringup import attach, bring_up, keep, tear_down  # noqa: PLC0415 - so that --help stays quick
+    from testbed.conformance import events  # noqa: PLC0415
     from testbed.progress import Progress  # noqa: PLC0415
 
     if wanted.testbed is not None:
         yield attach(wanted.testbed).name
         return
     progress = Progress()
-    made = bring_up(_new(wanted.flags), progress, ephemeral=True)
+    evidence = functools.partial(events.keep_bring_up, report)
+    made = bring_up(_new(wanted.flags), progress, ephemeral=True, evidence=evidence)
     try:
         yield made.name
     finally:

@@ -20,6 +20,8 @@ FILE = "events.jsonl"
 RESERVED_BY = "DRA_TESTBED_REPORT_RESERVED_BY"  # tells pytest which process has reserved the report folder for it
 _MADE_FROM_EVENTS = ("report.yaml", "junit.xml", FILE)
 _EVIDENCE = "evidence"
+_BRING_UP = "bring-up"  # below it: of a testbed that was made for the run and did not come up
+_ERROR, _BROKE = "error.txt", "dra-testbed run had no testbed:"  # which file says so there, and how it begins
 _OURS = '{"event": "run-started"'  # how the first line of every log begins, also when a kill cut it short
 _RUN_LOCK, _LOG_LOCK = ".run.lock", ".events.lock"
 Event = dict[str, Any]
@@ -91,6 +93,20 @@ def discard(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
+def keep_bring_up(folder: Path, logs: Path, error: str) -> Path:
+    """Keep the logs of a testbed that did not come up, with its error, in a folder that was reserved; returns where."""
+    kept = bring_up_evidence(folder)
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(logs, kept, symlinks=True)
+    (kept / _ERROR).write_text(f"{_BROKE}\n{error}\n", encoding="utf-8", errors="replace")
+    return kept
+
+
+def bring_up_evidence(folder: Path) -> Path:
+    """Where a report folder holds the logs of a testbed that did not come up."""
+    return folder / _EVIDENCE / _BRING_UP
+
+
 def read(folder: Path) -> list[Event]:
     """The events of a run. The last line may be half written when the run was killed; such a line did not happen."""
     try:
@@ -145,8 +161,23 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
+    if any((folder / name).exists() for name in _MADE_FROM_EVENTS):
+        return _begins(folder / FILE, _OURS)
+    return _holds_only_a_bring_up(folder)
+
+
+def _holds_only_a_bring_up(folder: Path) -> bool:
+    """Whether all of its evidence is of a testbed that did not come up, so that there was no run."""
     try:
-        with (folder / FILE).open("rb") as file:
-            return file.read(len(_OURS)) == _OURS.encode()
+        found = {path.name for path in (folder / _EVIDENCE).iterdir()}
+    except OSError:
+        return False
+    return found == {_BRING_UP} and _begins(bring_up_evidence(folder) / _ERROR, _BROKE)
+
+
+def _begins(file: Path, words: str) -> bool:
+    try:
+        with file.open("rb") as content:
+            return content.read(len(words)) == words.encode()
     except OSError:
         return False

@@ -58,12 +58,13 @@ def markdown(made: DriverConformanceReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def broken(code: int | None, log: str) -> str:
-    """The page of a run that left no report."""
+def broken(code: int | None, log: str, *, kept: str = "") -> str:
+    """The page of a run that left no report, but perhaps the logs of a testbed that did not come up."""
     ended = "" if code is None else f" It ended with exit code {code}: {_BROKEN.get(code, 'it was stopped')}."
     last = "\n".join(log.splitlines()[-_LOG_LINES:])
     shown = f"\n<pre>{html.escape(last, quote=False)}</pre>\n" if last else ""
-    return f"## ⚠️ No verdict\n\nThe run broke before there was a report.{ended}\n{shown}"
+    logs = f"\nThe testbed did not come up; what its parts said: `{kept}`\n" if kept else ""
+    return f"## ⚠️ No verdict\n\nThe run broke before there was a report.{ended}\n{logs}{shown}"
 
 
 def of_folder(folder: Path, *, code: int | None = None, log: str = "") -> str:
@@ -75,7 +76,8 @@ def of_folder(folder: Path, *, code: int | None = None, log: str = "") -> str:
         ValueError,
         KeyError,
     ):  # no events, or such as are no report: either way there is none to show
-        return broken(code, log)
+        kept = events.bring_up_evidence(folder)
+        return broken(code, log, kept=str(kept.relative_to(folder)) if kept.is_dir() else "")
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -23,8 +23,19 @@ def shortage(least: int, wanted: int) -> list[Problem]:
         f"this user can make {left} more inotify instances{_limit()}, and the nodes may want {wanted}: "
         "programs in them end with 'too many open files'"
     )
-    cure = f"sysctl fs.inotify.max_user_instances={max(512, 2 * wanted)}"
-    return [Problem(what, cure, fatal=left < least)]
+    return [Problem(what, _cure(wanted), fatal=left < least)]
+
+
+def low_limit(wanted: int) -> list[Problem]:
+    """A remark where the kernel gives no user as many as are wanted: what another user, such as root, has left cannot be tried."""
+    most = _setting()
+    if most is None or most >= wanted:
+        return []
+    what = (
+        f"a user can make no more than {most} inotify instances, and the nodes may want {wanted}: "
+        "programs in them may end with 'too many open files'"
+    )
+    return [Problem(what, _cure(wanted), fatal=False)]
 
 
 def available(wanted: int) -> int:
@@ -43,8 +54,17 @@ def available(wanted: int) -> int:
     return wanted if len(made) == most else len(made)
 
 
+def _cure(wanted: int) -> str:
+    return f"sysctl fs.inotify.max_user_instances={max(512, 2 * wanted)}"
+
+
 def _limit() -> str:
+    most = _setting()
+    return "" if most is None else f" of {most}"
+
+
+def _setting() -> int | None:
     try:
-        return f" of {int(_SETTING.read_text())}"
+        return int(_SETTING.read_text())
     except (OSError, ValueError):
-        return ""
+        return None

@@ -14,9 +14,11 @@ from ci import run_workflow
 from ci.expressions import Unknown
 from ci.run_workflow import ROOT, Run, run_action, run_job, started
 from testbed import process
+from testbed.binaries import lock_for, minors
 from tests.ci.conftest import STARTED, Host, read
 
 NO_INSTALL = frozenset({"install"})  # it asks a package index
+PATCH = {minor: lock_for(minor).kubernetes for minor in minors()}
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def _big(_folder: str, names: list[str]) -> set[str]:
 
 
 def judged(run: Run, *, page: bool = True, **inputs: str) -> Run:
-    run.skip |= frozenset() if page else {"summary"}  # the page takes half of the time
+    run.skip |= frozenset() if page else {"summary", "key"}  # these two take most of the time
     run_action(run.workspace / "ci/action", inputs, run)
     return run
 
@@ -84,6 +86,34 @@ def test_the_cache_is_kept_after_a_verdict_and_not_after_a_run_that_broke(host: 
     assert [outcome for name, outcome in broke.steps if name.startswith("actions/cache/save")] == ["skipped"]
 
 
+@pytest.mark.parametrize(
+    ("inputs", "needs"),
+    [
+        ({}, f"local-{PATCH['1.37']}-driver-workload"),
+        ({"provider": "kind", "driver": "none"}, f"kind-{PATCH['1.37']}-workload"),
+        ({"config": "t.yaml"}, f"kind-{PATCH['1.36']}-{PATCH['1.35']}-driver-workload"),
+        ({"arguments": "--config t.yaml --kubelet=1.36"}, f"kind-{PATCH['1.36']}-{PATCH['1.36']}-driver-workload"),
+        (
+            {"arguments": "--provider=local", "config": "t.yaml", "kubernetes": "1.35"},
+            f"local-{PATCH['1.35']}-{PATCH['1.35']}-driver-workload",
+        ),
+        ({"kubernetes": "1.99"}, "unknown"),
+        ({"arguments": "-k 'no end"}, "unknown"),
+    ],
+)
+def test_the_key_of_the_cache_names_what_the_run_needs_wherever_that_is_said(
+    host: Host, run: Run, capfd: pytest.CaptureFixture[str], inputs: dict[str, str], needs: str
+) -> None:
+    host.has_testbed("pass", 0)
+    (run.workspace / "t.yaml").write_text(
+        "apiVersion: dra-testbed/v1alpha1\nkind: Testbed\nspec: {provider: kind, kubernetes: '1.36', kubelet: '1.35'}\n"
+    )
+    run.skip |= {"summary", "judge"}
+    run_action(run.workspace / "ci/action", inputs, run)
+
+    assert f"'key': 'dra-testbed-Linux-X64-{needs}-'" in capfd.readouterr().out
+
+
 def test_a_run_that_broke_says_so_and_keeps_what_it_said(host: Host, run: Run) -> None:
     host.has_testbed("", 3)
     done = judged(run, provider="kind")
@@ -94,6 +124,47 @@ def test_a_run_that_broke_says_so_and_keeps_what_it_said(host: Host, run: Run) -
     assert "the harness or the environment failed" in done.summary
     assert "and it says why it stops" in done.summary
     assert list(done.artifacts["dra-testbed-report"].iterdir()) == [done.artifacts["dra-testbed-report"] / "run.log"]
+
+
+BROKEN_KIND = r"""
+import sys
+from testbed.bringup import steps
+from testbed.cli.main import run
+from testbed.providers import inotify
+
+steps.STEPS = (steps.make_cluster,)  # what comes before it fetches and builds
+inotify.available = lambda wanted: wanted
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_a_kind_cluster_that_does_not_come_up_leaves_kinds_words_and_the_nodes_logs_in_the_artifact(
+    host: Host, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(run.folder / "state"))
+    made = host.notes / "made"
+    host.has("dra-testbed", f"python3 -c '{BROKEN_KIND}' \"$@\"")
+    host.has(
+        "docker",
+        'case "$*" in -v) echo Docker version 1;; *DefaultRuntime*) echo dra-testbed;; info*) ;; volume*) ;; context*) ;;\n'
+        f"image*) ;; run*) echo v1.37.1;; ps*) [ ! -e {made} ] || echo node-1 mine;; rm*) rm {made};; esac",
+    )
+    host.has(
+        "kind",
+        f'case "$1" in --version) echo kind version 0.31.0;; create) touch {made}; echo "ERROR: port taken"; exit 1;;\n'
+        'export) echo "no cgroups" >"$3/node-1.log";; esac',
+    )
+    done = judged(run, provider="kind")
+    kept = done.artifacts["dra-testbed-report"]
+
+    assert (done.outputs["verdict"], done.outputs["exit-code"]) == ("none", "3")
+    assert {str(file.relative_to(kept)) for file in kept.rglob("*") if file.is_file()} == {
+        "run.log", "evidence/bring-up/error.txt", "evidence/bring-up/kind.log", "evidence/bring-up/node-1.log",
+    }  # fmt: skip
+    assert "ERROR: port taken" in (kept / "evidence/bring-up/kind.log").read_text()
+    assert f"logs: {run.workspace}/dra-testbed-report/evidence/bring-up" in (kept / "run.log").read_text()
+    assert "`evidence/bring-up`" in done.summary
+    assert not made.exists()
 
 
 def test_without_an_installation_the_page_still_says_that_there_is_no_verdict(host: Host, run: Run) -> None:

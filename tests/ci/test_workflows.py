@@ -88,6 +88,16 @@ def test_every_input_reaches_the_script_or_a_step() -> None:
     assert [name for name in yaml.safe_load(text)["inputs"] if f"${{{{ inputs.{name} }}}}" not in text] == []
 
 
+def test_the_key_of_the_cache_is_made_of_the_inputs_that_are_judged_by() -> None:
+    steps = {step["id"]: step for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "id" in step}
+    key, judge = (
+        {name: value for name, value in steps[step]["env"].items() if name.startswith("INPUT_")}
+        for step in ("key", "judge")
+    )
+
+    assert key == judge
+
+
 def test_the_page_names_every_input_and_output_of_the_action() -> None:
     action, page = yaml.safe_load(ACTION.read_text()), PAGE.read_text()
 

@@ -30,7 +30,7 @@ class Stage:
         self.verdict = "pass"
         self.failure: BaseException | None = None
 
-    def bring_up(self, config: Any, _progress: Any, *, ephemeral: bool) -> Any:
+    def bring_up(self, config: Any, _progress: Any, *, ephemeral: bool, evidence: Any = None) -> Any:
         assert ephemeral
         self.done.append("up")
         return bringup.Testbed(config.name, Path("/state"), None, None, config, None, OWNER)  # type: ignore[arg-type]  # the parts that are not looked at

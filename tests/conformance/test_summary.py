@@ -100,6 +100,14 @@ def test_a_run_that_broke_before_there_was_a_report_says_so_and_shows_its_last_l
     assert "line 50" not in page
 
 
+def test_the_page_of_a_testbed_that_did_not_come_up_names_the_place_of_its_logs(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    events.keep_bring_up(tmp_path / "report", tmp_path / "logs", "no nodes")
+
+    assert "`evidence/bring-up`" in summary.of_folder(tmp_path / "report", code=3)
+    assert "evidence" not in summary.of_folder(tmp_path / "other", code=3)
+
+
 @pytest.mark.parametrize("content", ["", "{}\n", '{"event": "run-started", "time": 1}\n', "nonsense\n"])
 def test_events_that_are_no_run_give_no_verdict(tmp_path: Path, content: str) -> None:
     (tmp_path / events.FILE).write_text(content)

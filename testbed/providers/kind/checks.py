@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -13,7 +14,7 @@ from testbed.providers import inotify
 from testbed.providers.base import ClusterSpec, Problem
 from testbed.providers.kind import configuration, images
 from testbed.providers.kind.configuration import section_of
-from testbed.providers.kind.engine import Engine
+from testbed.providers.kind.engine import Engine, is_rootless
 from testbed.providers.privileges import lacks_sys_resource
 
 _OLDEST = (0, 31)
@@ -45,7 +46,7 @@ def privileges(using: Engine) -> list[Problem]:
     """A node is a privileged container. Where root lacks a capability, only our runtime wrapper can start one."""
     if not lacks_sys_resource() or using.says("runtime") not in ("runc", "crun", ""):
         return []
-    if using.says("host") not in ("", socket.gethostname()):
+    if not _is_here(using):
         return []  # it runs outside our container or in a machine of its own, and may do what we may not
     wrapper = f"--add-runtime dra-testbed={_RUNTIME} --default-runtime dra-testbed"
     cure = f"start the engine with the wrapper that leaves that capability out: dockerd {wrapper}"
@@ -65,7 +66,23 @@ def old_kind() -> list[Problem]:
     return [Problem(what, "install a newer kind, or take it off PATH: dra-testbed brings its own", fatal=False)]
 
 
-def instances(nodes: int) -> list[Problem]:
-    """All nodes share this host's limit; systemd, containerd, the kubelet and kube-proxy of each want some."""
+def instances(using: Engine, nodes: int) -> list[Problem]:
+    """All nodes share this host's limit; systemd, containerd, the kubelet and kube-proxy of each want some.
+
+    The kernel counts them for each user, so what we have left says something only where the nodes run as our user.
+    """
     least = inotify.SEEN_ON_A_NODE * (nodes + 1) + inotify.SEEN_ON_CONTROL_PLANE
-    return inotify.shortage(least, _INSTANCES_PER_NODE * (nodes + 1))
+    wanted = _INSTANCES_PER_NODE * (nodes + 1)
+    found = inotify.shortage(least, wanted)
+    if not found or _runs_as_us(using):
+        return found
+    return inotify.low_limit(wanted) if _is_here(using) else []
+
+
+def _runs_as_us(using: Engine) -> bool:
+    """Whether root in the engine's containers is our user on this host."""
+    return _is_here(using) and is_rootless(using) == (os.geteuid() != 0)
+
+
+def _is_here(using: Engine) -> bool:
+    return using.says("host") in ("", socket.gethostname())

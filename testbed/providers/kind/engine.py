@@ -32,6 +32,8 @@ _PODMAN_LABELS = 5  # the first version that can show one label; before it has a
 _FACTS = {
     "id": ("{{.ID}}", "{{.Store.GraphRoot}}"),
     "host": ("{{.Name}}", "{{.Host.Hostname}}"),
+    "folder": ("{{.DockerRootDir}}", "{{.Store.GraphRoot}}"),  # where it keeps containers
+    "rootless": ("{{.SecurityOptions}}", "{{.Host.Security.Rootless}}"),
     "runtime": ("{{.DefaultRuntime}}", "{{.Host.OCIRuntime.Name}}"),
     "cgroups": ("{{.CgroupVersion}}", "{{.Host.CgroupsVersion}}"),
 }
@@ -135,6 +137,12 @@ class Engine:
         node = re.compile(rf"{re.escape(cluster)}-(control-plane|worker)\d*")
         listed = json.loads(self.run("volume", "ls", "--format", "json").stdout.strip() or "[]")
         return [each["Name"] for each in listed or [] if any(map(node.fullmatch, each.get("Labels") or {}))]
+
+
+def is_rootless(engine: Engine) -> bool:
+    """Whether root in its containers is the user who started it."""
+    said = engine.says("rootless")
+    return said == "true" if engine.is_podman else "name=rootless" in said
 
 
 def cgroup_version(engine: Engine) -> int:

@@ -9,10 +9,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import CommandFailed, TestbedError, UsageError
+from testbed.errors import MAKE_ROOM, CommandFailed, TestbedError, UsageError
 from testbed.progress import Progress
 from testbed.providers.base import NodeImage
-from testbed.providers.kind.engine import Engine, lost
+from testbed.providers.kind.engine import Engine, last_words, lost
+
+# What Docker, Podman and nerdctl say when no registry answered; anything else is an answer of one, or no matter of registries.
+_OUT_OF_REACH = re.compile(
+    r"no such host|dial (tcp|udp)|i/o timeout|no answer in \d+ s|TLS handshake timeout|Client\.Timeout exceeded|context deadline exceeded"
+    r"|tls: |x509: |proxyconnect|server gave HTTP response to HTTPS client|connection reset by peer|: (unexpected )?EOF\b"
+    r'|\b(Get|Head) "?https?://[^\s"]+"?: (Forbidden|Proxy Authentication Required)'  # so a proxy refuses to connect
+    r"|\b50[234] (Bad Gateway|Service Unavailable|Gateway Time-?out)",
+    re.IGNORECASE,
+)
+
+
+class OutOfReach(TestbedError):
+    """No registry answered."""
 
 
 def for_nodes(engine: Engine, wanted: NodeImage, given: str | None, progress: Progress) -> str:
@@ -25,9 +38,9 @@ def for_nodes(engine: Engine, wanted: NodeImage, given: str | None, progress: Pr
         return wanted.published
     try:
         _have(engine, wanted.published, progress)
-    except TestbedError as out_of_reach:
-        progress.say(f"{out_of_reach.what}; making a node image from packages instead")
-        return _made(engine, wanted, progress)
+    except OutOfReach as nowhere:
+        progress.say(f"{nowhere.what}; making a node image from packages instead")
+        return _made_instead(engine, wanted, nowhere, progress)
     return wanted.published
 
 
@@ -38,7 +51,34 @@ def _have(engine: Engine, reference: str, progress: Progress) -> None:
         try:
             engine.pull(reference)
         except CommandFailed as failed:
-            raise lost(engine, f"cannot pull {reference.partition('@')[0]}", failed) from failed
+            raise _not_pulled(engine, reference, failed) from failed
+
+
+def _not_pulled(engine: Engine, reference: str, failed: CommandFailed) -> TestbedError:
+    what = f"{engine.program} cannot pull {reference.partition('@')[0]}: {last_words(failed)}"
+    if _OUT_OF_REACH.search(f"{failed.status}\n{failed.output}"):
+        return OutOfReach(what, hint=f"look at the network, or at a proxy or a registry mirror of {engine.program}")
+    if failed.disk_full:
+        return TestbedError(what, hint=MAKE_ROOM)
+    login = f"{engine.program} login {_registry(reference)}".strip()
+    others = "--node-image IMAGE; `dra-testbed images node` makes one without a registry, to load and name so"
+    return TestbedError(what, hint=f"{login}, a registry mirror of {engine.program}, or {others}")
+
+
+def _registry(reference: str) -> str:
+    """The registry that a reference names; '' for the one that engines ask when it names none."""
+    first, slash, _ = reference.partition("/")
+    return first if slash and ("." in first or ":" in first or first == "localhost") else ""
+
+
+def _made_instead(engine: Engine, wanted: NodeImage, nowhere: OutOfReach, progress: Progress) -> str:
+    try:
+        return _made(engine, wanted, progress)
+    except TestbedError as failed:
+        hint = "; or ".join(each.hint for each in (nowhere, failed) if each.hint)
+        raise TestbedError(
+            f"there is no node image: {nowhere.what}\n  and none could be made here: {failed.what}", hint=hint
+        ) from failed
 
 
 def _made(engine: Engine, wanted: NodeImage, progress: Progress) -> str:

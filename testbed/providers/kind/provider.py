@@ -10,7 +10,7 @@ from testbed import process
 from testbed.errors import CommandFailed, TestbedError, UsageError
 from testbed.progress import Progress
 from testbed.providers.base import ClusterSpec, Problem
-from testbed.providers.kind import checks, choice, configuration, engine, images, record
+from testbed.providers.kind import checks, choice, configuration, engine, images, outside, record
 from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.configuration import Surroundings, section_of
 from testbed.providers.kind.engine import Engine
@@ -34,7 +34,7 @@ class KindProvider:
         found = choice.problems(using) or checks.privileges(using)
         if not found:
             checks.refuse_image(using, spec)
-        return found or [*checks.old_kind(), *checks.instances(spec.nodes)]
+        return found or [*checks.old_kind(), *checks.instances(using, spec.nodes)]
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> KindCluster:
         """Make the cluster. On failure its nodes stay until `delete`, so that their logs can be kept."""
@@ -93,6 +93,7 @@ def _write_configuration(cluster: KindCluster, spec: ClusterSpec, progress: Prog
     image = images.for_nodes(cluster.engine, spec.node_image(spec.kubernetes), given, progress)
     older = images.for_nodes(cluster.engine, spec.node_image(spec.kubelet), None, progress) if spec.kubelet else image
     shared = cluster.folder / "shared"
+    outside.refuse(cluster.engine, shared, image)
     for name, content in configuration.mirror_files(section_of(spec).registry_mirrors).items():
         (shared / "certs.d" / name).parent.mkdir(parents=True, exist_ok=True)
         (shared / "certs.d" / name).write_text(content)

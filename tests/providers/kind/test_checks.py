@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -53,11 +55,73 @@ def test_a_host_that_lacks_nothing_is_not_asked_about(fake_engine: FakeEngine, m
 
 @pytest.mark.parametrize(("left", "fatal"), [(75, []), (74, [False]), (31, [True])])
 def test_too_few_inotify_instances_are_said_with_their_cure(
-    monkeypatch: pytest.MonkeyPatch, left: int, fatal: list[bool]
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, left: int, fatal: list[bool]
 ) -> None:
     monkeypatch.setattr(inotify, "available", lambda _: left)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    fake_engine(info(socket.gethostname()))
 
-    found = checks.instances(2)
+    found = checks.instances(DOCKER, 2)
 
     assert [problem.fatal for problem in found] == fatal
     assert all("sysctl fs.inotify.max_user_instances=512" in problem.cure for problem in found)
+
+
+def info(host: str, security: str = "[name=seccomp]") -> str:
+    return f"*.Name*) echo {host};;\n*SecurityOptions*) echo '{security}';;"
+
+
+@pytest.mark.parametrize(
+    ("uid", "host", "security", "fatal"),
+    [
+        (0, "", "[name=seccomp]", [True]),
+        (0, "here", "[name=seccomp]", [True]),
+        (0, "elsewhere", "[name=seccomp]", []),
+        (0, "here", "[name=rootless]", []),  # of somebody else
+        (1000, "here", "[name=seccomp]", []),
+        (1000, "here", "[name=seccomp name=rootless]", [True]),
+        (1000, "docker-desktop", "[name=seccomp]", []),
+    ],
+)
+def test_what_we_have_left_counts_only_where_nodes_run_as_our_user(
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, uid: int, host: str, security: str, fatal: list[bool]
+) -> None:
+    """A desktop user whose editor watches many files can still run nodes, which are root's."""
+    monkeypatch.setattr(inotify, "available", lambda _: 3)
+    monkeypatch.setattr(inotify, "_SETTING", Path(os.devnull))
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    fake_engine(info(socket.gethostname() if host == "here" else host, security))
+
+    assert [problem.fatal for problem in checks.instances(DOCKER, 2)] == fatal
+
+
+def test_podman_says_otherwise_whose_its_nodes_are(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inotify, "available", lambda _: 3)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    fake_engine("*Rootless*) echo true;;", "podman")
+
+    assert [problem.fatal for problem in checks.instances(Engine("podman"), 2)] == [True]
+
+
+@pytest.mark.parametrize(("most", "remarks"), [("128", 0), ("64", 1)])
+def test_a_limit_that_is_low_for_every_user_is_a_remark(
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: str, remarks: int
+) -> None:
+    (tmp_path / "limit").write_text(f"{most}\n")
+    monkeypatch.setattr(inotify, "available", lambda _: 3)
+    monkeypatch.setattr(inotify, "_SETTING", tmp_path / "limit")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    fake_engine(info(socket.gethostname()))
+
+    found = checks.instances(DOCKER, 2)
+
+    assert [problem.fatal for problem in found] == [False] * remarks
+    assert all("max_user_instances=512" in problem.cure for problem in found)
+
+
+def test_a_host_with_enough_of_them_asks_no_engine(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inotify, "available", lambda wanted: wanted)
+    asked = fake_engine(info("any"))
+
+    assert checks.instances(DOCKER, 2) == []
+    assert asked.read_text() == ""

@@ -64,11 +64,100 @@ def test_where_it_is_out_of_reach_one_is_made_and_loaded_once(
 
 
 def test_an_older_image_of_the_same_name_is_replaced(fake_engine: FakeEngine, archive: Path) -> None:
-    asked = fake_engine("*localhost/made*) echo sha256:old;;\nimage*) exit 1;;\npull*) exit 1;;\nload*) ;;")
+    asked = fake_engine(
+        "*localhost/made*) echo sha256:old;;\nimage*) exit 1;;\npull*) echo no such host >&2; exit 1;;\nload*) ;;"
+    )
 
     images.for_nodes(DOCKER, wanted(archive), None, Silent())
 
     assert f"load --input {archive}" in asked.read_text()
+
+
+def pull_says(said: str) -> str:
+    return f"*localhost/made*) echo sha256:old;;\nimage*) exit 1;;\npull*) echo {shlex.quote(said)} >&2; exit 1;;\nload*) ;;"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Error response from daemon: Get "https://r.example/v2/": dial tcp: lookup r.example on 127.0.0.1:53: no such host',
+        'pinging container registry r.example: Get "https://r.example/v2/": dial tcp 192.0.2.1:443: connect: connection refused',
+        'Get "https://r.example/v2/": dial tcp 192.0.2.1:443: i/o timeout',
+        'Get "https://r.example/v2/": net/http: TLS handshake timeout',
+        'Get "https://r.example/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority',
+        'Get "https://r.example/v2/": proxyconnect tcp: dial tcp 192.0.2.1:3128: connect: connection refused',
+        'Get "https://r.example/v2/": Forbidden',
+        "received unexpected HTTP status: 503 Service Unavailable",
+        'Get "https://r.example/v2/": EOF',
+        "net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
+    ],
+)
+def test_a_registry_that_nobody_reaches_is_done_without(fake_engine: FakeEngine, archive: Path, said: str) -> None:
+    fake_engine(pull_says(said))
+
+    assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == "localhost/made:1"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "toomanyrequests: You have reached your unauthenticated pull rate limit.",
+        "Error response from daemon: pull access denied for kindest/node, repository does not exist or may require 'docker login'",
+        "Error response from daemon: manifest for kindest/node:v1.37.0 not found: manifest unknown",
+        "unexpected status from HEAD request to https://r.example/v2/n/manifests/1: 403 Forbidden",
+        'Head "https://r.example/v2/n/manifests/1": unauthorized: authentication required',
+        "no matching manifest for linux/riscv64 in the manifest list entries",
+        "",
+    ],
+)
+def test_a_registry_that_refuses_is_not_answered_with_an_image_of_our_own(
+    fake_engine: FakeEngine, archive: Path, said: str
+) -> None:
+    asked = fake_engine(pull_says(said))
+
+    with pytest.raises(TestbedError) as told:
+        images.for_nodes(DOCKER, wanted(archive), None, Silent())
+
+    assert told.value.what == f"docker cannot pull kindest/node:v1.37.0: {said or 'exit 1'}"
+    for cure in ("docker login,", "mirror", "--node-image", "dra-testbed images node"):
+        assert cure in told.value.hint
+    assert "load" not in asked.read_text()
+
+
+def test_a_registry_that_a_reference_names_is_the_one_to_log_in_to(fake_engine: FakeEngine, archive: Path) -> None:
+    fake_engine(pull_says("denied"))
+
+    with pytest.raises(TestbedError, match=r"try: docker login r\.example:5000,"):
+        images.for_nodes(DOCKER, wanted(archive), "r.example:5000/node:1", Silent())
+
+
+def test_a_full_disk_is_no_refusal_of_a_registry(fake_engine: FakeEngine, archive: Path) -> None:
+    fake_engine(pull_says("write /blob: no space left on device"))
+
+    with pytest.raises(TestbedError, match="no space left on device\n  try: make room"):
+        images.for_nodes(DOCKER, wanted(archive), None, Silent())
+
+
+def test_when_neither_a_registry_nor_our_own_making_helps_both_reasons_are_said(fake_engine: FakeEngine) -> None:
+    def fails(_: Progress) -> tuple[str, Path]:
+        raise TestbedError("mmdebstrap is not installed", hint="apt install mmdebstrap")
+
+    fake_engine(pull_says("dial tcp: lookup r.example: no such host"))
+
+    with pytest.raises(TestbedError) as told:
+        images.for_nodes(DOCKER, NodeImage("1.37.1", PUBLISHED, fails), None, Silent())
+
+    assert "lookup r.example: no such host" in told.value.what
+    assert "mmdebstrap is not installed" in told.value.what
+    assert "apt install mmdebstrap" in told.value.hint
+
+
+def test_an_image_of_the_user_is_never_replaced_by_one_of_ours(fake_engine: FakeEngine, archive: Path) -> None:
+    asked = fake_engine(pull_says("dial tcp: lookup r.example: no such host"))
+
+    with pytest.raises(TestbedError, match="cannot pull mine:1: dial tcp"):
+        images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
+    assert "load" not in asked.read_text()
 
 
 def test_an_image_of_the_user_must_be_of_the_version_that_was_asked_for(fake_engine: FakeEngine, archive: Path) -> None:

@@ -1,0 +1,34 @@
+"""What a run takes from the cache, for whoever has to name a cache."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.binaries import lock_for
+from testbed.cli import needs
+
+NEWEST = lock_for("1.37").kubernetes
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], f"local-{NEWEST}-driver-workload"),
+        (["--provider", "kind", "-k", "claims", "--keep", "always", "-n", "2"], f"kind-{NEWEST}-driver-workload"),
+        (["--kubelet", "1.36"], f"local-{NEWEST}-{lock_for('1.36').kubernetes}-driver-workload"),
+        (["--driver-image", "mine:1", "--workload-image", "mine:2"], f"local-{NEWEST}"),
+    ],
+)
+def test_it_is_named_by_what_the_words_of_the_run_mean(words: list[str], said: str) -> None:
+    assert needs.needs(words) == said
+
+
+@pytest.mark.parametrize("words", [["--kubernetes", "1.99"], ["--nonsense"], ["--config", "nowhere.yaml"]])
+def test_what_a_run_would_refuse_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert needs.main(words) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_help_is_no_need(capsys: pytest.CaptureFixture[str]) -> None:
+    assert needs.main(["--help"]) == 2
+    assert "local-" not in capsys.readouterr().out
