@@ -96,7 +96,7 @@ class Process:
             settings.data / "hardware-changes.json",
             Effects(use.inventory, self.health, use.health, self._publisher.refresh, self.journal),
         )
-        console = Console(settings, self._hardware, self._traps, folder, self.journal)
+        console = Console(settings, self._hardware, self._traps, folder, self.journal, self._release)
         self._control = ControlSocket(sockets.control, console.answer)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = Probes(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
@@ -162,6 +162,9 @@ class Process:
     def _reached(self, point: str) -> None:
         self._traps.reached(point)
         self._use.reached(point)
+
+    def _release(self, uid: str, force: bool) -> bool:
+        return self.driver.release(uid, force=force)
 
     def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
         return self._claims.get(ref.namespace, ref.name, patience)
