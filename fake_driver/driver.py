@@ -68,7 +68,7 @@ class Collaborators:
 
     inventory: Inventory
     read_claim: Callable[[ClaimRef, float], Object]
-    environment: Callable[[Device, AllocatedDevice], Environment] = cdi.environment
+    environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
     in_order: opaque.Order = opaque.in_order
     conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
     reports: Reports = field(default_factory=Silence)
@@ -186,7 +186,8 @@ class Driver:
         edits = found.container_edits
         if mount:
             edits = {**edits, "mounts": [*edits.get("mounts", ()), mount]}
-        return CdiDevice(cdi.device_name(uid, device), self._use.environment(found, device), edits)
+        home = self._use.inventory.pool
+        return CdiDevice(cdi.device_name(uid, device, home), self._use.environment(found, device, home), edits)
 
     def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         uid = claim.ref.uid

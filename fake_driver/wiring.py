@@ -45,7 +45,7 @@ class Parts:
 
     inventory: Inventory
     data: Path
-    environment: Callable[[Device, AllocatedDevice], Environment] = cdi.environment
+    environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
     in_order: opaque.Order = opaque.in_order
     conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
     driver: type[Driver] = Driver
@@ -83,7 +83,7 @@ class Process:
         self._claims = use.claims(self._api)
         self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
         folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
-        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
+        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
         self._traps = Traps(self.journal)
         self._reporter = Reporter(self._claims, settings.driver, settings.node, self._known, self.journal)
         self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)

@@ -21,20 +21,20 @@ _UNTIL_CONTAINERS_RUN = 1.5  # seconds after the answer
 def share_one_device(right: Parts) -> Parts:
     """Whatever was allocated, containers are told that they have the node's first device."""
     first = right.inventory.devices[0]
-    return replace(right, environment=lambda _device, use: cdi.environment(first, use))
+    return replace(right, environment=lambda _device, use, home: cdi.environment(first, use, home))
 
 
 def no_env(right: Parts) -> Parts:
     """Containers start, but nothing in them names a device."""
     # A CDI device without any edit would be refused by the runtime, and then nothing would start.
-    return replace(right, environment=lambda _device, _use: {"FAKE_DRIVER_FAULT": "no-env"})
+    return replace(right, environment=lambda _device, _use, _home: {"FAKE_DRIVER_FAULT": "no-env"})
 
 
 def no_env_for_administrators(right: Parts) -> Parts:
     """A container with admin access starts, but nothing in it names a device."""
 
-    def environment(device: Device, use: AllocatedDevice) -> Mapping[str, str]:
-        return {"FAKE_DRIVER_FAULT": "no-env"} if use.admin_access else right.environment(device, use)
+    def environment(device: Device, use: AllocatedDevice, home: str) -> Mapping[str, str]:
+        return {"FAKE_DRIVER_FAULT": "no-env"} if use.admin_access else right.environment(device, use, home)
 
     return replace(right, environment=environment)
 

@@ -9,6 +9,8 @@ import pytest
 from fake_driver.cdi import CdiFolder
 from fake_driver.claims import ClaimRef, Object
 from fake_driver.errors import ApiError, ClaimRefused
+from fake_driver.hardware.model import Device, Pool
+from fake_driver.inventory import Inventory
 from tests.fake_driver.node import EDITS, INVENTORY, NAME, Node, config, names
 
 
@@ -348,3 +350,28 @@ def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(
         assert names(prepare.result(5)) == ["gpu-0"]
         assert unprepare.result(5) is True
     assert node.files() == []
+
+
+def test_devices_of_one_name_in_two_pools_are_both_there_and_are_rebuilt_as_what_they_are(tmp_path: Path) -> None:
+    node, (port,) = Node(tmp_path), (Device("port-0", "port", {}, {}),)
+    boxes = [Pool(name, (port,)) for name in ("box-a", "box-b")]
+    node.inventory = Inventory("worker", INVENTORY.devices, boxes)
+    node.start()
+    ref = node.allocate("one", "port-0", "port-0", "gpu-0")
+    for result, pool in zip(node.results("one"), ["box-a", "box-b", "worker"], strict=True):
+        result["pool"] = pool
+    prepared = node.driver.prepare(ref)
+    assert [one.cdi_ids for one in prepared] == [
+        ("gpu.example/device=uid-one.gpu.port-0:pool_box-a",),
+        ("gpu.example/device=uid-one.gpu.port-0:pool_box-b",),
+        ("gpu.example/device=uid-one.gpu.gpu-0",),
+    ]
+    assert len(node.edits(ref)) == 3
+    assert {"box-a", "box-b"} <= {value.partition("=")[2] for value in node.env(ref)}
+    (node.folder / f"claims/{ref.uid}.json").unlink()
+    node.start()
+    other = node.allocate("two", "port-0")
+    for pool, text in (("box-b", "still prepared for claim uid-one"), ("worker", "is not in pool worker")):
+        node.results("two")[0]["pool"] = pool
+        with pytest.raises(ClaimRefused, match=text):
+            node.driver.prepare(other)
