@@ -88,7 +88,7 @@ class Driver:
         self._checkpoint.recover(self._cdi.claims())
         with self._checkpoint.locked() as ledger:
             self._cdi.sweep()
-            known = tuple(ledger.claims.values())
+            known = [claim for uid, claim in ledger.claims.items() if uid not in ledger.newer]
             if self._use.metadata:
                 self._use.metadata.sweep(ledger.claims.keys())
         log.info("%d claims are prepared", len(known))
@@ -109,9 +109,7 @@ class Driver:
             caller.check(ref.checked())
             claim, served = self._what_is_ours(ref, caller.patience())
             try:
-                with self._checkpoint.locked() as ledger:
-                    caller.check(ref)
-                    additions = self._commit(ledger, claim)
+                additions = self._lasting(claim, caller)
             except Taken as taken:
                 raise ClaimRefused(leftovers.explained(taken, self._use.read_claim, caller.patience)) from taken
             self._use.reports.prepared(claim, served)
@@ -189,6 +187,27 @@ class Driver:
         home = self._use.inventory.pool
         return CdiDevice(cdi.device_name(uid, device, home), self._use.environment(found, device, home), edits)
 
+    def _lasting(self, claim: PreparedClaim, caller: Caller) -> tuple[CdiDevice, ...]:
+        """Commit a claim and wait for the disk. Of a new claim that the disk refuses nothing stays that a later start could adopt."""
+        is_new = False
+        try:
+            with self._checkpoint.locked() as ledger:
+                caller.check(claim.ref)
+                is_new = claim.ref.uid not in ledger.claims
+                return self._commit(ledger, claim)
+        except OSError:
+            if is_new:
+                self._withdraw(claim.ref.uid)
+            raise
+
+    def _withdraw(self, uid: str) -> None:
+        try:
+            with self._checkpoint.locked() as ledger:
+                if uid not in ledger.claims:
+                    self._remove_files(uid)
+        except OSError as stuck:
+            log.warning("what was made for claim %s, which is not prepared, cannot be removed: %s", uid, stuck)
+
     def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         uid = claim.ref.uid
         if not claim.devices:
@@ -216,12 +235,17 @@ class Driver:
         return [other.ref for uid, other in others.items() if self._use.conflict(claim, {uid: other})]
 
     def _release(self, ledger: Ledger, uid: str) -> bool:
+        had_file = self._remove_files(uid)
+        known = uid in ledger.claims
+        ledger.forget(uid)
+        self._use.reached("after-checkpoint-removal")
+        return known or had_file
+
+    def _remove_files(self, uid: str) -> bool:
+        """Remove what containers get; False when there was no CDI file."""
         self._use.reached("before-cdi-removal")
         had_file = self._cdi.remove(uid)
         self._use.reached("after-cdi-removal")
         if self._use.metadata:
             self._use.metadata.remove(uid)
-        known = uid in ledger.claims
-        ledger.forget(uid)
-        self._use.reached("after-checkpoint-removal")
-        return known or had_file
+        return had_file

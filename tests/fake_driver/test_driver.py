@@ -286,6 +286,62 @@ def test_a_full_disk_leaves_nothing_of_the_claim(node: Node, monkeypatch: pytest
     assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 
+def test_a_claim_that_a_newer_version_prepared_is_left_alone_until_it_is_unprepared(node: Node) -> None:
+    first, second = node.allocate("one", "gpu-0"), node.allocate("two", "gpu-0")
+    node.driver.prepare(first)
+    file, cdi = node.folder / f"claims/{first.uid}.json", node.folder / f"cdi/{NAME}-{first.uid}.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 2}))
+    before = file.read_bytes(), cdi.read_bytes(), list((node.folder / "metadata").rglob("*.json"))
+    node.told.clear()
+    node.start()
+    with pytest.raises(ClaimRefused, match="was prepared by a newer version of this driver"):
+        node.driver.prepare(first)
+    with pytest.raises(ClaimRefused, match=r"gpu-0 is still prepared for claim default/one"):
+        node.driver.prepare(second)
+    node.trouble = ApiError("GET claim", 0, "away")
+    with pytest.raises(ClaimRefused, match="was prepared by a newer version of this driver"):
+        node.driver.prepare(first)
+    node.trouble = None
+    assert (file.read_bytes(), cdi.read_bytes(), list((node.folder / "metadata").rglob("*.json"))) == before
+    assert node.told == []
+    assert node.driver.unprepare(first)
+    assert [*node.files(), *(node.folder / "claims").glob("*.json"), *(node.folder / "metadata").iterdir()] == []
+    assert names(node.driver.prepare(second)) == ["gpu-0"]
+
+
+@pytest.mark.parametrize("failing", ["make_lasting", "remember_names"])
+def test_what_the_disk_refuses_to_keep_leaves_nothing_that_takes_the_device_at_the_next_start(
+    node: Node, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def broken(_path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    first, second = node.allocate("one", "gpu-0"), node.allocate("two", "gpu-0")
+    with monkeypatch.context() as patched:
+        patched.setattr(f"fake_driver.checkpoint.{failing}", broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            node.driver.prepare(first)
+    assert [*node.files(), *(node.folder / "metadata").iterdir()] == []
+    assert names(node.driver.prepare(second)) == ["gpu-0"]
+    node.start()
+    assert names(node.driver.prepare(second)) == ["gpu-0"]
+
+
+def test_a_disk_error_costs_a_claim_that_was_prepared_before_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    node.driver.prepare(node.allocate("one", "gpu-0"))
+    with monkeypatch.context() as patched:
+        patched.setattr("fake_driver.checkpoint.remember_names", broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            node.driver.prepare(node.allocate("one", "gpu-1"))
+    assert node.files() == ["gpu.example-uid-one.json"]
+    assert (node.folder / "claims/uid-one.json").exists()
+
+
 def test_a_device_that_is_unplugged_in_the_middle_of_prepare_is_refused_without_a_trace(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
