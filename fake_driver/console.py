@@ -12,9 +12,10 @@ from typing import Any
 from fake_driver import traps
 from fake_driver.alterations import VERBS
 from fake_driver.cdi import CdiFolder
-from fake_driver.errors import ConfigurationError, DriverError, near
+from fake_driver.errors import ClaimRefused, ConfigurationError, DriverError, near
 from fake_driver.journal import Journal
 from fake_driver.live import LiveHardware
+from fake_driver.names import UID
 from fake_driver.settings import Settings
 from fake_driver.strict import Section, refuse
 from fake_driver.traps import Traps
@@ -28,10 +29,16 @@ class Console:
     """The verbs. Each is checked whole before it does anything, and is written into the journal when it has done something."""
 
     def __init__(
-        self, settings: Settings, hardware: LiveHardware, armed: Traps, folder: CdiFolder, journal: Journal
+        self,
+        settings: Settings,
+        hardware: LiveHardware,
+        armed: Traps,
+        folder: CdiFolder,
+        journal: Journal,
+        release: Callable[[str, bool], bool],
     ) -> None:
-        self._settings, self._hardware, self._traps, self._cdi, self._journal = (
-            settings, hardware, armed, folder, journal,
+        self._settings, self._hardware, self._traps, self._cdi, self._journal, self._give_back = (
+            settings, hardware, armed, folder, journal, release,
         )  # fmt: skip
         self._verbs: Mapping[str, Callable[[Section], Answer]] = {
             **{verb: self._changing(verb) for verb in VERBS},
@@ -39,6 +46,7 @@ class Console:
             "clear": self._clear,
             "crash": self._crash,
             "lose-cdi": self._lose_cdi,
+            "release": self._release,
             "state": self._state,
             "journal": self._read_journal,
         }
@@ -97,6 +105,18 @@ class Console:
         count = self._cdi.lose()
         self._journal.note("control", verb="lose-cdi", lost=count)
         return {"changed": bool(count), "lost": count}
+
+    def _release(self, asked: Section) -> Answer:
+        uid = asked.name("claim", UID, "the UID of a claim")
+        force = bool(asked.take("force", bool, False))
+        _finish(asked)
+        try:
+            did = self._give_back(uid, force)
+        except ClaimRefused as needed:
+            raise ConfigurationError(f"nothing was changed: {needed}") from needed
+        if did:
+            self._journal.note("control", **asked.content)
+        return {"changed": did}
 
     def _state(self, asked: Section) -> Answer:
         _finish(asked)

@@ -72,6 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_changes(verbs)
     _add_faults(verbs)
     verbs.add_parser("lose-cdi", help="remove all CDI files of this driver, as a reboot does")
+    release = verbs.add_parser("release", help="give back what a claim has that nobody will unprepare any more")
+    release.add_argument("claim", metavar="CLAIM-UID")
+    release.add_argument(
+        "--force", action="store_true", default=None, help="also while the claim exists and is allocated"
+    )
     verbs.add_parser("state", help="what is changed and armed")
     journal = verbs.add_parser("journal", help="what happened")
     journal.add_argument(

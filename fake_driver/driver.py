@@ -12,14 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fake_driver import cdi, claims, opaque
+from fake_driver import cdi, claims, leftovers, opaque
 from fake_driver.api import PATIENCE
+from fake_driver.callers import PATIENT, Caller
 from fake_driver.cdi import CdiDevice, CdiFolder, Environment
 from fake_driver.checkpoint import Checkpoint, Ledger
 from fake_driver.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, allocated
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.hardware.model import Device
 from fake_driver.inventory import Inventory
+from fake_driver.leftovers import Taken
 from fake_driver.locks import ClaimLocks
 from fake_driver.metadata import MetadataFolder
 from fake_driver.names import UID, fits
@@ -66,7 +68,7 @@ class Collaborators:
 
     inventory: Inventory
     read_claim: Callable[[ClaimRef, float], Object]
-    environment: Callable[[Device, AllocatedDevice], Environment] = cdi.environment
+    environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
     in_order: opaque.Order = opaque.in_order
     conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
     reports: Reports = field(default_factory=Silence)
@@ -86,7 +88,7 @@ class Driver:
         self._checkpoint.recover(self._cdi.claims())
         with self._checkpoint.locked() as ledger:
             self._cdi.sweep()
-            known = tuple(ledger.claims.values())
+            known = [claim for uid, claim in ledger.claims.items() if uid not in ledger.newer]
             if self._use.metadata:
                 self._use.metadata.sweep(ledger.claims.keys())
         log.info("%d claims are prepared", len(known))
@@ -98,15 +100,18 @@ class Driver:
         """How many claims are prepared here."""
         return self._checkpoint.count()
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Make a claim's devices ready. Asked again, it does all of it again and gives the same answer.
 
-        `patience` is how long to wait for the API server.
+        Who has to wait for a lock may find that the caller has gone in the meantime, so that is asked where the lock is held.
         """
         with self._locks.hold(ref.uid):
-            claim, served = self._what_is_ours(ref.checked(), patience)
-            with self._checkpoint.locked() as ledger:
-                additions = self._commit(ledger, claim)
+            caller.check(ref.checked())
+            claim, served = self._what_is_ours(ref, caller.patience())
+            try:
+                additions = self._lasting(claim, caller)
+            except Taken as taken:
+                raise ClaimRefused(leftovers.explained(taken, self._use.read_claim, caller.patience)) from taken
             self._use.reports.prepared(claim, served)
         ids = [(self._cdi.qualified(addition.name),) for addition in additions]
         return tuple(map(Prepared, claim.devices, ids))
@@ -119,6 +124,14 @@ class Driver:
             self._use.reports.released(ref.uid)
             with self._checkpoint.locked() as ledger:
                 return self._release(ledger, ref.uid)
+
+    def release(self, uid: str, *, force: bool = False) -> bool:
+        """Unprepare a claim in the kubelet's place; refused while somebody may need it, unless it is forced. False as in `unprepare`."""
+        with self._checkpoint.locked() as ledger:
+            known = ledger.claims.get(uid)
+        if not (force or (known is None and not self._cdi.path(uid).exists())):
+            leftovers.check_needless(known.ref if known else ClaimRef(uid), self._use.read_claim)
+        return self.unprepare(ClaimRef(uid))
 
     def devices_of(self, ref: ClaimRef) -> tuple[str, ...]:
         """The names of the devices that a claim has here, prepared or not; none where nobody can tell."""
@@ -171,7 +184,29 @@ class Driver:
         edits = found.container_edits
         if mount:
             edits = {**edits, "mounts": [*edits.get("mounts", ()), mount]}
-        return CdiDevice(cdi.device_name(uid, device), self._use.environment(found, device), edits)
+        home = self._use.inventory.pool
+        return CdiDevice(cdi.device_name(uid, device, home), self._use.environment(found, device, home), edits)
+
+    def _lasting(self, claim: PreparedClaim, caller: Caller) -> tuple[CdiDevice, ...]:
+        """Commit a claim and wait for the disk. Of a new claim that the disk refuses nothing stays that a later start could adopt."""
+        is_new = False
+        try:
+            with self._checkpoint.locked() as ledger:
+                caller.check(claim.ref)
+                is_new = claim.ref.uid not in ledger.claims
+                return self._commit(ledger, claim)
+        except OSError:
+            if is_new:
+                self._withdraw(claim.ref.uid)
+            raise
+
+    def _withdraw(self, uid: str) -> None:
+        try:
+            with self._checkpoint.locked() as ledger:
+                if uid not in ledger.claims:
+                    self._remove_files(uid)
+        except OSError as stuck:
+            log.warning("what was made for claim %s, which is not prepared, cannot be removed: %s", uid, stuck)
 
     def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         uid = claim.ref.uid
@@ -180,7 +215,7 @@ class Driver:
             return ()
         problem = self._use.conflict(claim, ledger.claims)
         if problem:
-            raise ClaimRefused(problem)
+            raise Taken(problem, self._holders(claim, ledger.claims))
         is_new = uid not in ledger.claims
         self._use.reached("before-checkpoint")
         ledger.keep(claim)
@@ -195,13 +230,22 @@ class Driver:
         self._use.reached("after-cdi")
         return additions
 
+    def _holders(self, claim: PreparedClaim, others: Mapping[str, PreparedClaim]) -> list[ClaimRef]:
+        """The other claims each of which alone is in the way."""
+        return [other.ref for uid, other in others.items() if self._use.conflict(claim, {uid: other})]
+
     def _release(self, ledger: Ledger, uid: str) -> bool:
+        had_file = self._remove_files(uid)
+        known = uid in ledger.claims
+        ledger.forget(uid)
+        self._use.reached("after-checkpoint-removal")
+        return known or had_file
+
+    def _remove_files(self, uid: str) -> bool:
+        """Remove what containers get; False when there was no CDI file."""
         self._use.reached("before-cdi-removal")
         had_file = self._cdi.remove(uid)
         self._use.reached("after-cdi-removal")
         if self._use.metadata:
             self._use.metadata.remove(uid)
-        known = uid in ledger.claims
-        ledger.forget(uid)
-        self._use.reached("after-checkpoint-removal")
-        return known or had_file
+        return had_file

@@ -36,7 +36,3 @@ class Inventory:
     def with_pools(self) -> Iterator[tuple[str, Device]]:
         """Each device, after the name of its pool."""
         return ((pool, device) for pool, devices in self._pools.items() for device in devices.values())
-
-    def pool_of(self, name: str) -> str:
-        """The pool that has a device of that name, the node's own first; its own also where none has it."""
-        return next((pool for pool, devices in self._pools.items() if name in devices), self.pool)

@@ -35,7 +35,8 @@ from testbed.kubelet.stubs import (
 )
 
 log = logging.getLogger(__name__)
-_LAST_CALLS = 0.7  # seconds that calls get to finish when the driver is told to stop
+# Seconds that calls get to finish when the driver is told to stop; its pod has 10. Where none is under way nobody waits.
+_LAST_CALLS = 8.0
 _LONGEST_CALL = 45.0  # seconds that the kubelet waits for an answer
 _CALLS = 8 + 2 * MOST_STREAMS  # at once: prepare and unprepare, and the health streams of two versions
 _LOOK = 1.0  # seconds between looks at the sockets
@@ -82,7 +83,7 @@ class Server:
             self._watch.join()
         gone = self._registration.close(0)
         self._board.close()
-        self._service.close(_LAST_CALLS).wait(_LAST_CALLS + 1)
+        self._service.close(_LAST_CALLS).wait(_LAST_CALLS + 0.5)
         gone.wait(1)
 
     def _keep(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 
 from fake_driver.api import PATIENCE
+from fake_driver.callers import Caller
 from fake_driver.claims import ClaimRef
 from fake_driver.driver import Driver, Prepared
 from fake_driver.errors import ClaimRefused, DriverError
@@ -45,7 +46,7 @@ class DraService:
             entry = response.claims[ref.uid]
             with self._noted("prepare", ref, entry) as facts:
                 _fail(ref, failing)
-                prepared = self._driver.prepare(ref, _share(context.time_remaining(), len(refs) - done))
+                prepared = self._driver.prepare(ref, _caller(context, len(refs) - done))
                 entry.devices.extend(self._device(device) for device in prepared)
                 facts["devices"] = [one.device.device for one in prepared]
         return response
@@ -132,6 +133,11 @@ def _fail(ref: ClaimRef, failing: Mapping[str, str]) -> None:
 def _claims(request: Any) -> list[ClaimRef]:
     """The claims of a request, each UID once."""
     return list({claim.uid: ClaimRef(claim.uid, claim.namespace, claim.name) for claim in request.claims}.values())
+
+
+def _caller(context: grpc.ServicerContext, claims: int) -> Caller:
+    """Who made a call, for the first of the claims that are left in it."""
+    return Caller(context.is_active, lambda: _share(context.time_remaining(), claims))
 
 
 def _share(remaining: float | None, claims: int) -> float:

@@ -45,7 +45,7 @@ class Parts:
 
     inventory: Inventory
     data: Path
-    environment: Callable[[Device, AllocatedDevice], Environment] = cdi.environment
+    environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
     in_order: opaque.Order = opaque.in_order
     conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
     driver: type[Driver] = Driver
@@ -83,7 +83,7 @@ class Process:
         self._claims = use.claims(self._api)
         self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
         folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
-        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool_of))
+        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
         self._traps = Traps(self.journal)
         self._reporter = Reporter(self._claims, settings.driver, settings.node, self._known, self.journal)
         self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
@@ -96,7 +96,7 @@ class Process:
             settings.data / "hardware-changes.json",
             Effects(use.inventory, self.health, use.health, self._publisher.refresh, self.journal),
         )
-        console = Console(settings, self._hardware, self._traps, folder, self.journal)
+        console = Console(settings, self._hardware, self._traps, folder, self.journal, self._release)
         self._control = ControlSocket(sockets.control, console.answer)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = Probes(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
@@ -162,6 +162,9 @@ class Process:
     def _reached(self, point: str) -> None:
         self._traps.reached(point)
         self._use.reached(point)
+
+    def _release(self, uid: str, force: bool) -> bool:
+        return self.driver.release(uid, force=force)
 
     def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
         return self._claims.get(ref.namespace, ref.name, patience)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fake_driver import cdi
-from fake_driver.api import PATIENCE
+from fake_driver.callers import PATIENT, Caller
 from fake_driver.cdi import CdiDevice
 from fake_driver.claims import AllocatedDevice, ClaimRef
 from fake_driver.driver import Driver, Prepared
@@ -21,20 +21,20 @@ _UNTIL_CONTAINERS_RUN = 1.5  # seconds after the answer
 def share_one_device(right: Parts) -> Parts:
     """Whatever was allocated, containers are told that they have the node's first device."""
     first = right.inventory.devices[0]
-    return replace(right, environment=lambda _device, use: cdi.environment(first, use))
+    return replace(right, environment=lambda _device, use, home: cdi.environment(first, use, home))
 
 
 def no_env(right: Parts) -> Parts:
     """Containers start, but nothing in them names a device."""
     # A CDI device without any edit would be refused by the runtime, and then nothing would start.
-    return replace(right, environment=lambda _device, _use: {"FAKE_DRIVER_FAULT": "no-env"})
+    return replace(right, environment=lambda _device, _use, _home: {"FAKE_DRIVER_FAULT": "no-env"})
 
 
 def no_env_for_administrators(right: Parts) -> Parts:
     """A container with admin access starts, but nothing in it names a device."""
 
-    def environment(device: Device, use: AllocatedDevice) -> Mapping[str, str]:
-        return {"FAKE_DRIVER_FAULT": "no-env"} if use.admin_access else right.environment(device, use)
+    def environment(device: Device, use: AllocatedDevice, home: str) -> Mapping[str, str]:
+        return {"FAKE_DRIVER_FAULT": "no-env"} if use.admin_access else right.environment(device, use, home)
 
     return replace(right, environment=environment)
 
@@ -42,9 +42,9 @@ def no_env_for_administrators(right: Parts) -> Parts:
 class CdiFileIsLost(Driver):
     """The CDI file goes when the containers run, so none of them can be started again."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Answer rightly, and remove the file a little later."""
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         timer = threading.Timer(_UNTIL_CONTAINERS_RUN, self._cdi.remove, [ref.uid])
         timer.daemon = True
         timer.start()
@@ -54,9 +54,9 @@ class CdiFileIsLost(Driver):
 class ReuseCdiNames(Driver):
     """Every claim's first device has the CDI id that the node's first claim had."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Give the ids of the first."""
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         self._first = getattr(self, "_first", answer)
         return tuple(replace(each, cdi_ids=one.cdi_ids) for each, one in zip(answer, self._first, strict=False))
 
@@ -64,19 +64,19 @@ class ReuseCdiNames(Driver):
 class WrongCdiNames(Driver):
     """The answer names CDI devices that no file on the node defines."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Misspell them."""
         return tuple(
-            replace(each, cdi_ids=tuple(f"{one}x" for one in each.cdi_ids)) for each in super().prepare(ref, patience)
+            replace(each, cdi_ids=tuple(f"{one}x" for one in each.cdi_ids)) for each in super().prepare(ref, caller)
         )
 
 
 class OneCdiFileForAll(Driver):
     """There is room for the CDI file of one claim: the next one's takes its place."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Leave only the file of this claim."""
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         for other in self._cdi.claims():
             if other != ref.uid:
                 self._cdi.remove(other)

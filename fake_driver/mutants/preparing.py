@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.api import PATIENCE
+from fake_driver.callers import PATIENT, Caller
 from fake_driver.cdi import CdiDevice
 from fake_driver.checkpoint import Ledger
 from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated
@@ -18,12 +18,12 @@ from fake_driver.wiring import Parts
 class OnceRefusedAlwaysRefused(Driver):
     """A claim that was refused once is refused for ever, also when nothing stands in its way any more."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Remember what was refused."""
         if ref.uid in self._refused:
             raise ClaimRefused(f"claim {ref} was refused before: fault once-refused-always-refused")
         try:
-            return super().prepare(ref, patience)
+            return super().prepare(ref, caller)
         except ClaimRefused:
             self._refused.add(ref.uid)
             raise
@@ -36,13 +36,13 @@ class OnceRefusedAlwaysRefused(Driver):
 class RefusedClaimsStayPrepared(Driver):
     """A claim that is refused takes its devices all the same."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Refuse, and remember."""
         try:
-            return super().prepare(ref, patience)
+            return super().prepare(ref, caller)
         except ClaimRefused:
             with self._checkpoint.locked() as ledger:
-                ledger.keep(allocated(self._use.read_claim(ref, patience), ref, self.name))
+                ledger.keep(allocated(self._use.read_claim(ref, caller.patience()), ref, self.name))
             raise
 
     def unprepare(self, ref: ClaimRef) -> bool:
@@ -66,9 +66,9 @@ class PrepareTwiceDifferently(Driver):
         super().__init__(*parts)
         self._asked: set[str] = set()
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Right the first time only."""
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         again = ref.uid in self._asked
         self._asked.add(ref.uid)
         return answer[1:] if again else answer
@@ -86,17 +86,17 @@ class RefusesWhatIsPrepared(Driver):
 class FirstDeviceOnly(Driver):
     """Of several devices of a claim the answer has only the first."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Leave out the others."""
-        return super().prepare(ref, patience)[:1]
+        return super().prepare(ref, caller)[:1]
 
 
 class ForgetRequestNames(Driver):
     """The devices of a claim are answered under each other's requests."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Give each device the request of the one before it."""
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         requests = [each.device.request for each in answer]
         shifted = zip(answer, [*requests[-1:], *requests[:-1]], strict=True)
         return tuple(replace(each, device=replace(each.device, request=request)) for each, request in shifted)
@@ -105,9 +105,9 @@ class ForgetRequestNames(Driver):
 class AnswerWithSubrequestNames(Driver):
     """Where a request has alternatives, its devices are answered under the name of the chosen one, which no container refers to."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Take the whole name for the request's."""
-        return tuple(replace(each, device=_Whole(**vars(each.device))) for each in super().prepare(ref, patience))
+        return tuple(replace(each, device=_Whole(**vars(each.device))) for each in super().prepare(ref, caller))
 
 
 class AnswerForTheWrongClaim(Driver):
@@ -117,9 +117,9 @@ class AnswerForTheWrongClaim(Driver):
         super().__init__(*parts)
         self._before: dict[str, tuple[Prepared, ...]] = {}
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Prepare the right one, and hand out another."""
-        answer = self._before[ref.uid] = super().prepare(ref, patience)
+        answer = self._before[ref.uid] = super().prepare(ref, caller)
         return next((other for uid, other in self._before.items() if uid != ref.uid), answer)
 
     def unprepare(self, ref: ClaimRef) -> bool:
@@ -131,18 +131,18 @@ class AnswerForTheWrongClaim(Driver):
 class AnswerWithoutCdiIds(Driver):
     """All is made ready, but the kubelet is not told what to give to containers."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Leave out the ids."""
-        return tuple(replace(each, cdi_ids=()) for each in super().prepare(ref, patience))
+        return tuple(replace(each, cdi_ids=()) for each in super().prepare(ref, caller))
 
 
 class AnswerWithAnotherDevice(Driver):
     """The containers get the right device, but the kubelet is told that it is the node's first."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Name another device."""
         first = self._use.inventory.devices[0].name
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         return tuple(replace(each, device=replace(each.device, device=first, pool="nowhere")) for each in answer)
 
 

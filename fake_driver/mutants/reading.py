@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fake_driver import claims
-from fake_driver.api import PATIENCE
+from fake_driver.callers import PATIENT, Caller
 from fake_driver.claims import ClaimRef, Object, PreparedClaim
 from fake_driver.driver import Driver, Prepared
 from fake_driver.errors import ClaimRefused
@@ -23,9 +23,9 @@ class KnowClaimsByName(Driver):
         super().__init__(*parts)
         self._answers: dict[tuple[str, str], tuple[Prepared, ...]] = {}
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Answer from memory, where there is one."""
-        return self._answers.setdefault((ref.namespace, ref.name), super().prepare(ref, patience))
+        return self._answers.setdefault((ref.namespace, ref.name), super().prepare(ref, caller))
 
 
 def make_up_devices(right: Parts) -> Parts:
@@ -80,9 +80,9 @@ def shares_exclude_each_other(right: Parts) -> Parts:
 class RefuseAlternatives(Driver):
     """A claim whose request was a list of alternatives is refused."""
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Refuse a request with a slash in its name."""
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         if any("/" in each.device.request for each in answer):
             raise ClaimRefused(f"claim {ref} has a request that is not known: fault refuse-alternatives")
         return answer

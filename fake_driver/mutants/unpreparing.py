@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fake_driver.api import PATIENCE
+from fake_driver.callers import PATIENT, Caller
 from fake_driver.checkpoint import Ledger
 from fake_driver.claims import AllocatedDevice, ClaimRef
 from fake_driver.driver import Driver, Prepared
@@ -91,9 +92,9 @@ class UnpreparesOnlyItsOwn(Driver):
         super().__init__(*parts)
         self._own: set[str] = set()
 
-    def prepare(self, ref: ClaimRef, patience: float = PATIENCE) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
         """Remember whose it is."""
-        answer = super().prepare(ref, patience)
+        answer = super().prepare(ref, caller)
         self._own.add(ref.uid)
         return answer
 

@@ -137,6 +137,16 @@ def lose_cdi(name: str, node: str | None) -> None:
 
 
 @click.command()
+@click.argument("claim", metavar="CLAIM-UID")
+@click.option("--force", is_flag=True, help="Also while the claim exists and is allocated.")
+@options.name
+@_node
+def release(claim: str, force: bool, name: str, node: str | None) -> None:
+    """Give back the devices of a claim that is gone, and that the kubelet did not unprepare."""
+    _tell(name, node, None, ["release", claim, *["--force"] * force])
+
+
+@click.command()
 @click.option("--since", type=int, default=0, metavar="SEQ", help="Only what came after the entry of that number.")
 @click.option("--limit", type=click.IntRange(1, 1000), help="At most so many entries of each node, the oldest first.")
 @options.name
@@ -156,7 +166,7 @@ def journal(since: int, limit: int | None, name: str, node: str | None, output: 
             click.echo(f"{each} {entry['seq']} {entry['time']} {entry['event']} {shown}")
 
 
-COMMANDS = (unplug, plug, set_, taint, untaint, health, restore, fault, crash, lose_cdi, journal)
+COMMANDS = (unplug, plug, set_, taint, untaint, health, restore, fault, crash, lose_cdi, release, journal)
 
 
 def altered(name: str, node: str | None) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def invoke(*arguments: str) -> str:
         ("fault clear", "clear", None),
         ("crash after-cdi", "crash after-cdi", None),
         ("lose-cdi", "lose-cdi", None),
+        ("release some-uid --force", "release some-uid --force", None),
     ],
 )  # fmt: skip
 def test_what_is_typed_is_what_the_driver_is_told(asked: Asked, typed: str, words: str, device: str | None) -> None:

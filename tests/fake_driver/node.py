@@ -34,14 +34,15 @@ class Node:
         self.trouble: ApiError | None = None
         self.told: list[tuple[str, str, bool]] = []
         self.die_at = ""
+        self.inventory = INVENTORY
         self.start()
 
     def start(self) -> None:
         """Start, or start again after a crash."""
         cdi = CdiFolder(self.folder / "cdi", NAME)
-        checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, INVENTORY.pool_of))
+        checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, self.inventory.pool))
         metadata = MetadataFolder(self.folder / "metadata", NAME, VERSIONS, lambda _device, _use: {})
-        use = Collaborators(INVENTORY, self.read, reports=self, metadata=metadata, reached=self.reached)
+        use = Collaborators(self.inventory, self.read, reports=self, metadata=metadata, reached=self.reached)
         self.driver = Driver(NAME, use, cdi, checkpoint)
         self.driver.recover()
 
@@ -71,6 +72,11 @@ class Node:
         allocation = {"devices": {"results": results, "config": list(config)}}
         self.api[name] = {"metadata": {"uid": uid}, "status": {"allocation": allocation}}
         return ClaimRef(uid, "default", name)
+
+    def results(self, name: str) -> list[dict[str, Any]]:
+        """What a claim was allocated; can be changed."""
+        found: list[dict[str, Any]] = self.api[name]["status"]["allocation"]["devices"]["results"]
+        return found
 
     def files(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "cdi").glob("*"))

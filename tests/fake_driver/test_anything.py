@@ -133,6 +133,9 @@ class _Context:
     def time_remaining(self) -> None:
         return None
 
+    def is_active(self) -> bool:
+        return True
+
 
 def _is_well(node: Node) -> None:
     """A claim like any other is prepared and unprepared, and nothing lies where nothing has to be."""

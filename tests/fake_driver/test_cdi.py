@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fake_driver.cdi import CdiDevice, CdiFolder, device_name, environment, spec
 from fake_driver.claims import AllocatedDevice, PreparedClaim
-from fake_driver.errors import Damaged
+from fake_driver.errors import ClaimRefused, Damaged
 from fake_driver.hardware.model import Device, Network, Row, Version
 
 USE = AllocatedDevice("gpu", "worker", "gpu-0")
@@ -26,7 +26,7 @@ def test_a_container_learns_every_attribute_and_capacity() -> None:
         "index": 0,
         "resource.kubernetes.io/pcieRoot": "pci0000:00",
     }
-    assert environment(Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}), USE) == {
+    assert environment(Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}), USE, "worker") == {
         "GPU_DEVICE_GPU_0": "gpu-0",
         "GPU_DEVICE_GPU_0_UUID": "u-1",
         "GPU_DEVICE_GPU_0_DRIVER_VERSION": "1.2.3",
@@ -38,14 +38,16 @@ def test_a_container_learns_every_attribute_and_capacity() -> None:
 
 
 def test_a_container_learns_that_it_only_looks_on() -> None:
-    found = environment(Device("gpu-0", "gpu", {"adminAccess": "never"}, {}), replace(USE, admin_access=True))
+    found = environment(Device("gpu-0", "gpu", {"adminAccess": "never"}, {}), replace(USE, admin_access=True), "worker")
     assert found == {"GPU_DEVICE_GPU_0": "gpu-0", "GPU_DEVICE_GPU_0_ADMIN_ACCESS": "true"}
 
 
 def test_shares_of_one_device_tell_their_parts_without_a_clash() -> None:
     gpu = Device("gpu-0", "gpu", {}, {"memory": "48Gi"})
     one, two = (
-        environment(gpu, replace(USE, share_id=f"{start}-0000-4000-8000-000000000000", consumed={"memory": memory}))
+        environment(
+            gpu, replace(USE, share_id=f"{start}-0000-4000-8000-000000000000", consumed={"memory": memory}), "worker"
+        )
         for start, memory in (("1f3a5c7e", "4Gi"), ("2b4d6f80", "8Gi"))
     )
     assert {**one, **two} == {
@@ -63,7 +65,7 @@ def test_a_container_learns_what_configuration_says_over_what_the_hardware_says(
         "nic-0", "nic", {"interface": "eth0"}, {}, network=Network("eth0", ("192.0.2.1/24", "2001:db8::1/64"), "02:00")
     )
     use = replace(USE, facts={"INTERFACE": "net1", "MTU": "9000"}, variables={"user_a": "b"})
-    assert environment(device, use) == {
+    assert environment(device, use, "worker") == {
         "NIC_DEVICE_NIC_0": "nic-0",
         "NIC_DEVICE_NIC_0_INTERFACE": "net1",
         "NIC_DEVICE_NIC_0_IPS": "192.0.2.1/24,2001:db8::1/64",
@@ -105,9 +107,8 @@ def test_a_spec_has_exactly_the_keys_that_the_runtime_knows() -> None:
 
 labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 requests = labels | st.builds("{}/{}".format, labels, labels)
-allocations = st.builds(
-    AllocatedDevice, requests, st.just("worker"), labels, st.booleans(), st.none() | st.just("share-1")
-)
+pools = st.sampled_from(["worker", "box", "box-1", "box.1", "box/1", "admin", "share-1"])
+allocations = st.builds(AllocatedDevice, requests, pools, labels, st.booleans(), st.none() | st.just("share-1"))
 
 
 @settings(max_examples=40, deadline=None)  # it waits for the disk
@@ -115,14 +116,36 @@ allocations = st.builds(
 def test_names_are_valid_unique_and_can_be_read_back(
     tmp_path_factory: pytest.TempPathFactory, devices: list[AllocatedDevice]
 ) -> None:
-    names = [device_name(UID, device) for device in devices]
+    names = [device_name(UID, device, "worker") for device in devices]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?", name) for name in names)
     folder = CdiFolder(tmp_path_factory.getbasetemp(), "gpu.example")
     folder.write(UID, tuple(CdiDevice(name, {"A": "b"}) for name in names))
-    claim = folder.remembered(UID, lambda _device: "worker")
+    claim = folder.remembered(UID, "worker")
     assert isinstance(claim, PreparedClaim)
     assert list(claim.devices) == devices
+
+
+def test_devices_of_one_name_in_two_pools_are_two_for_containers() -> None:
+    uses = [AllocatedDevice("r", pool, "port-0") for pool in ("worker", "box-a", "box.a")]
+    names = [device_name("u1", use, "worker") for use in uses]
+    assert names == ["u1.r.port-0", "u1.r.port-0:pool_box-a", "u1.r.port-0:pool_box.a"]
+    port = Device("port-0", "port", {"speed": 400}, {})
+    own, one, two = (environment(port, use, "worker") for use in uses)
+    assert own == {"PORT_DEVICE_PORT_0": "port-0", "PORT_DEVICE_PORT_0_SPEED": "400"}
+    assert one == {
+        "PORT_DEVICE_PORT_0_IN_B6793483": "port-0",
+        "PORT_DEVICE_PORT_0_IN_B6793483_POOL": "box-a",
+        "PORT_DEVICE_PORT_0_IN_B6793483_SPEED": "400",
+    }
+    assert not set(one) & set(two)
+
+
+def test_two_devices_that_only_have_one_name_are_refused(tmp_path: Path) -> None:
+    folder = CdiFolder(tmp_path / "cdi", "gpu.example")
+    with pytest.raises(ClaimRefused, match=r"two devices of the claim have the CDI name u1\.r\.a, and they differ"):
+        folder.write("u1", (CdiDevice("u1.r.a", {"A": "b"}), CdiDevice("u1.r.a", {"A": "c"})))
+    assert not (tmp_path / "cdi").exists()
 
 
 def test_a_file_is_named_by_the_claim_and_readable_by_the_runtime(tmp_path: Path) -> None:
@@ -173,7 +196,7 @@ def test_files_of_a_driver_whose_name_begins_with_ours_are_not_lost_or_swept(tmp
 def test_a_file_that_says_something_else_is_damaged(tmp_path: Path, content: str) -> None:
     (tmp_path / "gpu.example-aa.json").write_text(content)
     with pytest.raises(Damaged, match="does not say what we once wrote"):
-        CdiFolder(tmp_path, "gpu.example").remembered("aa", lambda _device: "worker")
+        CdiFolder(tmp_path, "gpu.example").remembered("aa", "worker")
 
 
 def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:

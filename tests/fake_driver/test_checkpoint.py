@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fake_driver.checkpoint import Checkpoint, decode, encode
 from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
-from fake_driver.errors import Damaged
+from fake_driver.errors import ClaimRefused, Damaged
 
 
 def claim(uid: str = "aa", *devices: str) -> PreparedClaim:
@@ -265,6 +265,104 @@ def test_a_damaged_file_is_set_aside_rebuilt_and_told(
     assert "is damaged" in caplog.text
     assert "was rebuilt" in caplog.text
     assert known(Checkpoint(tmp_path)) == known(rebuilt)
+
+
+def written(version: Any = 2, data: Any = None, **outer: Any) -> bytes:
+    """A file of another version that is whole."""
+    text = json.dumps(json.loads(json.loads(encode(claim("aa", "gpu-0")))["data"]) if data is None else data)
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps({"version": version, "checksum": checksum, "data": text, **outer}).encode()
+
+
+def test_a_claim_of_a_newer_version_keeps_its_devices_and_its_file(tmp_path: Path) -> None:
+    new = {
+        "ref": {"uid": "aa", "name": "one", "namespace": "default", "zone": 3},
+        "devices": [{"pool": "worker", "device": "gpu-0", "share_id": "s", "admin_access": True, "request": ["odd"]}],
+        "more": {},
+    }
+    old = Checkpoint(tmp_path, lambda uid: pytest.fail("it was rebuilt"))
+    keep(old, claim("bb", "gpu-1"))
+    (tmp_path / "aa.json").write_bytes(written(2, new))
+    held = AllocatedDevice("['odd']", "worker", "gpu-0", True, "s")
+    expected = {"aa": PreparedClaim(ClaimRef("aa", "default", "one"), (held,)), "bb": claim("bb", "gpu-1")}
+    assert known(old) == expected
+    with pytest.raises(ClaimRefused, match=r"default/one \(aa\) was prepared by a newer version .* try again"):
+        keep(old, claim("aa", "gpu-2"))
+    with pytest.raises(ClaimRefused, match="newer version"):
+        keep(old, expected["aa"])
+    assert known(old) == known(Checkpoint(tmp_path)) == expected
+    assert (tmp_path / "aa.json").read_bytes() == written(2, new)
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+def test_a_claim_of_a_newer_version_can_be_forgotten_and_kept_anew(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    (tmp_path / "aa.json").write_bytes(written())
+    with checkpoint.locked() as ledger:
+        assert ledger.newer == {"aa"}
+        ledger.forget("aa")
+        ledger.keep(claim("aa", "gpu-1"))
+        assert ledger.newer == set()
+    assert known(Checkpoint(tmp_path)) == {"aa": claim("aa", "gpu-1")}
+
+
+def test_what_the_newer_process_forgets_or_an_older_one_writes_is_not_newer_any_more(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    for content in (None, encode(claim("aa", "gpu-3"))):
+        (tmp_path / "aa.json").write_bytes(written())
+        assert list(known(checkpoint)) == ["aa"]
+        (tmp_path / "aa.json").unlink()
+        if content:
+            (tmp_path / "aa.json").write_bytes(content)
+        with checkpoint.locked() as ledger:
+            assert ledger.newer == set()
+            assert len(ledger.claims) == bool(content)
+
+
+@pytest.mark.parametrize("data", [[], {"ref": {}}, {"ref": {}, "devices": [{"pool": "p"}]}, 7])
+def test_a_newer_version_that_breaks_its_promise_keeps_its_file(tmp_path: Path, data: Any) -> None:
+    (tmp_path / "aa.json").write_bytes(written(3, data))
+    assert known(Checkpoint(tmp_path)) == {"aa": PreparedClaim(ClaimRef("aa"), ())}
+    assert (tmp_path / "aa.json").exists()
+
+
+@pytest.mark.parametrize("content", [written(2, checksum="x"), written(0), written("2"), written(2, data=None)[:-9]])
+def test_what_is_not_whole_or_older_is_damaged(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "aa.json").write_bytes(content)
+    assert known(Checkpoint(tmp_path)) == {}
+    assert len(list(tmp_path.glob("aa.json.damaged-*"))) == 1
+
+
+def test_what_cannot_be_read_costs_no_other_claim_its_call(tmp_path: Path) -> None:
+    keep(Checkpoint(tmp_path), claim("bb", "gpu-1"))
+    (tmp_path / "aa.json").mkdir()
+    (tmp_path / "cc.json").symlink_to(tmp_path / "nowhere")
+    checkpoint = Checkpoint(tmp_path, lambda uid: claim(uid, "gpu-0"))
+    assert known(checkpoint) == {"aa": claim("aa", "gpu-0"), "bb": claim("bb", "gpu-1")}
+    assert [path.is_dir() for path in tmp_path.glob("aa.json.damaged-*")] == [True]
+    keep(checkpoint, claim("dd", "gpu-2"))
+    assert (
+        known(checkpoint)
+        == known(Checkpoint(tmp_path))
+        == {uid: claim(uid, f"gpu-{number}") for number, uid in enumerate(["aa", "bb", "dd"])}
+    )
+
+
+def test_a_damaged_file_that_cannot_be_replaced_stays_and_its_devices_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    checkpoint = Checkpoint(tmp_path, lambda uid: claim(uid, "gpu-0"))
+    (tmp_path / "aa.json").write_text("?")
+    with monkeypatch.context() as patched:
+        patched.setattr("fake_driver.checkpoint.write_whole", full)
+        assert known(checkpoint) == {"aa": claim("aa", "gpu-0")}
+    assert (tmp_path / "aa.json").read_text() == "?"
+    assert "it cannot be replaced" in caplog.text
+    keep(Checkpoint(tmp_path, lambda uid: claim(uid, "gpu-0")), claim("bb", "gpu-1"))
+    assert known(checkpoint) == {"aa": claim("aa", "gpu-0"), "bb": claim("bb", "gpu-1")}
 
 
 def test_what_cannot_be_rebuilt_is_told_and_harms_no_other_claim(

@@ -35,13 +35,14 @@ _VERBS = st.sampled_from(
         "clear",
         "crash",
         "lose-cdi",
+        "release",
         "state",
         "journal",
     ]
 )
 _KEYS = st.sampled_from(
     ["device", "attributes", "capacity", "new", "key", "value", "effect", "status", "message", "call", "times", "code", "delay",
-     "hang", "claim", "point", "since", "limit"]
+     "hang", "claim", "force", "point", "since", "limit"]
 )  # fmt: skip
 _VALUES = _JSON | st.sampled_from(
     ["gpu-0", "gpu-1", "prepare", "UNAVAILABLE", "after-cdi", "NoSchedule", "healthy", "x/y"]
@@ -53,7 +54,9 @@ def console(tmp_path: Path) -> Console:
     journal = Journal(tmp_path / "asked.jsonl")
     running = Running(tmp_path)
     folder = CdiFolder(tmp_path / "cdi", "gpu.example")
-    return Console(Settings(node="worker"), running.hardware, Traps(journal, lambda _code: None), folder, journal)
+    return Console(
+        Settings(node="worker"), running.hardware, Traps(journal, lambda _code: None), folder, journal, lambda *_: True
+    )
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

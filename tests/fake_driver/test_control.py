@@ -181,6 +181,23 @@ def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_made_anew
     assert len(list(Path(settings.cdi).glob("*.json"))) == 1
 
 
+def test_a_claim_that_nobody_will_unprepare_is_released(
+    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+) -> None:
+    start(settings)
+    dra, claim, other = settings.data / "dra.sock", fake_api.claim(), fake_api.claim("two")
+    kubelet.prepare(dra, claim)
+    assert "nothing was changed: claim default/one" in tell.refused("release", claim["uid"])
+    fake_api.remove_claim("one")
+    assert f"hardware release {claim['uid']}`" in kubelet.prepare(dra, other)[other["uid"]].error
+    assert tell("release", claim["uid"]) == {"changed": True}
+    assert not kubelet.prepare(dra, other)[other["uid"]].error
+    assert tell("release", claim["uid"]) == {"changed": False}
+    assert tell("release", other["uid"], "--force") == {"changed": True}
+    noted = [each for each in tell("journal")["entries"] if each["event"] == "control"]
+    assert [(each["verb"], each["claim"]) for each in noted] == [("release", claim["uid"]), ("release", other["uid"])]
+
+
 def test_the_journal_tells_calls_writes_changes_and_faults_in_their_order(
     start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
@@ -218,6 +235,7 @@ def test_the_journal_tells_calls_writes_changes_and_faults_in_their_order(
         (("fault", "prepare", "--times", "-1"), "must be 0 (until it is cleared)"),
         (("fault", "prepare", "--device", "gpu-8"), "has no device 'gpu-8'"),
         (("crash", "after-cdy"), "did you mean after-cdi"),
+        (("release", "../x"), "must be the UID of a claim"),
         (("journal", "--limit", "0"), "must be 1 to 1000"),
     ],
 )

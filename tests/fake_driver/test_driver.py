@@ -9,6 +9,8 @@ import pytest
 from fake_driver.cdi import CdiFolder
 from fake_driver.claims import ClaimRef, Object
 from fake_driver.errors import ApiError, ClaimRefused
+from fake_driver.hardware.model import Device, Pool
+from fake_driver.inventory import Inventory
 from tests.fake_driver.node import EDITS, INVENTORY, NAME, Node, config, names
 
 
@@ -90,6 +92,73 @@ def test_a_device_that_another_claim_has_is_refused_until_that_one_is_unprepared
     assert node.files() == ["gpu.example-uid-one.json"]
     node.driver.unprepare(first)
     assert names(node.driver.prepare(second)) == ["gpu-0"]
+
+
+@pytest.mark.parametrize(
+    ("fate", "why"),
+    [
+        ("deleted", "claim one does not exist any more"),
+        ("replaced", "claim one was replaced by one with UID uid-new"),
+        ("deallocated", "claim one is not allocated any more"),
+    ],
+)
+def test_who_needs_a_device_that_a_lost_claim_has_is_told_what_to_do(node: Node, fate: str, why: str) -> None:
+    lost = node.allocate("one", "gpu-0")
+    node.driver.prepare(lost)
+    meet(node, fate)
+    second = node.allocate("two", "gpu-0")
+    with pytest.raises(ClaimRefused, match=f"; {why}; unless the .*`dra-testbed hardware release uid-one`"):
+        node.driver.prepare(second)
+    assert node.driver.release("uid-one")
+    assert names(node.driver.prepare(second)) == ["gpu-0"]
+
+
+def meet(node: Node, fate: str) -> None:
+    match fate:
+        case "deleted":
+            del node.api["one"]
+        case "replaced":
+            node.allocate("one", "gpu-1", uid="uid-new")
+        case "deallocated":
+            node.api["one"]["status"] = {}
+
+
+def test_of_a_claim_that_is_needed_or_that_nobody_can_read_no_advice_is_given(node: Node) -> None:
+    node.driver.prepare(node.allocate("one", "gpu-0"))
+    second = node.allocate("two", "gpu-0")
+    with pytest.raises(ClaimRefused, match=r"was not unprepared yet$"):
+        node.driver.prepare(second)
+    node.api["one"]["status"] = "garbage"
+    with pytest.raises(ClaimRefused, match=r"was not unprepared yet$"):
+        node.driver.prepare(second)
+
+
+def test_a_claim_that_may_be_needed_is_released_only_by_force(node: Node) -> None:
+    ref = node.allocate("one", "gpu-0")
+    node.driver.prepare(ref)
+    with pytest.raises(ClaimRefused, match=r"default/one \(uid-one\) exists and is allocated: end its pods"):
+        node.driver.release("uid-one")
+    node.trouble = ApiError("GET claim", 503, "away")
+    with pytest.raises(ClaimRefused, match=r"still needed cannot be read: .*away"):
+        node.driver.release("uid-one")
+    assert len(node.files()) == 1
+    assert node.driver.release("uid-one", force=True)
+    assert node.files() == []
+    assert not node.driver.release("uid-one")
+
+
+@pytest.mark.parametrize("lost", ["the name", "the checkpoint"])
+def test_a_claim_that_is_known_by_its_uid_alone_is_released_only_by_force(node: Node, lost: str) -> None:
+    node.driver.prepare(node.allocate("one", "gpu-0"))
+    (node.folder / "claims/uid-one.json").unlink()
+    if lost == "the name":
+        node.start()
+        with pytest.raises(ClaimRefused, match=r"its name was lost with its checkpoint; .* with --force"):
+            node.driver.prepare(node.allocate("two", "gpu-0"))
+    with pytest.raises(ClaimRefused, match="known by its UID alone"):
+        node.driver.release("uid-one")
+    assert node.driver.release("uid-one", force=True)
+    assert node.files() == []
 
 
 def test_admin_access_disturbs_nobody_and_is_disturbed_by_nobody(node: Node) -> None:
@@ -217,6 +286,62 @@ def test_a_full_disk_leaves_nothing_of_the_claim(node: Node, monkeypatch: pytest
     assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 
+def test_a_claim_that_a_newer_version_prepared_is_left_alone_until_it_is_unprepared(node: Node) -> None:
+    first, second = node.allocate("one", "gpu-0"), node.allocate("two", "gpu-0")
+    node.driver.prepare(first)
+    file, cdi = node.folder / f"claims/{first.uid}.json", node.folder / f"cdi/{NAME}-{first.uid}.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 2}))
+    before = file.read_bytes(), cdi.read_bytes(), list((node.folder / "metadata").rglob("*.json"))
+    node.told.clear()
+    node.start()
+    with pytest.raises(ClaimRefused, match="was prepared by a newer version of this driver"):
+        node.driver.prepare(first)
+    with pytest.raises(ClaimRefused, match=r"gpu-0 is still prepared for claim default/one"):
+        node.driver.prepare(second)
+    node.trouble = ApiError("GET claim", 0, "away")
+    with pytest.raises(ClaimRefused, match="was prepared by a newer version of this driver"):
+        node.driver.prepare(first)
+    node.trouble = None
+    assert (file.read_bytes(), cdi.read_bytes(), list((node.folder / "metadata").rglob("*.json"))) == before
+    assert node.told == []
+    assert node.driver.unprepare(first)
+    assert [*node.files(), *(node.folder / "claims").glob("*.json"), *(node.folder / "metadata").iterdir()] == []
+    assert names(node.driver.prepare(second)) == ["gpu-0"]
+
+
+@pytest.mark.parametrize("failing", ["make_lasting", "remember_names"])
+def test_what_the_disk_refuses_to_keep_leaves_nothing_that_takes_the_device_at_the_next_start(
+    node: Node, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def broken(_path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    first, second = node.allocate("one", "gpu-0"), node.allocate("two", "gpu-0")
+    with monkeypatch.context() as patched:
+        patched.setattr(f"fake_driver.checkpoint.{failing}", broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            node.driver.prepare(first)
+    assert [*node.files(), *(node.folder / "metadata").iterdir()] == []
+    assert names(node.driver.prepare(second)) == ["gpu-0"]
+    node.start()
+    assert names(node.driver.prepare(second)) == ["gpu-0"]
+
+
+def test_a_disk_error_costs_a_claim_that_was_prepared_before_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    node.driver.prepare(node.allocate("one", "gpu-0"))
+    with monkeypatch.context() as patched:
+        patched.setattr("fake_driver.checkpoint.remember_names", broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            node.driver.prepare(node.allocate("one", "gpu-1"))
+    assert node.files() == ["gpu.example-uid-one.json"]
+    assert (node.folder / "claims/uid-one.json").exists()
+
+
 def test_a_device_that_is_unplugged_in_the_middle_of_prepare_is_refused_without_a_trace(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,3 +406,28 @@ def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(
         assert names(prepare.result(5)) == ["gpu-0"]
         assert unprepare.result(5) is True
     assert node.files() == []
+
+
+def test_devices_of_one_name_in_two_pools_are_both_there_and_are_rebuilt_as_what_they_are(tmp_path: Path) -> None:
+    node, (port,) = Node(tmp_path), (Device("port-0", "port", {}, {}),)
+    boxes = [Pool(name, (port,)) for name in ("box-a", "box-b")]
+    node.inventory = Inventory("worker", INVENTORY.devices, boxes)
+    node.start()
+    ref = node.allocate("one", "port-0", "port-0", "gpu-0")
+    for result, pool in zip(node.results("one"), ["box-a", "box-b", "worker"], strict=True):
+        result["pool"] = pool
+    prepared = node.driver.prepare(ref)
+    assert [one.cdi_ids for one in prepared] == [
+        ("gpu.example/device=uid-one.gpu.port-0:pool_box-a",),
+        ("gpu.example/device=uid-one.gpu.port-0:pool_box-b",),
+        ("gpu.example/device=uid-one.gpu.gpu-0",),
+    ]
+    assert len(node.edits(ref)) == 3
+    assert {"box-a", "box-b"} <= {value.partition("=")[2] for value in node.env(ref)}
+    (node.folder / f"claims/{ref.uid}.json").unlink()
+    node.start()
+    other = node.allocate("two", "port-0")
+    for pool, text in (("box-b", "still prepared for claim uid-one"), ("worker", "is not in pool worker")):
+        node.results("two")[0]["pool"] = pool
+        with pytest.raises(ClaimRefused, match=text):
+            node.driver.prepare(other)

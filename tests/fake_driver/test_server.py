@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from fake_driver.errors import ConfigurationError
 from fake_driver.listening import Listener
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
+from testbed.kubelet.stubs import dra_health_v1_pb2, dra_health_v1_pb2_grpc
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
@@ -82,6 +85,49 @@ def test_a_socket_that_cannot_be_made_is_named(start: Callable[..., Process], se
     (settings.data / "dra.sock").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=r"cannot listen on .*dra\.sock"):
         start(settings)
+
+
+def test_a_call_that_is_under_way_when_the_driver_is_told_to_stop_is_finished(
+    start: Callable[..., Process],
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    process, claim, socket = start(settings), fake_api.claim(), settings.data / "dra.sock"
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slowly(_method: str, path: str) -> None:
+        if path.endswith("/one"):
+            reading.set()
+            go_on.wait(5)
+
+    fake_api.refuse = slowly
+    with ThreadPoolExecutor(2) as pool:
+        call = pool.submit(kubelet.prepare, socket, claim)
+        assert reading.wait(5)
+        stopping = pool.submit(process.stop)
+        until(lambda: not socket.exists())
+        with pytest.raises(FutureTimeoutError):
+            stopping.result(1)  # longer than any call should have to be quick
+        go_on.set()
+        assert not call.result(5)[claim["uid"]].error
+        stopping.result(5)
+
+
+def test_a_driver_that_nobody_calls_stops_at_once_though_kubelets_are_connected_and_watch_health(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+) -> None:
+    process = start(settings)
+    kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
+    kubelet.prepare(settings.data / "dra.sock")
+    stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(kubelet.channel(settings.data / "dra.sock"))
+    stream = stub.NodeWatchResources(dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=30)
+    assert next(stream)
+    began = time.monotonic()
+    process._server.stop()
+    assert time.monotonic() - began < 1.5
+    assert not list(stream)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import grpc
 import pytest
 
 from fake_driver.cdi import CdiDevice, CdiFolder
+from fake_driver.claim_access import ClaimAccess
 from fake_driver.opaque import API_VERSION
 from fake_driver.settings import Settings
 from fake_driver.wiring import Process
@@ -170,6 +172,75 @@ def test_an_error_of_the_drivers_own_stays_within_its_claim(
     assert "the driver has an error of its own" in answer[bad["uid"]].error
     assert answer[good["uid"]].error == ""
     assert "Traceback" in caplog.text
+
+
+def test_a_call_that_was_given_up_prepares_nothing_after_its_unprepare(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi, until: Callable[..., None]
+) -> None:
+    process, socket = start(settings), settings.data / "dra.sock"
+    claims = [fake_api.claim("one"), fake_api.claim("two", ("gpu-1",))]
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slowly(_method: str, path: str) -> None:
+        if path.endswith("/one"):
+            reading.set()
+            go_on.wait(5)
+
+    fake_api.refuse = slowly
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
+    call = kubelet.dra(socket).NodePrepareResources.future(request, timeout=45)
+    assert reading.wait(5)
+    call.cancel()
+    assert not kubelet.unprepare(socket, claims[1])[claims[1]["uid"]].error
+    go_on.set()
+    until(lambda: sum(each["event"] == "prepare" for each in journal(settings)) == 2)
+    said = [each["error"] for each in journal(settings) if each["event"] == "prepare"]
+    assert all("nobody waits for claim default/" in error for error in said)
+    assert process.driver.prepared == 0
+    assert not list(Path(settings.cdi).glob("*"))
+    other = fake_api.claim("other", ("gpu-1",))
+    assert not kubelet.prepare(socket, other)[other["uid"]].error
+
+
+def test_a_call_whose_time_ran_out_behind_a_lock_prepares_nothing(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi, until: Callable[..., None]
+) -> None:
+    process, socket, claim = start(settings), settings.data / "dra.sock", fake_api.claim()
+    kubelet.prepare(socket)
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
+    with (settings.data / "claims/.lock").open("rb") as other_process:
+        fcntl.flock(other_process, fcntl.LOCK_EX)
+        with pytest.raises(grpc.RpcError) as late:
+            kubelet.dra(socket).NodePrepareResources(request, timeout=0.5)
+    assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    until(lambda: any(each["event"] == "prepare" for each in journal(settings)))
+    assert process.driver.prepared == 0
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+
+
+def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
+    kubelet: Kubelet,
+    start: Callable[..., Process],
+    settings: Settings,
+    fake_api: FakeApi,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+    really = ClaimAccess.get
+
+    def get(access: ClaimAccess, namespace: str, name: str, patience: float) -> Any:
+        asked.append(patience)
+        return really(access, namespace, name, patience)
+
+    monkeypatch.setattr(ClaimAccess, "get", get)
+    process, claim = start(settings), fake_api.claim()
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
+    with process.driver._locks.hold(claim["uid"]):
+        call = kubelet.dra(settings.data / "dra.sock").NodePrepareResources.future(request, timeout=3)
+        with pytest.raises(grpc.FutureTimeoutError):
+            call.result(1)
+    assert not call.result(3).claims[claim["uid"]].error
+    assert asked[0] < 2 * 0.8
 
 
 def test_no_claims_is_an_empty_answer_and_a_claim_twice_is_one_entry(
