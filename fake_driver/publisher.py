@@ -11,6 +11,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from fake_driver.api import Api
@@ -59,12 +60,13 @@ class Publisher:
         self.published = threading.Event()
         self._api, self._slices, self._journal, self._planner = api, slices, journal, planner
         self._news: queue.SimpleQueue[Listed | Seen | _Call] = queue.SimpleQueue()
-        self._lookout = Lookout(api, driver, node, self._news.put)
+        self._view, self._losses = View(), Losses(journal)
+        self._lookout = Lookout(api, driver, node, self._news.put, lambda: self._view.writes)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._errors, self._repairs = Pace(0.2, 5), Pace(0.1, 10)
         self._listed: Listed | None = None
-        self._view, self._losses = View(), Losses(journal)
+        self._is_owner_sure = True
         self._target: list[Object] | None = None
         self._whole: dict[str, Object] = {}  # what we would ask for if lists were kept
         self._lists = True
@@ -125,9 +127,11 @@ class Publisher:
             # The server may be another than before, with other features: what it keeps is found out again.
             self._listed, self._target, self._lists, self._asked = news, None, True, True
             self._accepted.clear()
-            self._view.list(news.items, news.version)
+            self._view.list(news.items, news.version, news.before)
+            self._is_owner_sure = True
         elif isinstance(news, Seen):
             if self._view.see(news):
+                self._is_owner_sure = False
                 self._journal.note("slice-gone", slice=news.item["metadata"]["name"])
         elif news is _Call.REFRESH:
             self._asked, self._target = True, None
@@ -147,6 +151,7 @@ class Publisher:
 
     def _write(self) -> None:
         """Make the writes. Where a slice is refused that has lists as attributes, their feature may be off: try without them."""
+        self._be_sure_of_the_owner()
         try:
             self._put_right(self._wanted())
         except ApiError as refused:
@@ -160,6 +165,16 @@ class Publisher:
                 raise
             for name, asked in self._whole.items():
                 self._losses.note(asked, self._view.slices[name])
+
+    def _be_sure_of_the_owner(self) -> None:
+        """Slices may be gone because their owner is. One of the same name has another UID, and what names the old UID is deleted again."""
+        if self._is_owner_sure:
+            return
+        server = self._of_server()
+        owner = self._lookout.owner(server.served)
+        if owner != server.owner:
+            self._listed, self._target = replace(server, owner=owner), None
+        self._is_owner_sure = True
 
     def _wanted(self) -> list[Object]:
         """The slices as this server wants them, made anew when the hardware or the server may have changed."""

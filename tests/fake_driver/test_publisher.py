@@ -112,6 +112,42 @@ def test_trouble_of_the_api_server_is_waited_out(publish: Callable[[int], Publis
     assert refused.is_set()
 
 
+def test_after_a_new_node_of_the_same_name_the_slices_belong_to_it_at_once(
+    publish: Callable[[int], Publisher], fake_api: FakeApi
+) -> None:
+    assert publish(130).published.wait(5)
+    fake_api.nodes["worker"] = "another-uid"
+    fake_api.writes.clear()
+    fake_api.collect("another-uid")
+    fake_api.until(lambda: len(fake_api.slices) == 2)
+    assert owners(fake_api) == {"another-uid"}
+    assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
+
+
+def test_after_a_new_class_of_the_same_name_the_slices_of_the_network_belong_to_it_at_once(
+    start: Callable[..., Publisher], fake_api: FakeApi
+) -> None:
+    fake_api.classes[DRIVER] = "uid-of-class"
+    pool = Pool("far", tuple(gpus(1)))
+    assert start(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    fake_api.classes[DRIVER] = "another-uid"
+    fake_api.collect("another-uid")
+    fake_api.until(lambda: len(fake_api.slices) == 1)
+    assert owners(fake_api) == {"another-uid"}
+
+
+def owners(fake_api: FakeApi) -> set[str]:
+    return {one["metadata"]["ownerReferences"][0]["uid"] for one in fake_api.slices.values()}
+
+
+def test_slices_are_repaired_when_the_store_was_restored_from_an_earlier_time(
+    publish: Callable[[int], Publisher], fake_api: FakeApi
+) -> None:
+    assert publish(130).published.wait(5)
+    fake_api.restore({}, version=20)
+    fake_api.until(lambda: devices(fake_api) == 130)
+
+
 def test_two_processes_publish_each_device_once(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
     both = publish(200), publish(200)
     assert all(one.published.wait(5) for one in both)
