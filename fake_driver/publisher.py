@@ -80,6 +80,11 @@ class Publisher:
         return len(self._view.slices)
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names of the slices that there are, as far as we know; for what says which slices are wanted."""
+        return frozenset(self._view.slices)
+
+    @property
     def alive(self) -> bool:
         """Whether the threads still do their work."""
         return self._thread.is_alive() and self._lookout.alive

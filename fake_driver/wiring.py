@@ -170,7 +170,9 @@ class Process:
         return self._use.known(self._use.inventory.find(use.pool, use.device), use)
 
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
-        return self._use.shaped(slices.desired(self.driver.name, owner, self._use.published(self._use.inventory)))
+        places = slices.Places(self._hardware.base, self._publisher.names)
+        devices = self._use.published(self._use.inventory)
+        return self._use.shaped(slices.desired(self.driver.name, owner, devices, places))
 
 
 def pages(metrics: Metrics) -> Pages:

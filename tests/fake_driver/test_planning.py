@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_driver.hardware.model import Device, Pool, Taint
 from fake_driver.planning import comparable, dropped, gates, key, only_lacks, plan, without_lists
-from fake_driver.slices import Owner, desired, of_network
+from fake_driver.slices import Owner, Places, desired, of_network
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -73,6 +75,30 @@ def test_one_changed_slice_is_one_write() -> None:
     changed = desired(DRIVER, NODE, (*gpus(129), Device("gpu-129", "gpu", {"model": "other"}, {})))
     assert server.put_right(changed) == 1
     assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+
+
+@pytest.mark.parametrize("count", [1, 129, 1000])
+def test_a_device_that_is_unplugged_and_plugged_is_one_write_each_time(count: int) -> None:
+    server, base = Server(), gpus(count)
+    server.put_right(desired(DRIVER, NODE, base, Places(base)))
+    assert server.put_right(desired(DRIVER, NODE, base[1:], Places(base))) == 1
+    assert server.put_right(desired(DRIVER, NODE, base, Places(base))) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+
+
+def test_the_first_taint_in_a_large_slice_is_a_new_generation_and_each_later_one_is_one_write() -> None:
+    server, base = Server(), gpus(1000)
+
+    def publish(*tainted: int) -> int:
+        devices = [
+            replace(each, taints=(Taint("a", "None"),) if index in tainted else ()) for index, each in enumerate(base)
+        ]
+        return server.put_right(desired(DRIVER, NODE, devices, Places(base, server.there.keys())))
+
+    assert publish() == 8
+    assert publish(500) == 9
+    assert publish() == publish(510) == publish(510, 440) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {2}
 
 
 def test_a_lost_slice_comes_back_with_one_write() -> None:
