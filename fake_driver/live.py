@@ -103,9 +103,7 @@ class LiveHardware:
 
     def _problems(self, devices: tuple[Device, ...]) -> list[str]:
         """What an API server would refuse."""
-        return problems(
-            slices.desired(self._driver, slices.Owner(self._pool, ""), devices, slices.Places(self.base))
-        )
+        return problems(slices.desired(self._driver, slices.Owner(self._pool, ""), devices, slices.Places(self.base)))
 
     def _devices(self, wanted: dict[str, Alteration]) -> tuple[Device, ...]:
         return alterations.altered(self.base, wanted, self._pool)

@@ -244,9 +244,8 @@ class FakeApi:
             self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
         if method == "POST":
             new = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._version}", "generation": 0}}
-            if there:
-                return 409, {"message": "already exists"}
-            return 201, self._kept(new) if is_dry else self._put("ADDED", new)
+            stored = {} if there else self._kept(new) if is_dry else self._put("ADDED", new)
+            return (201, stored) if stored else (409, {"message": "already exists"})
         if not there:
             return 404, {"message": "not found"}
         field, part = ("uid", "preconditions") if method == "DELETE" else ("resourceVersion", "metadata")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.hardware.model import Device, Pool, Taint
-from fake_driver.planning import comparable, dropped, gates, key, only_lacks, plan, without_lists
+from fake_driver.hardware.model import Device, Draw, Pool, Taint
+from fake_driver.planning import comparable, dropped, fitting, gates, key, only_lacks, plan, without_lists
 from fake_driver.slices import Owner, Places, desired, of_network
 
 NODE = Owner("worker", "node-uid")
@@ -220,3 +220,35 @@ def test_lists_can_be_left_out() -> None:
     assert less["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
     assert without_lists([less]) == [less]
     assert without_lists(desired(DRIVER, NODE, ())) == desired(DRIVER, NODE, ())
+
+
+def drawing(name: str, compute: int) -> Device:
+    return Device(name, "gpu", {}, {}, draws=(Draw("gpu-0", {"compute": str(compute)}, {"compute": "7"}),))
+
+
+WHOLE, PARTS = drawing("gpu-0", 7), tuple(drawing(f"gpu-0-3g-{index}", 3) for index in range(3))
+
+
+def fitted(*devices: Device) -> list[str]:
+    pools = of_network(DRIVER, [Pool("near", devices), Pool("far", devices)])
+    names = [
+        [one["name"] for each in fitting(pools) for one in each["spec"].get("devices", ()) if each["spec"]["pool"]["name"] == pool]
+        for pool in ("near", "far")
+    ]  # fmt: skip
+    assert names[0] == names[1]
+    return names[0]
+
+
+def test_devices_that_are_the_same_hardware_can_be_left_out() -> None:
+    other = Device("gpu-1", "gpu", {}, {})
+    assert fitted(WHOLE, *PARTS, other) == ["gpu-0", "gpu-1"]
+    assert fitted(*PARTS, other) == ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1"]
+    assert fitted(*gpus(3)) == ["gpu-0", "gpu-1", "gpu-2"]
+
+
+def test_a_slice_from_which_all_devices_are_left_out_says_nothing_of_devices() -> None:
+    full = desired(DRIVER, NODE, (*gpus(0), WHOLE, *(drawing(f"gpu-0-1g-{index}", 1) for index in range(100))))
+    less = fitting(full)
+    assert [each["metadata"] for each in less] == [each["metadata"] for each in full]
+    assert "devices" not in less[1]["spec"]
+    assert less[2] == full[2]
