@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fake_driver import cdi, claims, device_status, opaque, slices
+from fake_driver import cdi, claims, device_status, limits, opaque, slices
 from fake_driver.api import Api
 from fake_driver.cdi import CdiFolder, Environment
 from fake_driver.checkpoint import Checkpoint
@@ -68,6 +68,7 @@ def parts(settings: Settings) -> Parts:
     """The right parts, as the hardware file says."""
     hardware = description.read(Path(settings.hardware))
     here, *network = pools(hardware, settings.node, settings.kind_words)
+    limits.check(slices.desired(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware)
     return Parts(Inventory(settings.node, here.devices, tuple(network)), settings.data)
 
 
