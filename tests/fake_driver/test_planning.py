@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_driver.hardware.model import Device, Draw, Pool, Taint
+from fake_driver.limits import problems
 from fake_driver.planning import comparable, dropped, fitting, gates, key, only_lacks, plan, without_lists
 from fake_driver.slices import Owner, Places, desired, of_network
 
@@ -165,6 +166,34 @@ def test_a_scheduler_never_sees_half_of_a_change(steps: list[tuple[int, str, set
         for state in server.states[start:]:
             assert pool_as_a_scheduler_sees_it(state) in (None, before, after)
         assert server.put_right(wanted(count, model)) == 0
+        before = after
+
+
+some = st.sets(st.sampled_from([0, 1, 63, 64, 100, 127, 128, 129, 199]), max_size=4) | st.just(set(range(128, 200)))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(some, some, st.booleans()), max_size=4))
+def test_whatever_is_unplugged_and_tainted_slices_obey_the_limits_and_change_whole(
+    steps: list[tuple[set[int], set[int], bool]],
+) -> None:
+    server, base = Server(), gpus(200)
+    before: list[Object] | None = None
+    for unplugged, tainted, is_wiped in steps:
+        if is_wiped:
+            server.there.clear()
+        there = [
+            replace(each, taints=(Taint("a", "None"),) if index in tainted else ())
+            for index, each in enumerate(base)
+            if index not in unplugged
+        ]
+        start, slices = len(server.states), desired(DRIVER, NODE, there, Places(base, set(server.there)))
+        server.put_right(slices)
+        assert problems(slices) == []
+        after = pool_as_a_scheduler_sees_it(list(server.there.values()))
+        assert [device["name"] for device in after or ()] == sorted(device.name for device in there)
+        assert all(pool_as_a_scheduler_sees_it(state) in (None, before, after) for state in server.states[start:])
+        assert server.put_right(desired(DRIVER, NODE, there, Places(base, set(server.there)))) == 0
         before = after
 
 
