@@ -87,9 +87,9 @@ class Api:
         """One object or a list; `patience` is how many seconds it may take in all."""
         return self._call("GET", where, query, patience=patience)
 
-    def create(self, where: str, body: Object) -> Object:
+    def create(self, where: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
         """A new object, as the server stored it."""
-        return self._call("POST", where, body=body)
+        return self._call("POST", where, query, body)
 
     def replace(self, where: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
         """A changed object, as the server stored it."""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fake_driver.errors import ClaimRefused
+from fake_driver.hardware.counters import is_too_much
+from fake_driver.hardware.model import Draw
 from fake_driver.names import LABEL, SUBDOMAIN, UID, fits
 
 log = logging.getLogger(__name__)
 Object = Mapping[str, Any]
+Draws = Callable[[str, str], Sequence[Draw]]  # of a pool and a device in it
 _POD_CLAIM = (
     "resource.kubernetes.io/pod-claim-name"  # the control plane's own; it knows the template that a claim was made from
 )
@@ -135,3 +138,31 @@ def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
             if uid != wanted.ref.uid and any(use.excludes(held) for use in uses):
                 return f"device {held.device} is still prepared for claim {other.ref}, which was not unprepared yet"
     return ""
+
+
+def overdrawn(wanted: PreparedClaim, others: Mapping[str, PreparedClaim], draws: Draws) -> str:
+    """Which devices of several claims, or of this one, are the same hardware, in words; '' when there is enough for all.
+
+    A whole and its parts draw from one set of counters. Schedulers see to it, but one that never saw the counters, because a feature
+    gate is off, gives away both. `draws` says what a device takes.
+    """
+    users: dict[tuple[str, str], dict[str, tuple[PreparedClaim, Draw]]] = {}
+    for claim in (*(other for uid, other in others.items() if uid != wanted.ref.uid), wanted):
+        for device in (device for device in claim.devices if not device.admin_access):
+            for draw in draws(device.pool, device.device):
+                users.setdefault((device.pool, draw.counter_set), {})[device.device] = claim, draw
+    for found in users.values():
+        mine = [name for name, (claim, _) in found.items() if claim is wanted]
+        if mine and is_too_much([draw for _, draw in found.values()]):
+            return _same_hardware(mine, wanted, {name: claim for name, (claim, _) in found.items() if name not in mine})
+    return ""
+
+
+def _same_hardware(mine: Sequence[str], wanted: PreparedClaim, theirs: Mapping[str, PreparedClaim]) -> str:
+    if not theirs:
+        return f"claim {wanted.ref} has {', '.join(mine)}, which are the same hardware"
+    name, other = next(iter(theirs.items()))
+    return (
+        f"device {mine[0]} is of the same hardware as device {name}, which is still prepared for claim {other.ref}, "
+        "which was not unprepared yet"
+    )

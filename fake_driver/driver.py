@@ -213,7 +213,8 @@ class Driver:
         if not claim.devices:
             self._release(ledger, uid)
             return ()
-        problem = self._use.conflict(claim, ledger.claims)
+        draws = self._use.inventory.draws
+        problem = self._use.conflict(claim, ledger.claims) or claims.overdrawn(claim, ledger.claims, draws)
         if problem:
             raise Taken(problem, self._holders(claim, ledger.claims))
         is_new = uid not in ledger.claims

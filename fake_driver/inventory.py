@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fake_driver.errors import ClaimRefused
-from fake_driver.hardware.model import Device, Pool
+from fake_driver.hardware.model import Device, Draw, Pool
 
 
 class Inventory:
@@ -14,6 +14,7 @@ class Inventory:
     def __init__(self, pool: str, devices: tuple[Device, ...], network: Iterable[Pool] = ()) -> None:
         self.pool = pool
         self._network = tuple(network)
+        self._draws: dict[tuple[str, str], tuple[Draw, ...]] = {}
         self.become(devices)
 
     def become(self, devices: tuple[Device, ...]) -> None:
@@ -21,6 +22,8 @@ class Inventory:
         whole = (Pool(self.pool, devices, self.pool), *self._network)
         self.devices = devices
         self._pools = {each.name: {device.name: device for device in each.devices} for each in whole}
+        # What is unplugged stays known here, for it may still be prepared.
+        self._draws = {**self._draws, **{(pool, each.name): each.draws for pool, each in self.with_pools()}}
 
     def find(self, pool: str, name: str) -> Device:
         """The device that an allocation names; a device of another node or a device that is gone is refused."""
@@ -32,6 +35,10 @@ class Inventory:
         if found is None:
             raise ClaimRefused(f"device {name} is not in pool {pool}, which has {len(devices)} devices")
         return found
+
+    def draws(self, pool: str, name: str) -> tuple[Draw, ...]:
+        """What a device takes from counters that it shares with others, also when it is unplugged by now."""
+        return self._draws.get((pool, name), ())
 
     def with_pools(self) -> Iterator[tuple[str, Device]]:
         """Each device, after the name of its pool."""

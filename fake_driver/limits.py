@@ -1,6 +1,6 @@
 """What the API server would refuse in a ResourceSlice, known before the write. Pure; the publisher asks it, and its tests hold on to it.
 
-A hardware file is checked when it is read; this is for what came after: changes at run time, and faults.
+A hardware file is checked when it is read; this is for what adds up on a node or came after: changes in the file, at run time, and faults.
 """
 
 from __future__ import annotations
@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from fake_driver.errors import ConfigurationError
+from fake_driver.hardware import policies, selectors
+from fake_driver.hardware.model import Policy
 from fake_driver.names import LABEL, LABEL_KEY, LABEL_VALUE, QUALIFIED, SUBDOMAIN, fits
 from fake_driver.slices import MOST_COUNTER_SETS, MOST_DEMANDING_DEVICES, MOST_DEVICES, Object
 
 _LISTS = ("bools", "ints", "strings", "versions")
+_MOST_TOLD = 50
+_MOST_CONDITIONS = 4
 _TYPES = {"bool", "int", "string", "version", *_LISTS}
 
 
@@ -20,12 +25,23 @@ def problems(slices: Iterable[Object]) -> list[str]:
     return [f"slice {each['metadata']['name']}: {problem}" for each in slices for problem in _slice(each)]
 
 
+def check(slices: Iterable[Object], file: str) -> None:
+    """ConfigurationError where an API server would refuse what a hardware file means."""
+    wrong = problems(slices)
+    if wrong:
+        more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
+        listed = "\n".join(f"  {problem}" for problem in (*wrong[:_MOST_TOLD], *more))
+        raise ConfigurationError(f"an API server would refuse what {file} describes:\n{listed}")
+
+
 def _slice(slice_: Object) -> Iterator[str]:
     spec, devices = slice_["spec"], _devices(slice_)
     if not fits(SUBDOMAIN, slice_["metadata"]["name"]):
         yield "its name is not a DNS subdomain"
     if sum(key in spec for key in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")) != 1:
         yield "it must say exactly once where its devices are"
+    if "nodeSelector" in spec:
+        yield from (f"its nodeSelector {problem}" for problem in selectors.problems(spec["nodeSelector"]))
     if "devices" in spec and "sharedCounters" in spec:
         yield "it has devices and sharedCounters"
     most = MOST_DEMANDING_DEVICES if any(map(_demanding, devices)) else MOST_DEVICES
@@ -66,6 +82,35 @@ def _device(device: Object) -> Iterator[str]:
     draws = device.get("consumesCounters") or []
     if len(draws) > 2 or not all(_are_counters(draw["counters"]) for draw in draws):
         yield "it draws from more than 2 sets of counters, or from more than 32 counters of one"
+    yield from _policies(device)
+    yield from _conditions(device)
+
+
+def _policies(device: Object) -> Iterator[str]:
+    for name, said in (device.get("capacity") or {}).items():
+        policy = said.get("requestPolicy")
+        if policy and not device.get("allowMultipleAllocations"):
+            yield f"its capacity {name} has a requestPolicy, which needs allowMultipleAllocations"
+        if policy:
+            problems = policies.problems(_policy(policy), said["value"])
+            yield from (f"the requestPolicy of its capacity {name} {problem}" for problem in problems)
+
+
+def _policy(said: Object) -> Policy:
+    within = said.get("validRange") or {}
+    bounds = (within.get(key, "") for key in ("min", "max", "step"))
+    return Policy(said.get("default", ""), tuple(said.get("validValues") or ()), *bounds)
+
+
+def _conditions(device: Object) -> Iterator[str]:
+    both = [device.get(key) or [] for key in ("bindingConditions", "bindingFailureConditions")]
+    named = [name for names in both for name in names]
+    if bool(both[0]) != bool(both[1]):
+        yield "its bindingConditions and bindingFailureConditions need each other"
+    if max(map(len, both)) > _MOST_CONDITIONS:
+        yield f"it has more than {_MOST_CONDITIONS} bindingConditions or bindingFailureConditions"
+    if not all(fits(LABEL_KEY, name) for name in named) or len(set(named)) != len(named):
+        yield "its bindingConditions and bindingFailureConditions must be names of labels, all different"
 
 
 def _devices(slice_: Object) -> list[Object]:

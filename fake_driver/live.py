@@ -43,7 +43,7 @@ class LiveHardware:
 
     def __init__(self, driver: str, path: Path, effects: Effects) -> None:
         self._driver, self._path, self._effects = driver, path, effects
-        self._pool, self._base = effects.inventory.pool, effects.inventory.devices
+        self._pool, self.base = effects.inventory.pool, effects.inventory.devices
         self._lock = threading.Lock()
         self._altered = self._read()
         self._show(self._devices(self._altered))
@@ -51,11 +51,11 @@ class LiveHardware:
     @property
     def devices(self) -> tuple[str, ...]:
         """The names of all devices, also of those that are unplugged."""
-        return tuple(device.name for device in self._base)
+        return tuple(device.name for device in self.base)
 
     def known(self, name: str) -> Device:
         """The device of that name, as the hardware file says it; an error names those that look like it."""
-        for device in self._base:
+        for device in self.base:
             if device.name == name:
                 return device
         raise ConfigurationError(f"pool {self._pool} has no device {name!r}; {near(name, self.devices)}")
@@ -91,7 +91,7 @@ class LiveHardware:
         """First what can fail, then what cannot."""
         wanted = dict(alterations.kept(wanted))
         devices = self._devices(wanted)
-        wrong = problems(slices.desired(self._driver, slices.Owner(self._pool, ""), devices))
+        wrong = self._problems(devices)
         if wrong:
             listed = "; ".join(wrong[:_MOST_TOLD])
             raise ConfigurationError(f"nothing was changed, for an API server would refuse it: {listed}")
@@ -101,8 +101,12 @@ class LiveHardware:
         self._show(devices)
         self._effects.refresh()
 
+    def _problems(self, devices: tuple[Device, ...]) -> list[str]:
+        """What an API server would refuse."""
+        return problems(slices.desired(self._driver, slices.Owner(self._pool, ""), devices, slices.Places(self.base)))
+
     def _devices(self, wanted: dict[str, Alteration]) -> tuple[Device, ...]:
-        return alterations.altered(self._base, wanted, self._pool)
+        return alterations.altered(self.base, wanted, self._pool)
 
     def _show(self, devices: tuple[Device, ...]) -> None:
         board, first = self._effects.board, self._effects.at_first
@@ -128,7 +132,7 @@ class LiveHardware:
         if gone:
             log.warning("the hardware has no %s any more, which had been changed", ", ".join(sorted(gone)))
         found = {name: alterations.read(Section(name, one, wrong)) for name, one in content.items() if name not in gone}
-        if wrong or problems(slices.desired(self._driver, slices.Owner(self._pool, ""), self._devices(found))):
+        if wrong or self._problems(self._devices(found)):
             return self._set_aside("; ".join(wrong[:_MOST_TOLD]) or "an API server would refuse it")
         return found
 

@@ -22,12 +22,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Listed:
-    """All slices, as of one moment, and what is needed to write them."""
+    """All slices, as of one moment, and what is needed to write them. `before` says which of our own writes came before it."""
 
     served: Served
     owner: Owner
     items: tuple[Object, ...]
     version: int
+    before: int
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,24 @@ class Seen:
 
 
 class View:
-    """The slices as we know them: from lists, from events, and from the answers to our own writes, whichever is newest."""
+    """The slices as we know them: from lists, from events, and from the answers to our own writes, whichever is newest.
+
+    Our own writes are counted, so that of each list it is known which of them came before it. The versions alone do not tell: when a
+    server's store is restored from a backup, they begin again below those that we know.
+    """
 
     def __init__(self) -> None:
         self.slices: dict[str, Object] = {}
-        self._removed: set[str] = set()
+        self.writes = 0
+        self._written: dict[str, int] = {}  # by name of a slice: our last write to it
+        self._removed: dict[str, int] = {}  # by UID
 
-    def list(self, items: Iterable[Object], version: int) -> None:
-        """A list. What we wrote since it was made is newer."""
-        newer = {name: item for name, item in self.slices.items() if _version(item) > version}
-        found = [item for item in items if _uid(item) not in self._removed]
-        self._removed.clear()
-        self.slices = {**{_name(item): item for item in found}, **newer}
+    def list(self, items: Iterable[Object], version: int, before: int) -> None:
+        """A list. What we wrote after `before`, and newer than the list, it cannot know."""
+        self._written = {name: write for name, write in self._written.items() if write > before}
+        self._removed = {uid: write for uid, write in self._removed.items() if write > before}
+        known = {name: item for name, item in self.slices.items() if name in self._written and _version(item) > version}
+        self.slices = {**{_name(item): item for item in items if _uid(item) not in self._removed}, **known}
 
     def see(self, seen: Seen) -> bool:
         """An event; True when somebody else made a slice go. One that is older than what we know says nothing."""
@@ -67,19 +74,24 @@ class View:
 
     def wrote(self, stored: Object) -> None:
         """The answer to a write of ours."""
+        self.writes += 1
+        self._written[_name(stored)] = self.writes
         self.slices[_name(stored)] = stored
 
     def removed(self, old: Object) -> None:
         """We deleted it; an event that is still on its way must not bring it back."""
+        self.writes += 1
         self.slices.pop(_name(old), None)
-        self._removed.add(_uid(old))
+        self._removed[_uid(old)] = self.writes
 
 
 class Lookout:
-    """Lists and watches, for ever. `node` is '' for the slices of the network."""
+    """Lists and watches, for ever. `node` is '' for the slices of the network; `writes` counts those of the publisher."""
 
-    def __init__(self, api: Api, driver: str, node: str, tell: Callable[[Listed | Seen], None]) -> None:
-        self._api, self._driver, self._node, self._tell = api, driver, node, tell
+    def __init__(
+        self, api: Api, driver: str, node: str, tell: Callable[[Listed | Seen], None], writes: Callable[[], int]
+    ) -> None:
+        self._api, self._driver, self._node, self._tell, self._writes = api, driver, node, tell, writes
         self._query = {"fieldSelector": f"spec.driver={driver},spec.nodeName={node}"}
         self._stopped = threading.Event()
         self._errors = Pace(0.2, 5)
@@ -114,16 +126,17 @@ class Lookout:
     def _follow(self) -> None:
         """One list and its watch. The version is asked for each time: a cluster may be upgraded below us."""
         found = served(self._api)
-        owner = self._owner(found)
-        slices = found.path("resourceslices")
+        owner = self.owner(found)
+        slices, before = found.path("resourceslices"), self._writes()
         listed = self._api.get(slices, self._query, patience=LIST_SECONDS)
         since = str(listed["metadata"]["resourceVersion"])
         items = tuple(found.inward(item) for item in listed.get("items") or [])
-        self._tell(Listed(found, owner, items, _number(since)))
+        self._tell(Listed(found, owner, items, _number(since), before))
         for kind, item in changes(self._api, slices, self._query, since):
             self._tell(Seen(kind, found.inward(item)))
 
-    def _owner(self, speaks: Served) -> Owner:
+    def owner(self, speaks: Served) -> Owner:
+        """The object that the slices belong to, as it is now."""
         if self._node:
             node = self._api.get(path("api", "v1", "nodes", self._node))
             return Owner(self._node, str(node["metadata"]["uid"]))

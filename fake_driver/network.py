@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from fake_driver import slices, wiring
+from fake_driver import limits, slices, wiring
 from fake_driver.attaching import Attacher
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import pools
@@ -30,6 +30,7 @@ class NetworkProcess:
     def __init__(self, settings: Settings) -> None:
         hardware = description.read(Path(settings.hardware))
         _, *found = pools(hardware, _NO_NODE, settings.kind_words)
+        limits.check(slices.of_network(settings.driver, found), settings.hardware)
         settings.data.mkdir(parents=True, exist_ok=True)
         metrics = Metrics(self._gauges(settings))
         journal = Journal(settings.data / "journal-network.jsonl", heard=metrics.heard)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fake_driver.hardware.counters import is_too_much
+from fake_driver.hardware.model import Amounts, Draw
 from fake_driver.slices import Object
 
 # Which feature gate of the API server keeps a field; without it the field is dropped without a word.
@@ -101,6 +103,27 @@ def without_lists(slices: Iterable[Object]) -> list[Object]:
     ]
 
 
+def draws(slice_: Object) -> bool:
+    """Whether a device in it draws from counters."""
+    return any(device.get("consumesCounters") for device in slice_["spec"].get("devices") or ())
+
+
+def fitting(slices: Sequence[Object]) -> list[Object]:
+    """The slices with only those devices that can all be used at the same time, the first ones first: wholes, and not their parts.
+
+    An API server that drops what devices draw from counters would hide from schedulers that the others are the same hardware.
+    """
+    sets = {
+        (_pool(each), one["name"]): _plain(one["counters"])
+        for each in slices for one in each["spec"].get("sharedCounters") or ()
+    }  # fmt: skip
+    taken: dict[tuple[str, str], list[Draw]] = {}
+    return [
+        _with_devices(each, [one for one in each["spec"].get("devices") or () if _fits(_pool(each), one, sets, taken)])
+        for each in slices
+    ]
+
+
 def at_generation(slice_: Object, generation: int) -> Object:
     """The slice with this generation of its pool."""
     return {**slice_, "spec": {**slice_["spec"], "pool": {**slice_["spec"]["pool"], "generation": generation}}}
@@ -167,7 +190,28 @@ def _taint(taint: Object) -> tuple[Any, ...]:
 
 
 def _with_devices(slice_: Object, devices: list[Object]) -> Object:
-    return {**slice_, "spec": {**slice_["spec"], "devices": devices}} if devices else slice_
+    """The slice with these devices. The API server stores no empty list, so there is none."""
+    others = {name: value for name, value in slice_["spec"].items() if name != "devices"}
+    return {**slice_, "spec": {**others, **({"devices": devices} if devices else {})}}
+
+
+def _fits(
+    pool: str, device: Object, sets: Mapping[tuple[str, str], Amounts], taken: dict[tuple[str, str], list[Draw]]
+) -> bool:
+    """Whether there is still enough for a device; if so, it is taken."""
+    wanted = {
+        (pool, one["counterSet"]): Draw(one["counterSet"], _plain(one["counters"]), sets.get((pool, one["counterSet"]), {}))
+        for one in device.get("consumesCounters") or ()
+    }  # fmt: skip
+    if any(is_too_much([*taken.get(where, ()), draw]) for where, draw in wanted.items()):
+        return False
+    for where, draw in wanted.items():
+        taken.setdefault(where, []).append(draw)
+    return True
+
+
+def _plain(counters: Object) -> Amounts:
+    return {name: str(counter["value"]) for name, counter in counters.items()}
 
 
 def _without_lists(device: Object) -> Object:

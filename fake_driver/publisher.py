@@ -11,6 +11,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from fake_driver.api import Api
@@ -25,9 +26,12 @@ from fake_driver.planning import (
     Planner,
     at_generation,
     comparable,
+    draws,
+    fitting,
     generation_of,
     key,
     only_lacks,
+    onto,
     plan,
     without_lists,
 )
@@ -35,6 +39,7 @@ from fake_driver.slices import Object, Owner
 
 log = logging.getLogger(__name__)
 _MOST_TOLD = 20
+_DRY_RUN = {"dryRun": "All"}
 
 
 class _Call(Enum):
@@ -59,15 +64,17 @@ class Publisher:
         self.published = threading.Event()
         self._api, self._slices, self._journal, self._planner = api, slices, journal, planner
         self._news: queue.SimpleQueue[Listed | Seen | _Call] = queue.SimpleQueue()
-        self._lookout = Lookout(api, driver, node, self._news.put)
+        self._view, self._losses = View(), Losses(journal)
+        self._lookout = Lookout(api, driver, node, self._news.put, lambda: self._view.writes)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._errors, self._repairs = Pace(0.2, 5), Pace(0.1, 10)
         self._listed: Listed | None = None
-        self._view, self._losses = View(), Losses(journal)
+        self._is_owner_sure = True
         self._target: list[Object] | None = None
         self._whole: dict[str, Object] = {}  # what we would ask for if lists were kept
-        self._lists = True
+        self._lists, self._counters = True, True
+        self._knows_counters = False
         self._accepted: dict[str, Object] = {}
         self._asked = True
         self._refused = ""
@@ -76,6 +83,11 @@ class Publisher:
     def count(self) -> int:
         """How many slices there are, as far as we know."""
         return len(self._view.slices)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the slices that there are, as far as we know; for what says which slices are wanted."""
+        return frozenset(self._view.slices)
 
     @property
     def alive(self) -> bool:
@@ -123,11 +135,14 @@ class Publisher:
     def _take(self, news: Listed | Seen | _Call) -> None:
         if isinstance(news, Listed):
             # The server may be another than before, with other features: what it keeps is found out again.
-            self._listed, self._target, self._lists, self._asked = news, None, True, True
+            self._listed, self._target, self._asked = news, None, True
+            self._lists, self._counters, self._knows_counters = True, True, False
             self._accepted.clear()
-            self._view.list(news.items, news.version)
+            self._view.list(news.items, news.version, news.before)
+            self._is_owner_sure = True
         elif isinstance(news, Seen):
             if self._view.see(news):
+                self._is_owner_sure = False
                 self._journal.note("slice-gone", slice=news.item["metadata"]["name"])
         elif news is _Call.REFRESH:
             self._asked, self._target = True, None
@@ -147,19 +162,30 @@ class Publisher:
 
     def _write(self) -> None:
         """Make the writes. Where a slice is refused that has lists as attributes, their feature may be off: try without them."""
+        self._be_sure_of_the_owner()
         try:
-            self._put_right(self._wanted())
+            self._put_right()
         except ApiError as refused:
             if refused.status != 422 or not self._lists or without_lists(self._wanted()) == self._wanted():
                 raise
             self._lists, self._target = False, None
             try:
-                self._put_right(self._wanted())
+                self._put_right()
             except ApiError:
                 self._lists, self._target = True, None
                 raise
             for name, asked in self._whole.items():
                 self._losses.note(asked, self._view.slices[name])
+
+    def _be_sure_of_the_owner(self) -> None:
+        """Slices may be gone because their owner is. One of the same name has another UID, and what names the old UID is deleted again."""
+        if self._is_owner_sure:
+            return
+        server = self._of_server()
+        owner = self._lookout.owner(server.served)
+        if owner != server.owner:
+            self._listed, self._target = replace(server, owner=owner), None
+        self._is_owner_sure = True
 
     def _wanted(self) -> list[Object]:
         """The slices as this server wants them, made anew when the hardware or the server may have changed."""
@@ -170,6 +196,10 @@ class Publisher:
             if wrong:
                 raise ApiError("the wanted slices", 422, "; ".join(wrong[:_MOST_TOLD]))
             asked = server.served.arranged(wanted)
+            if self._knows_counters:
+                less = asked if self._counters else fitting(asked)
+                self._losses.withhold(asked, less)
+                asked = less
             self._target = asked if self._lists else without_lists(asked)
             self._whole = {each["metadata"]["name"]: each for each in asked}
         return self._target
@@ -177,7 +207,9 @@ class Publisher:
     def _plan(self, wanted: Sequence[Object]) -> Plan:
         return self._planner(wanted, self._view.slices.values(), self._accepted)
 
-    def _put_right(self, wanted: Sequence[Object]) -> None:
+    def _put_right(self) -> None:
+        self._find_out_about_counters()
+        wanted = self._wanted()
         for new in self._plan(wanted).replace:
             self._find_out(new)
         writes = self._plan(wanted)
@@ -190,13 +222,26 @@ class Publisher:
         for new in writes.create:
             self._store("create", new, self._api.create(self._address(), self._outward(new)))
 
+    def _find_out_about_counters(self) -> None:
+        """Whether the API server keeps what devices draw from counters. A dry run tells, before a scheduler sees more than there is."""
+        new = next(filter(draws, self._wanted()), None)
+        if self._knows_counters or not new:
+            return
+        there = self._view.slices.get(new["metadata"]["name"])
+        if there:
+            asked = self._outward(at_generation(onto(there, new), generation_of(there)))
+            answer = self._api.replace(self._address(new), asked, _DRY_RUN)
+        else:
+            answer = self._api.create(self._address(), self._outward(at_generation(new, 1)), _DRY_RUN)
+        self._counters, self._knows_counters, self._target = draws(self._inward(answer)), True, None
+
     def _find_out(self, new: Object) -> None:
         """A slice of an earlier process may lack fields because the API server drops them: a dry run tells, and no write is lost on it."""
         there = self._view.slices[new["metadata"]["name"]]
         if not only_lacks(there, new):
             return
         asked = self._outward(at_generation(new, generation_of(there)))
-        kept = self._inward(self._api.replace(self._address(new), asked, {"dryRun": "All"}))
+        kept = self._inward(self._api.replace(self._address(new), asked, _DRY_RUN))
         if comparable(kept) == comparable(there):
             self._accept(new, there)
 

@@ -1,14 +1,14 @@
 """ResourceSlices as they should be, in the shape of resource.k8s.io/v1. Pure; `planning` compares them with what exists.
 
 Each slice has a fixed name, so that two processes of one driver never publish a device twice: the second gets a conflict. A device's
-position chooses its slice, so a change of one device leaves the other slices as they are. Counters that devices share come in slices
-of their own, as the API wants it since Kubernetes 1.35.
+position in the hardware file chooses its slice, so a change of one device leaves the other slices as they are, also when it goes or comes.
+Counters that devices share come in slices of their own, as the API wants it since Kubernetes 1.35.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,18 +45,39 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class _Home:
-    """What all slices of a pool say of where it is."""
+class Places:
+    """What keeps devices where they are: all devices of the hardware file, also those that are unplugged, and the slices that exist.
 
+    Where the second half of a slice exists, the slice stays cut in two. The API server remembers that for all processes of the driver.
+    """
+
+    base: Sequence[Device] = ()
+    there: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class _Home:
+    """What all slices of a pool say of where it is, and how their names end."""
+
+    driver: str
     pool: str
     reach: Mapping[str, Any]
     prefix: str = ""
     owners: list[Object] = field(default_factory=list)
 
+    def name(self, start: str) -> str:
+        """Names start with the index, because schedulers look at slices in the order of their names."""
+        start = f"{self.prefix}{start}-{self.driver}"
+        name = f"{start}-{self.pool}"
+        if len(name) > _LONGEST_NAME:
+            name = f"{start}-{hashlib.sha256(self.pool.encode()).hexdigest()}"
+        return name
 
-def desired(driver: str, node: Owner, devices: Sequence[Device]) -> list[Object]:
+
+def desired(driver: str, node: Owner, devices: Sequence[Device], places: Places | None = None) -> list[Object]:
     """The slices of this node's pool, all but the generation. A node without devices has one empty slice: the driver is alive."""
-    return _slices(driver, _Home(node.name, {"nodeName": node.name}, owners=node.references), devices)
+    home = _Home(driver, node.name, {"nodeName": node.name}, owners=node.references)
+    return _slices(home, devices, places or Places())
 
 
 def of_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) -> list[Object]:
@@ -64,25 +85,29 @@ def of_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) -
     found: list[Object] = []
     for pool in pools:
         reach = {"nodeSelector": pool.node_selector} if pool.node_selector else {"allNodes": True}
-        home = _Home(pool.name, reach, "pool-", owner.references if owner else [])
-        found += _slices(driver, home, pool.devices)
+        home = _Home(driver, pool.name, reach, "pool-", owner.references if owner else [])
+        found += _slices(home, pool.devices, Places())
     return found
 
 
-def _slices(driver: str, home: _Home, devices: Sequence[Device]) -> list[Object]:
+def _slices(home: _Home, devices: Sequence[Device], places: Places) -> list[Object]:
+    # Counters of a device that is unplugged stay: nobody draws from them, and their slice need not be written.
+    counters = _counters((*places.base, *devices))
     contents = {
-        **{f"{index:05x}": {"devices": [_device(each) for each in block]} for index, block in _blocks(devices)},
-        **{f"counters-{index:05x}": {"sharedCounters": sets} for index, sets in enumerate(_counters(devices))},
+        **{_start(index): _devices(block) for index, block in _blocks(home, devices, places)},
+        **{f"counters-{_start(index)}": {"sharedCounters": sets} for index, sets in enumerate(counters)},
     }
-    # The API server stores no empty list, so we send none: what is stored shall be what was sent.
-    parts: Mapping[str, Object] = contents or {f"{0:05x}": {}}
+    parts: Mapping[str, Object] = contents or {_start(0): {}}
     return [
         {
             "apiVersion": API_VERSION,
             "kind": "ResourceSlice",
-            "metadata": _metadata(f"{home.prefix}{start}-{driver}", home),
+            "metadata": {
+                "name": home.name(start),
+                **({"ownerReferences": home.owners} if home.owners else {}),
+            },
             "spec": {
-                "driver": driver,
+                "driver": home.driver,
                 **home.reach,
                 "pool": {"name": home.pool, "resourceSliceCount": len(parts)},
                 **content,
@@ -92,13 +117,39 @@ def _slices(driver: str, home: _Home, devices: Sequence[Device]) -> list[Object]
     ]
 
 
-def _blocks(devices: Sequence[Device]) -> Iterator[tuple[int, Sequence[Device]]]:
-    """The devices of each slice and its index, which counts by 64. Only a slice with a demanding device is cut in two."""
-    for start in range(0, len(devices), MOST_DEVICES):
-        block = devices[start : start + MOST_DEVICES]
-        size = MOST_DEMANDING_DEVICES if any(map(_demanding, block)) else MOST_DEVICES
+def _start(index: int) -> str:
+    return f"{index:05x}"
+
+
+def _devices(block: Iterable[Device | None]) -> Object:
+    """What a slice says of its devices. The API server stores no empty list, so we send none: what is stored shall be what was sent."""
+    there = [_device(each) for each in block if each]
+    return {"devices": there} if there else {}
+
+
+def _blocks(home: _Home, devices: Sequence[Device], places: Places) -> Iterator[tuple[int, Sequence[Device | None]]]:
+    """The places of each slice and its index, which counts by 64. A slice is cut in two when it has a demanding device, and stays so."""
+    seats = _seats(devices, places.base)
+    for start in range(0, len(seats), MOST_DEVICES):
+        block = seats[start : start + MOST_DEVICES]
+        second = home.name(_start(start // MOST_DEMANDING_DEVICES + 1))
+        is_cut = second in places.there or any(each and _demanding(each) for each in block)
+        size = MOST_DEMANDING_DEVICES if is_cut else MOST_DEVICES
         for inner in range(0, len(block), size):
             yield (start + inner) // MOST_DEMANDING_DEVICES, block[inner : inner + size]
+
+
+def _seats(devices: Sequence[Device], base: Sequence[Device]) -> list[Device | None]:
+    """The devices, each at its place in the file; None where one is missing. Who has no place there comes last."""
+    free = {device.name: place for place, device in enumerate(base)}
+    seats: list[Device | None] = [None] * len(base)
+    for device in devices:
+        place = free.pop(device.name, None)
+        if place is None:
+            seats.append(device)
+        else:
+            seats[place] = device
+    return seats
 
 
 def _demanding(device: Device) -> bool:
@@ -110,14 +161,6 @@ def _counters(devices: Sequence[Device]) -> list[list[Object]]:
     draws: dict[str, Draw] = {draw.counter_set: draw for device in devices for draw in device.draws}
     sets = [{"name": name, "counters": _values(draw.of)} for name, draw in draws.items()]
     return [sets[start : start + MOST_COUNTER_SETS] for start in range(0, len(sets), MOST_COUNTER_SETS)]
-
-
-def _metadata(start: str, home: _Home) -> Object:
-    """Names start with the index, because schedulers look at slices in the order of their names."""
-    name = f"{start}-{home.pool}"
-    if len(name) > _LONGEST_NAME:
-        name = f"{start}-{hashlib.sha256(home.pool.encode()).hexdigest()}"
-    return {"name": name, **({"ownerReferences": home.owners} if home.owners else {})}
 
 
 def _device(device: Device) -> Object:

@@ -19,7 +19,16 @@ _LONGEST_LINE = 1024
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which also refuses a key that is there twice."""
+    """The safe loader, which also refuses a key that is there twice, and aliases: a few of them become gigabytes, or hold themselves."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The next node, unless it is an alias."""
+        if self.check_event(yaml.AliasEvent):
+            alias: Any = self.get_event()  # type: ignore[no-untyped-call]  # the stubs say nothing of it
+            raise yaml.composer.ComposerError(
+                None, None, f"*{alias.anchor} is an alias; write it out", alias.start_mark
+            )
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """The mapping, unless one of its keys is there twice."""

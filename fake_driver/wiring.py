@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fake_driver import cdi, claims, device_status, opaque, slices
+from fake_driver import cdi, claims, device_status, limits, opaque, slices
 from fake_driver.api import Api
 from fake_driver.cdi import CdiFolder, Environment
 from fake_driver.checkpoint import Checkpoint
@@ -68,6 +68,7 @@ def parts(settings: Settings) -> Parts:
     """The right parts, as the hardware file says."""
     hardware = description.read(Path(settings.hardware))
     here, *network = pools(hardware, settings.node, settings.kind_words)
+    limits.check(slices.desired(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware)
     return Parts(Inventory(settings.node, here.devices, tuple(network)), settings.data)
 
 
@@ -173,7 +174,9 @@ class Process:
         return self._use.known(self._use.inventory.find(use.pool, use.device), use)
 
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
-        return self._use.shaped(slices.desired(self.driver.name, owner, self._use.published(self._use.inventory)))
+        places = slices.Places(self._hardware.base, self._publisher.names)
+        devices = self._use.published(self._use.inventory)
+        return self._use.shaped(slices.desired(self.driver.name, owner, devices, places))
 
 
 def pages(metrics: Metrics) -> Pages:

@@ -15,7 +15,8 @@ from pathlib import Path
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import pools
-from fake_driver.limits import problems
+from fake_driver.hardware.model import Hardware
+from fake_driver.limits import check
 from fake_driver.planning import at_generation
 from fake_driver.settings import Settings
 from fake_driver.slices import Object, Owner, desired, of_network
@@ -28,33 +29,37 @@ def main(arguments: Sequence[str]) -> int:
     """Print a list of slices as JSON."""
     parser = argparse.ArgumentParser(prog="fake_driver.hardware", description="The slices that a hardware file means.")
     parser.add_argument("file", type=Path, help="a file of kind Hardware")
-    parser.add_argument("--node", default="node-1", help="name of the node")
+    parser.add_argument(
+        "--node", action="append", help="name of a node; may be given several times. Without it: node-1"
+    )
     parser.add_argument("--driver", help="name of the driver; without it: the two drivers that the manifests install")
     parser.add_argument("--kinds", default="", help="kinds of devices, separated by commas; empty means all")
     given = parser.parse_args(arguments)
     drivers = {given.driver: given.kinds} if given.driver else AS_INSTALLED
     try:
+        hardware = description.read(given.file)
         found = [
             each
             for driver, kinds in drivers.items()
-            for each in slices(given.file, given.node, driver, [kind for kind in kinds.split(",") if kind])
+            for each in slices(hardware, given.node or ["node-1"], driver, [kind for kind in kinds.split(",") if kind])
         ]
+        check(found, str(given.file))
     except ConfigurationError as wrong:
         sys.stderr.write(f"{wrong}\n")
         return 2
-    json.dump({"apiVersion": "v1", "kind": "List", "items": found}, sys.stdout, indent=1)
+    json.dump(
+        {"apiVersion": "v1", "kind": "List", "items": [at_generation(each, 1) for each in found]}, sys.stdout, indent=1
+    )
     return 0
 
 
-def slices(file: Path, node: str, driver: str, kinds: Sequence[str]) -> list[Object]:
-    """What would be published, checked as it is before a write."""
-    here, *network = pools(description.read(file), node, kinds)
-    found = [*desired(driver, Owner(node, ""), here.devices), *of_network(driver, network)]
-    wrong = problems(found)
-    if wrong:
-        listed = "\n".join(f"  {problem}" for problem in wrong)
-        raise ConfigurationError(f"an API server would refuse what {file} describes:\n{listed}")
-    return [at_generation(each, 1) for each in found]
+def slices(hardware: Hardware, nodes: Sequence[str], driver: str, kinds: Sequence[str]) -> list[Object]:
+    """What would be published on these nodes, and for the network."""
+    found: list[Object] = []
+    for node in nodes:
+        here, *network = pools(hardware, node, kinds)
+        found += desired(driver, Owner(node, ""), here.devices)
+    return [*found, *of_network(driver, network)]
 
 
 if __name__ == "__main__":

@@ -17,13 +17,11 @@ docs/hardware.md explains every key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fake_driver import strict
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware import values
+from fake_driver.hardware import selectors, values
 from fake_driver.hardware.groups import MOST_DEVICES, group
 from fake_driver.hardware.model import Change, Group, Hardware, NetworkPool
 from fake_driver.names import LABEL, SUBDOMAIN
@@ -101,19 +99,8 @@ def _pool(section: Section) -> NetworkPool:
     selector = section.take("nodeSelector", dict, {}) or None
     if everywhere == bool(selector):
         section.problem("", "needs either allNodes: true or a nodeSelector")
-    if selector and not _is_selector(selector):
-        section.problem("nodeSelector", "must be one as pods have it, with exactly one of nodeSelectorTerms")
+    for problem in selectors.problems(selector) if selector else ():
+        section.problem("nodeSelector", problem)
     groups = _groups(section)
     section.done()
     return NetworkPool(name, groups, selector)
-
-
-def _is_selector(selector: Mapping[str, Any]) -> bool:
-    terms = selector.get("nodeSelectorTerms")
-    if selector.keys() != {"nodeSelectorTerms"} or not isinstance(terms, list) or len(terms) != 1:
-        return False
-    (term,) = terms
-    if not isinstance(term, dict) or not term or term.keys() - {"matchExpressions", "matchFields"}:
-        return False
-    rules = [rule for rules in term.values() for rule in (rules if isinstance(rules, list) else [None])]
-    return bool(rules) and all(isinstance(rule, dict) and {"key", "operator"} <= rule.keys() for rule in rules)

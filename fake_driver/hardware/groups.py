@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
-from typing import Any
 
 from fake_driver.hardware import values
 from fake_driver.hardware.addresses import Range, blocks
-from fake_driver.hardware.model import Attaching, Binding, Group, NetworkPlan, Partitioning, Profile
+from fake_driver.hardware.edits import edits
+from fake_driver.hardware.model import Amounts, Attaching, Binding, Group, NetworkPlan, Partitioning, Profile, Row
 from fake_driver.hardware.quantities import amount
 from fake_driver.names import LABEL_KEY, fits
 from fake_driver.strict import Section
@@ -23,8 +22,6 @@ _KIND = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
 _PROFILE = re.compile(r"[a-z0-9](?:[-.a-z0-9]{0,14}[a-z0-9])?")
 _COUNTER = re.compile(r"[a-z][a-z0-9]{0,31}")
 _INTERFACE = re.compile(r"[a-z]{1,6}")
-_LONGEST_EDITS = 10_000
-_EDITS = ("deviceNodes", "mounts", "hooks", "additionalGids")
 
 
 def group(section: Section) -> Group:
@@ -51,7 +48,7 @@ def group(section: Section) -> Group:
         binding=_binding(section),
         network=_network(section) if "network" in section.content else None,
         partitions=_partitions(section.section("partitions")) if "partitions" in section.content else None,
-        container_edits=_edits(section.section("containerEdits")) if "containerEdits" in section.content else {},
+        container_edits=edits(section.section("containerEdits")) if "containerEdits" in section.content else {},
     )
     section.asked |= {"network", "partitions", "containerEdits"}
     _check(section, found)
@@ -74,22 +71,34 @@ def _check(section: Section, found: Group) -> None:
         section.problem("partitions", "cannot be those of a device with allowMultipleAllocations")
     automatic = {"index", "uuid"} | ({"profile"} if found.partitions else set())
     automatic |= {"interface", "hardwareAddress"} if found.network else set()
-    common = automatic | found.attributes.keys() | found.spread.keys()
-    _count_entries(section, max(len(common | row.keys()) for row in found.per_device or ({},)), len(found.capacity))
-    most = max((common | row.keys() for row in found.per_device or ({},)), key=len)
-    for profile in found.partitions.profiles if found.partitions else ():
-        _count_entries(section, len({*most, *profile.attributes, "parent"}), len(profile.capacity))
+    scalars = dict.fromkeys(found.spread, True)
+    common: Row = {**dict.fromkeys(automatic, True), **found.attributes, **scalars}
+    rows = [{**common, **row} for row in found.per_device or ({},)]
+    for row in (max(rows, key=len), max(rows, key=_values)):
+        _count_entries(section, row, found.capacity)
+        for profile in found.partitions.profiles if found.partitions else ():
+            _count_entries(section, {**row, "parent": "", **profile.attributes}, profile.capacity)
     for each in found.network.ranges if found.network else ():
         if blocks(ipaddress.ip_network(each), max(1, found.count * found.size)) < 2:
             section.problem("network.ranges", f"has {each}, which is too small for the devices of two nodes")
 
 
-def _count_entries(section: Section, attributes: int, capacities: int) -> None:
-    if attributes + capacities > _MOST_ENTRIES:
+def _count_entries(section: Section, attributes: Row, capacity: Amounts) -> None:
+    entries = len(attributes) + len(capacity)
+    if entries > _MOST_ENTRIES:
         section.problem(
             "attributes",
-            f"and capacity are {attributes + capacities} together (with index, uuid and other automatic ones), but may be {_MOST_ENTRIES}",
+            f"and capacity are {entries} together (with index, uuid and other automatic ones), but may be {_MOST_ENTRIES}",
         )
+    size = _values(attributes)
+    if size > values.MOST_VALUES:
+        section.problem(
+            "attributes", f"have {size} values (with index, uuid and others), but may have {values.MOST_VALUES}"
+        )
+
+
+def _values(attributes: Row) -> int:
+    return sum(len(value) if isinstance(value, tuple) else 1 for value in attributes.values())
 
 
 def _binding(section: Section) -> Binding | None:
@@ -170,18 +179,3 @@ def _profile(section: Section, counters: dict[str, str]) -> Profile:
     attributes = values.attributes(section)
     section.done()
     return Profile(name, count, takes, attributes, capacity or takes)
-
-
-def _edits(section: Section) -> dict[str, Any]:
-    """What else containers get, in the words of CDI; {index} and {name} in texts become the device's own."""
-    found = {key: section.take(key, list) for key in _EDITS if key in section.content}
-    section.asked |= set(_EDITS)
-    section.done()
-    try:
-        length = len(json.dumps(found))
-    except (TypeError, ValueError, RecursionError):  # a date, or a list that holds itself
-        section.problem("", "must be plain lists, mappings, texts and numbers")
-        return {}
-    if length > _LONGEST_EDITS:
-        section.problem("", f"has {length} characters, but may have {_LONGEST_EDITS}")
-    return found

@@ -6,10 +6,10 @@ Each function takes the section that it reads from, notes there what is wrong, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+from fake_driver.hardware import policies
 from fake_driver.hardware.model import Policy, Row, Scalar, Taint, Value, Version
 from fake_driver.hardware.quantities import amount, canonical
 from fake_driver.names import LABEL_KEY, LABEL_VALUE, QUALIFIED, fits
@@ -18,7 +18,7 @@ from fake_driver.strict import Section
 T = TypeVar("T")
 LONGEST_TEXT = 64
 _WIDEST = 2**63
-_MOST_VALUES, _MOST_TAINTS, _MOST_VALID = 48, 16, 10
+MOST_VALUES, _MOST_TAINTS = 48, 16
 _EFFECTS = ("NoSchedule", "NoExecute", "None")
 _SEMVER = re.compile(
     r"(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)"
@@ -52,7 +52,7 @@ def spread(section: Section) -> dict[str, tuple[Scalar, ...]]:
 
 def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], dict[str, Policy]]:
     """The amounts under a key, and what requests for them may be where the file says that."""
-    policies: dict[str, Policy] = {}
+    found_policies: dict[str, Policy] = {}
 
     def one(path: str, raw: object) -> str | None:
         if not isinstance(raw, dict):
@@ -60,12 +60,12 @@ def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], d
         inner = Section(_under(section, path), raw, section.problems)
         value = quantity(inner, "value", inner.take("value", object))
         if "requestPolicy" in raw and value:
-            policies[path.partition(".")[2]] = _policy(inner.section("requestPolicy"), value)
+            found_policies[path.partition(".")[2]] = _policy(inner.section("requestPolicy"), value)
         inner.done()
         return value
 
     found = _mapping(section, key, section.take(key, dict, {}), "quantities", one)
-    return found, {name: policy for name, policy in policies.items() if name in found}
+    return found, {name: policy for name, policy in found_policies.items() if name in found}
 
 
 def amounts(section: Section, key: str, named: re.Pattern[str], what: str) -> dict[str, str]:
@@ -133,8 +133,8 @@ def _mapping(
 
 def _value(section: Section, path: str, raw: object) -> Value | None:
     if isinstance(raw, list):
-        if not 1 <= len(raw) <= _MOST_VALUES or len({_type(each) for each in raw}) > 1:
-            section.problem(path, f"must be 1 to {_MOST_VALUES} values of one type")
+        if not 1 <= len(raw) <= MOST_VALUES or len({_type(each) for each in raw}) > 1:
+            section.problem(path, f"must be 1 to {MOST_VALUES} values of one type")
             return None
         return _scalars(section, path, raw)
     return _scalar(section, path, raw)
@@ -196,12 +196,8 @@ def _policy(section: Section, value: str) -> Policy:
     within = _range(section.section("validRange")) if "validRange" in section.content else {}
     section.done()
     policy = Policy(default, values, within.get("min", ""), within.get("max", ""), within.get("step", ""))
-    if values and within:
-        section.problem("", "has both validValues and validRange, but may have one of them")
-    for problem in (*_wrong_values(policy), *_wrong_range(policy, value)):
+    for problem in policies.problems(policy, value):
         section.problem("", problem)
-    if any(_size(each) > _size(value) for each in (default, *values, policy.maximum or default)):
-        section.problem("", f"allows more than the {value} that there are")
     return policy
 
 
@@ -213,34 +209,3 @@ def _range(section: Section) -> dict[str, str]:
     }
     section.done()
     return {key: text for key, text in found.items() if text}
-
-
-def _wrong_values(policy: Policy) -> Iterator[str]:
-    values = list(map(_size, policy.valid_values))
-    if len(values) > _MOST_VALID:
-        yield f"has {len(values)} validValues, but may have {_MOST_VALID}"
-    if values != sorted(set(values)):
-        yield "has validValues that do not rise"
-    if values and _size(policy.default) not in values:
-        yield "has a default that is none of the validValues"
-
-
-def _wrong_range(policy: Policy, value: str) -> Iterator[str]:
-    if not policy.minimum:
-        return
-    least, most, step = (_size(text) for text in (policy.minimum, policy.maximum or value, policy.step or "0"))
-    if not least <= _size(policy.default) <= most:
-        yield "has a default outside of validRange"
-    if policy.step and not step:
-        yield "has a step of nothing"
-    if not step:
-        return
-    reached = (policy.default, policy.maximum) if policy.maximum else (policy.default,)
-    if any((_size(each) - least) % step for each in reached):
-        yield "has a default or max that no number of steps reaches from min"
-    if least + step > _size(value):
-        yield f"has a first step beyond the {value} that there are"
-
-
-def _size(text: str) -> Fraction:
-    return amount(text) or Fraction()

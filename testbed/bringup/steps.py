@@ -102,11 +102,15 @@ def request(config: TestbedConfig, folder: Path, progress: Progress, owner: Owne
 
 
 def _refuse_wrong_hardware(context: Context) -> None:
-    """The fake driver reads the file itself; asked here, it says all mistakes before there is a cluster in which it would only crash."""
+    """The fake driver reads the file itself; asked here, it says all mistakes before there is a cluster in which it would only crash.
+
+    What adds up on a node depends on its name; nodes have these names where the cluster is ours.
+    """
     file = context.config.hardware
     ours = any(each.install and each.install.built_in_image for each in context.drivers)
     if ours and file and file.parent != folders.data("manifests") / "hardware":
-        slices_of(file, "node-1")
+        count = context.config.nodes
+        slices_of(file, *(f"node-{number:0{len(str(count))}}" for number in range(1, count + 1)))
 
 
 def fetch_programs(context: Context) -> None:

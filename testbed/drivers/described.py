@@ -13,11 +13,18 @@ from testbed.kube.client import Object
 from testbed.process import run
 
 
-def slices_of(file: Path, node: str) -> list[Object]:
-    """What the fake driver would publish on a node with that hardware, and for the network."""
+def slices_of(file: Path, *nodes: str) -> list[Object]:
+    """What the fake driver would publish on nodes with that hardware, and for the network."""
     paths = [str(folders.packages()), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = run(
-        [sys.executable, "-P", "-m", "fake_driver.hardware", file, "--node", node],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "fake_driver.hardware",
+            file,
+            *(word for node in nodes for word in ("--node", node)),
+        ],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         check=False,
     )

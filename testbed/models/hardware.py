@@ -10,6 +10,10 @@ from testbed.models.strict import Strict
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 Quantity = int | Annotated[str, Field(pattern=r"^\d+(\.\d+)?([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$")]
+AbsolutePath = Annotated[str, Field(pattern="^/")]
+Number = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Text = Annotated[str, Field(min_length=1)]
+Texts = tuple[Text, ...]
 Patterns = Annotated[tuple[str, ...], Field(description="names, with * and ? as a shell has them")]
 
 
@@ -82,13 +86,46 @@ class Network(Strict):
     ranges: tuple[str, ...] = Field((), description="each device gets an address from each, such as 10.64.0.0/10")
 
 
+class DeviceNode(Strict):
+    """A device file in containers."""
+
+    path: AbsolutePath
+    host_path: AbsolutePath | None = Field(None, description="without it, the same as path")
+    type: Literal["b", "c", "u", "p"] | None = None
+    major: Number | None = None
+    minor: Number | None = None
+    file_mode: Number | None = None
+    permissions: str | None = Field(None, pattern=r"^[rwm]{1,3}$")
+    uid: Number | None = None
+    gid: Number | None = None
+
+
+class Mount(Strict):
+    """A folder or file of the node in containers."""
+
+    host_path: AbsolutePath
+    container_path: AbsolutePath
+    options: Texts = ()
+    type: Text | None = None
+
+
+class Hook(Strict):
+    """A program that the container runtime starts."""
+
+    hook_name: Literal["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"]
+    path: AbsolutePath
+    args: Texts = ()
+    env: tuple[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*=")], ...] = ()
+    timeout: Number | None = None
+
+
 class ContainerEdits(Strict):
     """What else containers get, in the words of CDI; {index} and {name} become the device's own."""
 
-    device_nodes: tuple[dict[str, Any], ...] = ()
-    mounts: tuple[dict[str, Any], ...] = ()
-    hooks: tuple[dict[str, Any], ...] = ()
-    additional_gids: tuple[int, ...] = ()
+    device_nodes: tuple[DeviceNode, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    additional_gids: tuple[Number, ...] = ()
 
 
 class Attaching(Strict):

@@ -32,7 +32,7 @@ from fake_driver.journal import Journal
 from fake_driver.limits import problems
 from fake_driver.planning import at_generation, comparable
 from fake_driver.publisher import Publisher
-from fake_driver.slices import Owner, desired, of_network
+from fake_driver.slices import Owner, Places, desired, of_network
 from fake_driver.versions import Served
 from testbed import binaries
 from testbed.binaries import minors
@@ -90,7 +90,8 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
         def slices(owner: Owner) -> Sequence[Object]:
             if not node:
                 return of_network(DRIVER, of_the_network)
-            return desired(DRIVER, owner, changed(here.devices, changes, here.name))
+            places = Places(here.devices, publisher.names)
+            return desired(DRIVER, owner, changed(here.devices, changes, here.name), places)
 
         publisher = Publisher(api, DRIVER, node, slices, Journal(journal))
         writer = Writer(server, publisher, api, journal, changes)
@@ -192,6 +193,10 @@ def test_one_changed_device_is_one_write_and_other_taints_keep_their_time(
 
     assert taints(server, "gpu-500")[:1] == before
     assert len(writer.notes("slice-write")) == writes + 1
+    writer.change(Change(devices=("gpu-0",), absent=True))
+    writer.until(lambda: len(writer.notes("slice-write")) == writes + 2)
+    assert sum(len(item["spec"]["devices"]) for item in server.slices().values()) == 999
+    assert len({item["spec"]["pool"]["generation"] for item in server.slices().values()}) == 1
 
 
 def taints(server: Server, device: str) -> list[Object]:
@@ -273,6 +278,8 @@ def test_what_a_server_without_the_features_drops_is_told_and_a_restart_still_wr
     assert versions(plain_server) == before
     assert not second.notes("slice-write")
     assert gates_told(first) == gates_told(second) == NEEDED[hardware]
+    withheld = [note["gates"] for note in first.notes("devices-withheld")]
+    assert withheld == ([["DRAPartitionableDevices"]] if hardware == "a100" else [])
 
 
 NEEDED = {

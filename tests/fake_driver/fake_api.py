@@ -6,7 +6,7 @@ import http.server
 import json
 import socketserver
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -24,8 +24,10 @@ class FakeApi:
         self.claims: dict[tuple[str, str], Object] = {}
         self.slices: dict[str, Object] = {}
         self.writes: list[str] = []
+        self.tries: list[str] = []  # the slices of writes that were no more than dry runs
         self.versions = ["v1"]
         self.classes: dict[str, str] = {}
+        self.nodes: dict[str, str] = {}  # UIDs, where they are not the usual ones
         self.minor = "37"
         self.down = False
         self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda _method, _path: None
@@ -85,9 +87,26 @@ class FakeApi:
 
     def remove(self, *names: str) -> None:
         """Somebody else deletes slices; a starting kubelet does that."""
+        self.remove_these(names or tuple(self.slices))
+
+    def remove_these(self, names: Iterable[str]) -> None:
+        """Somebody else deletes these and no others."""
         with self.changed:
-            for name in names or tuple(self.slices):
+            for name in names:
                 self._event("DELETED", self.slices.pop(name))
+
+    def collect(self, uid: str) -> None:
+        """The garbage collector deletes slices that belong to no object of that UID."""
+        with self.changed:
+            owned = {name: one["metadata"]["ownerReferences"][0]["uid"] for name, one in self.slices.items()}
+            self.remove_these([name for name, owner in owned.items() if owner != uid])
+
+    def restore(self, slices: dict[str, Object], version: int) -> None:
+        """The store is that of an earlier time, and the server starts anew."""
+        with self.changed:
+            self.slices, self._version = slices, version
+            self._events.clear()
+        self.end_watches()
 
     def until(self, check: Callable[[], bool], seconds: float = 5) -> None:
         """Wait for a state of the API."""
@@ -139,7 +158,7 @@ class FakeApi:
         """What stays as it is while a test runs: nodes, classes, and what the server says of itself."""
         match words:
             case ["api", "v1", "nodes", name]:
-                return 200, {"metadata": {"name": name, "uid": f"uid-of-{name}"}}
+                return 200, {"metadata": {"name": name, "uid": self.nodes.get(name, f"uid-of-{name}")}}
             case ["apis", "resource.k8s.io", _, "deviceclasses", name]:
                 uid = self.classes.get(name)
                 return (
@@ -219,11 +238,14 @@ class FakeApi:
         if method == "GET":
             return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
         there = self.slices.get(name[0] if name else body["metadata"]["name"])
-        if not is_dry:
+        if is_dry:
+            self.tries.append(name[0] if name else body["metadata"]["name"])
+        else:
             self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
         if method == "POST":
             new = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._version}", "generation": 0}}
-            return (409, {"message": "already exists"}) if there else (201, self._put("ADDED", new))
+            stored = {} if there else self._kept(new) if is_dry else self._put("ADDED", new)
+            return (201, stored) if stored else (409, {"message": "already exists"})
         if not there:
             return 404, {"message": "not found"}
         field, part = ("uid", "preconditions") if method == "DELETE" else ("resourceVersion", "metadata")

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated, conflict
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated, conflict, overdrawn
 from fake_driver.errors import ClaimRefused
+from fake_driver.hardware.model import Draw
 
 REF = ClaimRef("uid-1", "default", "one")
 DRIVER = "gpu.example"
@@ -144,3 +145,58 @@ def test_there_is_a_conflict_exactly_where_two_uses_exclude_each_other(
     one, other = prepared("a", *ours), prepared("b", *theirs)
     assert bool(conflict(one, {"b": other})) == any(our.excludes(their) for our in ours for their in theirs)
     assert bool(conflict(one, {"b": other})) == bool(conflict(other, {"a": one}))
+
+
+COUNTERS = {"compute": "7", "memory": "8Gi"}
+DRAWS = {
+    ("p", "whole"): Draw("s", COUNTERS, COUNTERS),
+    **{("p", f"third-{index}"): Draw("s", {"compute": "3", "memory": "4096Mi"}, COUNTERS) for index in range(3)},
+    ("p", "one"): Draw("s", {"compute": "1", "memory": "512Mi"}, COUNTERS),
+    ("p", "other"): Draw("t", COUNTERS, COUNTERS),
+    ("q", "whole"): Draw("s", COUNTERS, COUNTERS),
+}
+
+
+def draws(pool: str, device: str) -> tuple[Draw, ...]:
+    return (DRAWS[pool, device],) if (pool, device) in DRAWS else ()
+
+
+def of(device: str, pool: str = "p", admin: bool = False) -> AllocatedDevice:
+    return AllocatedDevice("r", pool, device, admin)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "is_refused"),
+    [
+        ([of("whole")], [of("one")], True),
+        ([of("one")], [of("whole")], True),
+        ([of("one")], [of("third-0")], False),
+        ([of("third-2")], [of("third-0"), of("third-1")], True),
+        ([of("one")], [of("third-0"), of("third-1")], True),  # there is compute for it, but no memory
+        ([of("whole"), of("one")], [], True),
+        ([of("whole")], [of("other")], False),
+        ([of("whole")], [of("one", pool="q")], False),
+        ([of("whole")], [of("whole", pool="q")], False),
+        ([of("whole", admin=True)], [of("one")], False),
+        ([of("whole")], [of("one", admin=True)], False),
+        ([of("unheard-of")], [of("whole")], False),
+        ([of("unheard-of")], [of("whole"), of("one")], False),
+        ([of("whole")], [of("whole")], False),  # that is a conflict already
+    ],
+)
+def test_who_is_the_same_hardware(ours: list[AllocatedDevice], theirs: list[AllocatedDevice], is_refused: bool) -> None:
+    assert bool(overdrawn(prepared("a", *ours), {"b": prepared("b", *theirs)}, draws)) is is_refused
+
+
+def test_the_same_hardware_is_named_with_the_claim_that_has_it() -> None:
+    whole, part = prepared("a", of("whole")), prepared("b", of("one"))
+    assert overdrawn(part, {"a": whole}, draws) == (
+        "device one is of the same hardware as device whole, which is still prepared for claim a, which was not unprepared yet"
+    )
+    both = prepared("c", of("whole"), of("one"))
+    assert overdrawn(both, {}, draws) == "claim c has whole, one, which are the same hardware"
+
+
+def test_a_claim_is_prepared_again_beside_itself() -> None:
+    whole = prepared("a", of("whole"))
+    assert not overdrawn(whole, {"a": whole}, draws)

@@ -310,3 +310,34 @@ def test_a_hanging_call_ends_when_faults_are_cleared(
     tell("fault", "prepare", "--hang")
     with pytest.raises(grpc.RpcError):
         dra.NodePrepareResources(request, timeout=0.05)  # the caller gives up, and the driver notices
+
+
+def test_in_a_pool_of_many_slices_a_change_of_one_device_is_one_write_but_for_the_first_taint_in_a_slice(
+    start: Start, settings: Settings, tell: Told, fake_api: FakeApi
+) -> None:
+    many = Path(settings.hardware).read_text().replace("count: 4", "count: 300")
+    Path(settings.hardware).write_text(many)
+    process = start(settings)
+    assert process._publisher.published.wait(5)
+    fake_api.writes.clear()
+
+    def is_whole() -> bool:
+        pools = [each["spec"]["pool"] for each in fake_api.slices.values()]
+        return all(each == {**pools[0], "resourceSliceCount": len(pools)} for each in pools)
+
+    def writes(*words: str) -> list[str]:
+        before, names = len(fake_api.writes), published(fake_api)
+        tell(*words)
+        fake_api.until(lambda: published(fake_api) != names)
+        fake_api.until(is_whole)
+        return [f"{verb} {name[:5]}" for verb, name in map(str.split, fake_api.writes[before:])]
+
+    assert writes("unplug", "gpu-0") == ["PUT 00000"]
+    assert writes("plug", "gpu-0") == ["PUT 00000"]
+    assert writes("taint", "gpu-200", "a:None") == ["PUT 00000", "PUT 00002", "PUT 00004", "POST 00003"]
+    assert writes("untaint", "gpu-200", "a") == ["PUT 00003"]
+    assert writes("taint", "gpu-130", "a:None") == ["PUT 00002"]
+    assert writes("untaint", "gpu-130", "a") == ["PUT 00002"]
+    process.stop()
+    assert start(settings)._publisher.published.wait(5)
+    assert len(fake_api.writes) == 9

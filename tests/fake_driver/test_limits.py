@@ -78,6 +78,10 @@ def gpu(name: str = "gpu-0", **more: object) -> Object:
     return {"name": name, "attributes": {"index": {"int": 0}}, **more}
 
 
+def shared(value: str = "8Gi", **policy: object) -> Object:
+    return {"memory": {"value": value, "requestPolicy": {"default": "4Gi", **policy}}}
+
+
 TAINT = {"key": "a", "effect": "NoSchedule"}
 COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
 
@@ -105,6 +109,31 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
         (slice_of(sharedCounters=[{**COUNTERS, "name": "S"}]), "its set of counters S is malformed"),
         (slice_of(gpu(), sharedCounters=[COUNTERS]), "it has devices and sharedCounters"),
         (slice_of(gpu(), allNodes=True), "exactly once where its devices are"),
+        (slice_of(gpu(capacity=shared())), "a requestPolicy, which needs allowMultipleAllocations"),
+        (slice_of(gpu(capacity=shared(value="1Gi"), allowMultipleAllocations=True)), "memory allows more than the 1Gi"),
+        (
+            slice_of(gpu(capacity=shared(validValues=["1Gi", "8Gi"]), allowMultipleAllocations=True)),
+            "a default that is none of the validValues",
+        ),
+        (
+            slice_of(gpu(capacity=shared(validRange={"min": "5Gi"}), allowMultipleAllocations=True)),
+            "a default outside of validRange",
+        ),
+        (
+            slice_of(gpu(capacity=shared(validRange={"min": "1Gi", "step": "2Gi"}), allowMultipleAllocations=True)),
+            "no number of steps",
+        ),
+        (slice_of(gpu(bindingConditions=["a"])), "need each other"),
+        (slice_of(gpu(bindingConditions=["a"], bindingFailureConditions=["a"])), "all different"),
+        (slice_of(gpu(bindingConditions=["a b"], bindingFailureConditions=["c"])), "names of labels"),
+        (slice_of(gpu(bindingConditions=list("abcde"), bindingFailureConditions=["x"])), "more than 4"),
+        (
+            slice_of(
+                gpu(), nodeSelector={"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Is"}]}]}
+            ),
+            "its nodeSelector has a rule that has the operator 'Is'",
+        ),
+        (slice_of(gpu(), nodeSelector={"nodeSelectorTerms": []}), "its nodeSelector must be one as pods have it"),
         ({**slice_of(gpu()), "metadata": {"name": "A"}}, "its name is not a DNS subdomain"),
     ],
 )

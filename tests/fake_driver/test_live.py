@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware.model import Device, Taint
+from fake_driver.hardware.model import Device, Policy, Taint
 from fake_driver.health import Board, at_first
 from fake_driver.inventory import Inventory
 from fake_driver.journal import Journal
@@ -33,8 +33,8 @@ BASE = (
 class Running:
     """The hardware of a driver whose files are in a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.inventory, self.board, self.refreshed = Inventory("worker", BASE), Board({}), 0
+    def __init__(self, folder: Path, base: tuple[Device, ...] = BASE) -> None:
+        self.inventory, self.board, self.refreshed = Inventory("worker", base), Board({}), 0
         effects = Effects(self.inventory, self.board, at_first, self.refresh, Journal(folder / "journal.jsonl"))
         self.path = folder / "changes.json"
         self.hardware = LiveHardware("gpu.example", self.path, effects)
@@ -183,3 +183,14 @@ def test_a_change_that_cannot_be_kept_is_not_made(running: Running) -> None:
 def test_a_part_that_is_cut_from_a_whole_has_no_capacity_of_its_own(running: Running) -> None:
     with pytest.raises(ConfigurationError, match="it is a part of gpu-1"):
         running.ask("set", device="gpu-1-half-0", capacity={"memory": "1Gi"})
+
+
+def test_a_change_that_a_request_policy_forbids_changes_nothing_and_blocks_nothing(tmp_path: Path) -> None:
+    policy = Policy("4Gi", ("4Gi", "40Gi"))
+    shared = Device("gpu-0", "gpu", {"model": "a"}, {"memory": "48Gi"}, shared=True, policies={"memory": policy})
+    running = Running(tmp_path, (shared, BASE[1]))
+    with pytest.raises(ConfigurationError, match="requestPolicy of its capacity memory allows more than the 1Gi"):
+        running.ask("set", device="gpu-0", capacity={"memory": "1Gi"})
+    assert running.hardware.changes() == {}
+    assert running.ask("set", device="gpu-0", capacity={"memory": "40Gi"})
+    assert running.ask("unplug", device="gpu-1")

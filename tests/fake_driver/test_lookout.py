@@ -16,7 +16,7 @@ def item(name: str = "a", version: int = 1, uid: str = "u1") -> Object:
 
 def view(*items: Object, version: int = 1) -> View:
     found = View()
-    found.list(items, version)
+    found.list(items, version, 0)
     return found
 
 
@@ -48,17 +48,37 @@ def test_what_we_deleted_does_not_come_back_with_late_news() -> None:
     found.removed(item())
     found.see(Seen("MODIFIED", item(version=2)))
     assert found.slices == {}
-    found.list([item(version=2)], 2)
+    found.list([item(version=2)], 2, 0)
     assert found.slices == {}
+    found.see(Seen("MODIFIED", item(version=2)))
+    assert found.slices == {}
+    found.list([item(version=2)], 2, found.writes)
+    assert list(found.slices) == ["a"]
 
 
 def test_a_list_does_not_undo_what_was_written_after_it() -> None:
     found = view(item())
+    before = found.writes
     found.wrote(item("b", 7, "u2"))
-    found.list([item(version=3)], 5)
+    found.list([item(version=3)], 5, before)
     assert found.slices == {"a": item(version=3), "b": item("b", 7, "u2")}
-    found.list([item(version=3)], 8)
+    found.list([item(version=3)], 8, found.writes)
     assert list(found.slices) == ["a"]
+
+
+def test_a_write_that_was_answered_late_does_not_hide_what_came_after_it() -> None:
+    found = view(item())
+    found.wrote(item("b", 7, "u2"))
+    found.list([item()], 9, 0)
+    assert list(found.slices) == ["a"]
+
+
+def test_a_server_whose_versions_begin_again_is_believed() -> None:
+    found = view()
+    found.wrote(item(version=1000))
+    found.removed(item("b", 1001, "u2"))
+    found.list([item("b", 15, "u2")], 20, found.writes)
+    assert list(found.slices) == ["b"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ADDED", "MODIFIED"]), st.integers(1, 20)), max_size=8))

@@ -74,6 +74,21 @@ def test_a_process_that_dies_between_checkpoint_and_cdi_file_is_made_good_by_the
         fake_api.remove()
 
 
+@pytest.mark.parametrize("role", ["node", "network"])
+def test_hardware_that_adds_up_beyond_a_limit_is_told_at_the_start_with_its_file(settings: Settings, role: str) -> None:
+    taints = ", ".join(f"{{key: {{}}{index}, effect: None}}" for index in range(10))
+    groups = f"[{{kind: gpu, count: 1, taints: [{taints.replace('{}', 'a')}]}}]"
+    changes = f"changes: [{{taints: [{taints.replace('{}', 'b')}]}}]"
+    pools = f"pools: [{{name: far, allNodes: true, devices: {groups}}}]"
+    head = "apiVersion: dra-testbed/v1alpha1, kind: Hardware, metadata: {name: x}"
+    here = {"node": f"devices: {groups}", "network": f"devices: [], {pools}"}[role]
+    Path(settings.hardware).write_text(f"{{{head}, spec: {{{here}, {changes}}}}}")
+    code, said = ended(settings, role=role)
+    assert code == 2
+    assert f"an API server would refuse what {settings.hardware} describes" in said
+    assert "device gpu-0: it has 20 taints, but may have 16" in said
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "text"),
     [

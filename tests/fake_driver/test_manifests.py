@@ -197,6 +197,24 @@ def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
     assert set(re.findall(r"'(\w+)'", nic)) == shared | {key for key, *_ in opaque._NIC_FIELDS}
 
 
+def test_the_optional_policy_keeps_no_claim_from_being_released() -> None:
+    (policy, _) = yaml.safe_load_all(
+        render_file(ROOT / "fake_driver/optional/config-policy.yaml", {"driver_name": "x"}, allow_unused=True)
+    )
+    looks_at = {
+        (resource, operation)
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for resource in rule["resources"]
+        for operation in rule["operations"]
+    }
+    assert looks_at == {
+        ("deviceclasses", "CREATE"),
+        ("deviceclasses", "UPDATE"),
+        ("resourceclaims", "CREATE"),
+        ("resourceclaimtemplates", "CREATE"),
+    }
+
+
 def test_containers_get_metadata_unless_somebody_wants_none() -> None:
     assert {"name": "FAKE_DRIVER_METADATA", "value": "v1beta1,v1alpha1"} in container()["env"]
     assert {"name": "FAKE_DRIVER_METADATA", "value": ""} in container(metadata=[])["env"]

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fake_driver.hardware.model import Device, Pool, Taint
-from fake_driver.planning import comparable, dropped, gates, key, only_lacks, plan, without_lists
-from fake_driver.slices import Owner, desired, of_network
+from fake_driver.hardware.model import Device, Draw, Pool, Taint
+from fake_driver.limits import problems
+from fake_driver.planning import comparable, dropped, fitting, gates, key, only_lacks, plan, without_lists
+from fake_driver.slices import Owner, Places, desired, of_network
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -73,6 +76,30 @@ def test_one_changed_slice_is_one_write() -> None:
     changed = desired(DRIVER, NODE, (*gpus(129), Device("gpu-129", "gpu", {"model": "other"}, {})))
     assert server.put_right(changed) == 1
     assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+
+
+@pytest.mark.parametrize("count", [1, 129, 1000])
+def test_a_device_that_is_unplugged_and_plugged_is_one_write_each_time(count: int) -> None:
+    server, base = Server(), gpus(count)
+    server.put_right(desired(DRIVER, NODE, base, Places(base)))
+    assert server.put_right(desired(DRIVER, NODE, base[1:], Places(base))) == 1
+    assert server.put_right(desired(DRIVER, NODE, base, Places(base))) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+
+
+def test_the_first_taint_in_a_large_slice_is_a_new_generation_and_each_later_one_is_one_write() -> None:
+    server, base = Server(), gpus(1000)
+
+    def publish(*tainted: int) -> int:
+        devices = [
+            replace(each, taints=(Taint("a", "None"),) if index in tainted else ()) for index, each in enumerate(base)
+        ]
+        return server.put_right(desired(DRIVER, NODE, devices, Places(base, server.there.keys())))
+
+    assert publish() == 8
+    assert publish(500) == 9
+    assert publish() == publish(510) == publish(510, 440) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {2}
 
 
 def test_a_lost_slice_comes_back_with_one_write() -> None:
@@ -142,6 +169,34 @@ def test_a_scheduler_never_sees_half_of_a_change(steps: list[tuple[int, str, set
         before = after
 
 
+some = st.sets(st.sampled_from([0, 1, 63, 64, 100, 127, 128, 129, 199]), max_size=4) | st.just(set(range(128, 200)))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(some, some, st.booleans()), max_size=4))
+def test_whatever_is_unplugged_and_tainted_slices_obey_the_limits_and_change_whole(
+    steps: list[tuple[set[int], set[int], bool]],
+) -> None:
+    server, base = Server(), gpus(200)
+    before: list[Object] | None = None
+    for unplugged, tainted, is_wiped in steps:
+        if is_wiped:
+            server.there.clear()
+        there = [
+            replace(each, taints=(Taint("a", "None"),) if index in tainted else ())
+            for index, each in enumerate(base)
+            if index not in unplugged
+        ]
+        start, slices = len(server.states), desired(DRIVER, NODE, there, Places(base, set(server.there)))
+        server.put_right(slices)
+        assert problems(slices) == []
+        after = pool_as_a_scheduler_sees_it(list(server.there.values()))
+        assert [device["name"] for device in after or ()] == sorted(device.name for device in there)
+        assert all(pool_as_a_scheduler_sees_it(state) in (None, before, after) for state in server.states[start:])
+        assert server.put_right(desired(DRIVER, NODE, there, Places(base, set(server.there)))) == 0
+        before = after
+
+
 def test_each_pool_has_a_generation_of_its_own() -> None:
     server = Server()
     near, far = Pool("near", gpus(200)), Pool("far", gpus(2))
@@ -194,3 +249,35 @@ def test_lists_can_be_left_out() -> None:
     assert less["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
     assert without_lists([less]) == [less]
     assert without_lists(desired(DRIVER, NODE, ())) == desired(DRIVER, NODE, ())
+
+
+def drawing(name: str, compute: int) -> Device:
+    return Device(name, "gpu", {}, {}, draws=(Draw("gpu-0", {"compute": str(compute)}, {"compute": "7"}),))
+
+
+WHOLE, PARTS = drawing("gpu-0", 7), tuple(drawing(f"gpu-0-3g-{index}", 3) for index in range(3))
+
+
+def fitted(*devices: Device) -> list[str]:
+    pools = of_network(DRIVER, [Pool("near", devices), Pool("far", devices)])
+    names = [
+        [one["name"] for each in fitting(pools) for one in each["spec"].get("devices", ()) if each["spec"]["pool"]["name"] == pool]
+        for pool in ("near", "far")
+    ]  # fmt: skip
+    assert names[0] == names[1]
+    return names[0]
+
+
+def test_devices_that_are_the_same_hardware_can_be_left_out() -> None:
+    other = Device("gpu-1", "gpu", {}, {})
+    assert fitted(WHOLE, *PARTS, other) == ["gpu-0", "gpu-1"]
+    assert fitted(*PARTS, other) == ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1"]
+    assert fitted(*gpus(3)) == ["gpu-0", "gpu-1", "gpu-2"]
+
+
+def test_a_slice_from_which_all_devices_are_left_out_says_nothing_of_devices() -> None:
+    full = desired(DRIVER, NODE, (*gpus(0), WHOLE, *(drawing(f"gpu-0-1g-{index}", 1) for index in range(100))))
+    less = fitting(full)
+    assert [each["metadata"] for each in less] == [each["metadata"] for each in full]
+    assert "devices" not in less[1]["spec"]
+    assert less[2] == full[2]

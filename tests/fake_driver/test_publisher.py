@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_driver.api import Api
-from fake_driver.hardware.model import Device, Pool, Taint
+from fake_driver.hardware.model import Device, Draw, Pool, Taint
 from fake_driver.journal import Journal
 from fake_driver.pace import Pace
 from fake_driver.publisher import Publisher
@@ -110,6 +110,42 @@ def test_trouble_of_the_api_server_is_waited_out(publish: Callable[[int], Publis
     fake_api.refuse = refuse
     assert publish(2).published.wait(5)
     assert refused.is_set()
+
+
+def test_after_a_new_node_of_the_same_name_the_slices_belong_to_it_at_once(
+    publish: Callable[[int], Publisher], fake_api: FakeApi
+) -> None:
+    assert publish(130).published.wait(5)
+    fake_api.nodes["worker"] = "another-uid"
+    fake_api.writes.clear()
+    fake_api.collect("another-uid")
+    fake_api.until(lambda: len(fake_api.slices) == 2)
+    assert owners(fake_api) == {"another-uid"}
+    assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
+
+
+def test_after_a_new_class_of_the_same_name_the_slices_of_the_network_belong_to_it_at_once(
+    start: Callable[..., Publisher], fake_api: FakeApi
+) -> None:
+    fake_api.classes[DRIVER] = "uid-of-class"
+    pool = Pool("far", tuple(gpus(1)))
+    assert start(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    fake_api.classes[DRIVER] = "another-uid"
+    fake_api.collect("another-uid")
+    fake_api.until(lambda: len(fake_api.slices) == 1)
+    assert owners(fake_api) == {"another-uid"}
+
+
+def owners(fake_api: FakeApi) -> set[str]:
+    return {one["metadata"]["ownerReferences"][0]["uid"] for one in fake_api.slices.values()}
+
+
+def test_slices_are_repaired_when_the_store_was_restored_from_an_earlier_time(
+    publish: Callable[[int], Publisher], fake_api: FakeApi
+) -> None:
+    assert publish(130).published.wait(5)
+    fake_api.restore({}, version=20)
+    fake_api.until(lambda: devices(fake_api) == 130)
 
 
 def test_two_processes_publish_each_device_once(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
@@ -237,6 +273,81 @@ def test_lists_are_left_out_where_the_server_refuses_them(
     assert [note["fields"] for note in notes(tmp_path, "slice-fields-dropped")] == [
         ["spec.devices[0].attributes.l.ints[0]"]
     ]
+
+
+def in_parts(count: int = 1) -> list[Device]:
+    found: list[Device] = []
+    for name in (f"gpu-{index}" for index in range(count)):
+        takes = {name: "7", **{f"{name}-3g-{index}": "3" for index in range(2)}}
+        found += [
+            Device(device, "gpu", {}, {}, draws=(Draw(name, {"c": taken}, {"c": "7"}),))
+            for device, taken in takes.items()
+        ]
+    return found
+
+
+def without_counters(spec: Object) -> Object:
+    spec.pop("sharedCounters", None)
+    for device in spec.get("devices", ()):
+        device.pop("consumesCounters", None)
+    return spec
+
+
+def published(fake_api: FakeApi) -> list[str]:
+    return [device["name"] for one in fake_api.slices.values() for device in one["spec"].get("devices", [])]
+
+
+def test_where_the_server_drops_counters_no_scheduler_ever_sees_a_whole_and_its_parts(
+    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+) -> None:
+    fake_api.keep = without_counters
+    for _ in range(2):
+        assert start(lambda owner: desired(DRIVER, owner, in_parts(2))).published.wait(5)
+    assert published(fake_api) == ["gpu-0", "gpu-1"]
+    assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
+    told = notes(tmp_path, "devices-withheld")
+    parts = ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1-3g-0", "gpu-1-3g-1"]
+    assert [(note["count"], note["devices"], note["gates"]) for note in told] == [
+        (4, parts, ["DRAPartitionableDevices"])
+    ] * 2
+    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
+        "DRAPartitionableDevices"
+    }
+
+
+def test_parts_are_published_when_the_server_keeps_counters_later(
+    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+) -> None:
+    fake_api.keep = without_counters
+    assert start(lambda owner: desired(DRIVER, owner, in_parts())).published.wait(5)
+    fake_api.keep = lambda spec: spec
+    fake_api.end_watches()
+    fake_api.until(lambda: len(published(fake_api)) == 3)
+    assert [note["count"] for note in notes(tmp_path, "devices-withheld")][:1] == [2]
+
+
+def test_counters_and_lists_may_both_be_unknown_to_a_server(
+    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+) -> None:
+    fake_api.keep = without_counters
+    tries = iter([True])
+    fake_api.refuse = lambda method, _path: (422, "one of") if method == "POST" and next(tries, None) else None
+    listed = [Device(each.name, "gpu", {"l": (1,)}, {}, draws=each.draws) for each in in_parts()]
+    assert start(lambda owner: desired(DRIVER, owner, listed)).published.wait(5)
+    assert published(fake_api) == ["gpu-0"]
+    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
+        "DRAListTypeAttributes",
+        "DRAPartitionableDevices",
+    }
+
+
+def test_a_server_that_keeps_counters_is_asked_once_and_loses_no_write(
+    start: Callable[..., Publisher], fake_api: FakeApi
+) -> None:
+    for _ in range(2):
+        assert start(lambda owner: desired(DRIVER, owner, in_parts())).published.wait(5)
+    assert len(published(fake_api)) == 3
+    assert (len(fake_api.writes), len(fake_api.tries)) == (2, 1)
 
 
 def test_slices_of_the_network_and_of_a_node_leave_each_other_alone(

@@ -1,9 +1,11 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fake_driver.hardware.model import Binding, Device, Draw, Policy, Pool, Row, Taint, Version
-from fake_driver.slices import MOST_DEVICES, Owner, desired, of_network
+from fake_driver.limits import problems
+from fake_driver.slices import MOST_DEVICES, Owner, Places, desired, of_network
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -82,6 +84,49 @@ def test_only_the_slice_of_a_demanding_device_is_cut_in_two() -> None:
     assert sizes == {"00000": 128, "00002": 64, "00003": 64, "00004": 44}
     untouched = {part["metadata"]["name"] for part in wanted(300)}
     assert {f"{start}-{DRIVER}-worker" for start in ("00000", "00002", "00004")} == untouched
+
+
+TAINTED = Device("gpu-200", "gpu", {}, {}, taints=(Taint("a", "NoSchedule"),))
+
+
+def named(slices: list[Object]) -> dict[str, list[str]]:
+    """The devices in each slice, by its index."""
+    return {each["metadata"]["name"][:5]: [one["name"] for one in each["spec"].get("devices", ())] for each in slices}
+
+
+def test_a_device_that_is_unplugged_leaves_its_place_free() -> None:
+    base = gpus(300)
+    before, after = (named(desired(DRIVER, NODE, base[without:], Places(base))) for without in (0, 1))
+    assert after == {**before, "00000": before["00000"][1:]}
+
+
+def test_a_slice_whose_devices_are_all_unplugged_stays_without_devices() -> None:
+    *_, last = desired(DRIVER, NODE, gpus(128), Places(gpus(130)))
+    assert "devices" not in last["spec"]
+    assert last["spec"]["pool"]["resourceSliceCount"] == 2
+
+
+def test_devices_that_are_in_no_file_come_last() -> None:
+    devices = (*gpus(2), TAINTED)
+    assert named(desired(DRIVER, NODE, devices, Places(gpus(2)[::-1]))) == {"00000": ["gpu-1", "gpu-0", "gpu-200"]}
+
+
+def test_a_slice_that_was_cut_in_two_stays_cut() -> None:
+    base = gpus(300)
+    cut = desired(DRIVER, NODE, (*base[:200], TAINTED, *base[201:]), Places(base))
+    there = {each["metadata"]["name"] for each in cut}
+    assert named(desired(DRIVER, NODE, base, Places(base, there))) == named(cut)
+    tainted_again = desired(DRIVER, NODE, (TAINTED, *base[:200], *base[201:]), Places(base, there))
+    assert named(tainted_again) == named(cut)
+    assert problems(tainted_again) == []
+
+
+def test_counters_of_a_device_that_is_unplugged_stay() -> None:
+    base = tuple(replace(each, draws=(Draw(each.name, {"c": "1"}, {"c": "1"}),)) for each in gpus(20))
+    before, after = (desired(DRIVER, NODE, base[without:], Places(base)) for without in (0, 1))
+    assert [one["metadata"]["name"] for one, other in zip(before, after, strict=True) if one != other] == [
+        f"00000-{DRIVER}-worker"
+    ]
 
 
 def test_a_pool_of_the_network_belongs_to_no_node() -> None:

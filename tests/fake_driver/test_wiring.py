@@ -11,6 +11,7 @@ import pytest
 from fake_driver.faults import FAULTS
 from fake_driver.health import UNKNOWN
 from fake_driver.settings import Settings
+from fake_driver.strict import Section
 from fake_driver.wiring import Process
 
 if TYPE_CHECKING:
@@ -85,3 +86,24 @@ def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
 def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., Process], settings: Settings) -> None:
     process = start(settings, FAULTS["health-unknown"])
     assert process.health.counts() == {UNKNOWN: 4}
+
+
+def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplugged_by_now(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    half = "{name: half, count: 2, takes: {compute: 3}}"
+    text = Path(settings.hardware).read_text().partition("  - {kind")[0]
+    parts = f"partitions: {{counters: {{compute: 7}}, profiles: [{half}]}}"
+    Path(settings.hardware).write_text(f"{text}  - {{kind: gpu, count: 1, {parts}}}\n")
+    whole, one, other = (
+        fake_api.claim(name, (device,))
+        for name, device in (("whole", "gpu-0"), ("one", "gpu-0-half-0"), ("other", "gpu-0-half-1"))
+    )
+    process, socket = start(settings), settings.data / "dra.sock"
+    assert [kubelet.prepare(socket, claim)[claim["uid"]].error for claim in (one, other)] == ["", ""]
+    process._hardware.change("unplug", Section("", {"device": "gpu-0-half-0"}, []))
+    kubelet.unprepare(socket, other)
+    refusal = kubelet.prepare(socket, whole)[whole["uid"]].error
+    assert "device gpu-0 is of the same hardware as device gpu-0-half-0, which is still prepared for claim" in refusal
+    kubelet.unprepare(socket, one)
+    assert not kubelet.prepare(socket, whole)[whole["uid"]].error

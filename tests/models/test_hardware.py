@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware import description
+from fake_driver.hardware import description, edits
 from testbed.errors import UsageError
-from testbed.models.hardware import Group, HardwareFile
-from testbed.models.strict import load
+from testbed.models.hardware import DeviceNode, Group, HardwareFile, Hook, Mount
+from testbed.models.strict import Strict, load
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "hardware.md").read_text(), re.MULTILINE | re.DOTALL)
@@ -29,6 +29,15 @@ def test_shipped_hardware_fits_the_schema(file: Path) -> None:
 def test_the_examples_of_the_documentation_fit_the_schema(text: str, tmp_path: Path) -> None:
     (tmp_path / "example.yaml").write_text(text)
     assert load(tmp_path / "example.yaml", HardwareFile)
+
+
+def test_both_know_the_same_fields_of_container_edits() -> None:
+    fields: dict[str, type[Strict]] = {"deviceNodes": DeviceNode, "mounts": Mount, "hooks": Hook}
+    assert {key: set(known) for key, (known, _) in edits._LISTS.items()} == {
+        key: {field.alias for field in model.model_fields.values()} for key, model in fields.items()
+    }
+    needed = {key: {f.alias for f in model.model_fields.values() if f.is_required()} for key, model in fields.items()}
+    assert {key: set(needs) for key, (_, needs) in edits._LISTS.items()} == needed
 
 
 def test_both_know_the_same_keys_of_a_group() -> None:
@@ -48,6 +57,11 @@ def test_both_know_the_same_keys_of_a_group() -> None:
         {"kind": "gpu", "count": 1, "network": {"interface": "net0"}},
         {"kind": "gpu", "count": 1, "partitions": {"counters": {"m": 1}, "profiles": []}},
         {"kind": "gpu", "count": 1, "containerEdits": {"env": []}},
+        {"kind": "gpu", "count": 1, "containerEdits": {"deviceNodes": [{}]}},
+        {"kind": "gpu", "count": 1, "containerEdits": {"deviceNodes": [{"path": "dev/x"}]}},
+        {"kind": "gpu", "count": 1, "containerEdits": {"mounts": [{"hostPath": "/x"}]}},
+        {"kind": "gpu", "count": 1, "containerEdits": {"hooks": [{"hookName": "createRun", "path": "/x"}]}},
+        {"kind": "gpu", "count": 1, "containerEdits": {"additionalGids": [-1]}},
     ],
 )  # fmt: skip
 def test_both_refuse_the_same_mistakes(group: dict[str, Any], tmp_path: Path) -> None:

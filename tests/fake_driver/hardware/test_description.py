@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ GROUP = {"kind": "gpu", "count": 2}
 
 def hardware(*groups: object, **more: object) -> str:
     document = {"apiVersion": "dra-testbed/v1alpha1", "kind": "Hardware", "metadata": {"name": "x"}}
-    return yaml.safe_dump({**document, "spec": {"devices": list(groups)}, **more})
+    return json.dumps({**document, "spec": {"devices": list(groups)}, **more})
 
 
 def refusal(text: str) -> str:
@@ -114,6 +115,10 @@ def profile(**more: object) -> dict[str, object]:
     return {**GROUP, "partitions": {**PARTS, "profiles": [{**HALF, **more}]}}
 
 
+def edits(**said: object) -> dict[str, object]:
+    return {**GROUP, "containerEdits": said}
+
+
 BOUND = {**GROUP, "bindingConditions": ["a"], "bindingFailureConditions": ["b"]}
 
 
@@ -170,16 +175,69 @@ def policy(value: object = "10", **said: object) -> dict[str, object]:
         (policy(validRange={"min": 1}), "requestPolicy.default is missing"),
         ({**GROUP, "containerEdits": {"env": ["A=b"]}}, "containerEdits.env is unknown"),
         ({**GROUP, "containerEdits": {"mounts": "/x"}}, "containerEdits.mounts is a text"),
-        ({**GROUP, "containerEdits": {"mounts": [{"hostPath": "x" * 10_001}]}}, "may have 10000"),
+        (edits(mounts=[{"hostPath": "/" + "x" * 10_001, "containerPath": "/x"}]), "may have 10000"),
+        (edits(deviceNodes=[{"pth": "/dev/x"}]), "deviceNodes[0].pth is unknown; did you mean path"),
+        (edits(deviceNodes=[{}]), "deviceNodes[0].path is missing"),
+        (edits(deviceNodes=[7]), "deviceNodes[0] is a whole number, but must be a mapping"),
+        (edits(deviceNodes=[{"path": "dev/x"}]), "must be a path that begins with /"),
+        (edits(deviceNodes=[{"path": "/x", "type": "d"}]), "type is 'd', but must be b, c, u or p"),
+        (edits(deviceNodes=[{"path": "/x", "permissions": "rwx"}]), "must be letters of rwm"),
+        (edits(deviceNodes=[{"path": "/x", "major": -1}]), "major must be 0 to"),
+        (edits(deviceNodes=[{"path": "/x", "fileMode": "0666"}]), "fileMode is a text"),
+        (edits(mounts=[{"hostPath": 5}]), "mounts[0].hostPath is a whole number"),
+        (edits(mounts=[{"hostPath": "/x"}]), "mounts[0].containerPath is missing"),
+        (edits(mounts=[{"hostPath": "/x", "containerPath": "/x", "options": "ro"}]), "options is a text"),
+        (edits(hooks=["hello"]), "hooks[0] is a text, but must be a mapping"),
+        (edits(hooks=[{"hookName": "createRuntme", "path": "/x"}]), "did you mean createRuntime"),
+        (edits(hooks=[{"hookName": "prestart", "path": "/x", "env": ["A"]}]), "has 'A', but must have variables"),
+        (edits(additionalGids=[-1]), "additionalGids must be whole numbers"),
+        (edits(additionalGids=[True]), "additionalGids must be whole numbers"),
+        ({**GROUP, "attributes": {"a": list(range(24)), "b": list(range(24))}}, "have 50 values"),
+        (profile(attributes={"a": list(range(46))}), "have 50 values"),
     ],
 )
 def test_what_a_group_says_beyond_attributes_is_checked_too(group: object, part: str) -> None:
     assert part in refusal(hardware(group))
 
 
-def test_a_list_that_holds_itself_is_refused() -> None:
-    text = hardware(GROUP).replace("count: 2", "count: 2\n    containerEdits: {mounts: &me [*me]}")
-    assert "must be plain lists" in refusal(text)
+@pytest.mark.parametrize("mounts", ["&me [*me]", "[&a {}, *a]", "[&a [x, x], &b [*a, *a], &c [*b, *b]]"])
+def test_an_alias_is_refused_with_its_line(mounts: str) -> None:
+    told = refusal(f"spec:\n  devices:\n  - containerEdits: {{mounts: {mounts}}}\n")
+    assert "is an alias; write it out" in told
+    assert "line 3" in told
+
+
+EDITS = {
+    "deviceNodes": [
+        {"path": "/dev/fake{index}", "hostPath": "/dev/null", "type": "c", "major": 1, "minor": 3, "fileMode": 0o666,
+         "permissions": "rw", "uid": 0, "gid": 5},
+        {"path": "/dev/{name}"},
+    ],
+    "mounts": [{"hostPath": "/opt", "containerPath": "/opt/{name}", "options": ["ro", "bind"], "type": "bind"}],
+    "hooks": [{"hookName": "createContainer", "path": "/bin/x", "args": ["x", "{index}"], "env": ["A=b"], "timeout": 5}],
+    "additionalGids": [0, 4711],
+}  # fmt: skip
+
+
+def test_all_that_cdi_knows_of_device_nodes_mounts_and_hooks_is_read() -> None:
+    (read,) = description.parse(hardware(edits(**EDITS)), "x").groups
+    assert read.container_edits == EDITS
+    assert description.parse(hardware(edits()), "x").groups[0].container_edits == {}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"operator": "NotIn", "values": ["a", ""]},
+        {"operator": "DoesNotExist"},
+        {"operator": "Exists", "values": []},
+        {"operator": "Lt", "values": ["-3"]},
+    ],
+)
+def test_every_operator_of_a_node_selector_is_known(rule: dict[str, object]) -> None:
+    assert description.parse(in_spec(**choosing("matchExpressions", "rack", **rule)), "x").pools[0].node_selector
+    named = choosing("matchFields", key="metadata.name", operator="In", values=["node-1"])
+    assert description.parse(in_spec(**named), "x").pools[0].node_selector
 
 
 def test_a_policy_is_read_with_its_amounts_in_canonical_form() -> None:
@@ -200,11 +258,15 @@ def test_the_capacity_of_a_part_is_what_it_takes_where_nothing_else_is_said() ->
 def in_spec(**more: object) -> str:
     document = yaml.safe_load(hardware(GROUP))
     document["spec"] |= more
-    return yaml.safe_dump(document)
+    return json.dumps(document)
 
 
 SELECTOR = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
 POOL = {"name": "far", "devices": [{"kind": "port", "count": 1}]}
+
+
+def choosing(kind: str = "matchExpressions", key: str = "rack", **rule: object) -> dict[str, object]:
+    return {"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{kind: [{"key": key, **rule}]}]}}]}
 
 
 @pytest.mark.parametrize(
@@ -220,6 +282,19 @@ POOL = {"name": "far", "devices": [{"kind": "port", "count": 1}]}
         ({"pools": [{**POOL, "allNodes": True, "nodeSelector": SELECTOR}]}, "needs either"),
         ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": []}}]}, "exactly one of nodeSelectorTerms"),
         ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{"matchLabels": {}}]}}]}, "one as pods have it"),
+        (choosing(operator="Foo"), "has the operator 'Foo'; known: DoesNotExist, Exists"),
+        (choosing(operator="Exist"), "did you mean Exists"),
+        (choosing(key="a b", operator="Exists"), "has the key 'a b', but it must be the name of a label"),
+        (choosing(operator="In"), "has 0 values, which In cannot have"),
+        (choosing(operator="Exists", values=["x"]), "has 1 values, which Exists cannot have"),
+        (choosing(operator="In", values=["x y"]), "are no values for In"),
+        (choosing(operator="In", values="x"), "are no values for In"),
+        (choosing(operator="Gt", values=["x"]), "are no values for Gt"),
+        (choosing(operator="Lt", values=["1", "2"]), "has 2 values, which Lt cannot have"),
+        (choosing(operator="Exists", value="x"), "is no mapping of key, operator and values"),
+        (choosing("matchFields", operator="In", values=["x"]), "but it must be metadata.name"),
+        (choosing("matchFields", key="metadata.name", operator="Gt", values=["1"]), "has the operator 'Gt'"),
+        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": []}]}}]}, "a list of rules"),
         ({"pools": [{**POOL, "allNodes": True}] * 2}, "pools have the same name"),
         ({"pools": [{**POOL, "name": "Far", "allNodes": True}]}, "pools[0].name is 'Far'"),
         (

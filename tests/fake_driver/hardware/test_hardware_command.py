@@ -21,6 +21,13 @@ def test_it_prints_what_a_driver_would_publish(capsys: pytest.CaptureFixture[str
     assert not any("ownerReferences" in item["metadata"] for item in items)
 
 
+def test_several_nodes_and_the_network_once(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [str(ROOT / "fabric.yaml"), "--node", "n", "--node", "m", "--driver", "x.example", "--kinds", "gpu,port"]
+    assert main(words) == 0
+    pools = [item["spec"]["pool"]["name"] for item in json.loads(capsys.readouterr().out)["items"]]
+    assert pools == ["n", "m", "fabric-ports"]
+
+
 def test_a_wrong_file_ends_with_2_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.yaml").write_text("kind: Hard")
     assert main([str(tmp_path / "x.yaml")]) == 2

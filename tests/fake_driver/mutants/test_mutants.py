@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_driver import faults
+from fake_driver.hardware.model import Device, Taint
+from fake_driver.inventory import Inventory
 from fake_driver.mutants import MUTANTS
 from fake_driver.settings import Settings
 from fake_driver.wiring import Parts, Process, parts
@@ -212,16 +214,18 @@ def test_a_pool_that_needs_more_slices_keeps_its_generation(
     start: Start, settings: Settings, fake_api: FakeApi, word: str, wrong: bool
 ) -> None:
     file = Path(settings.hardware)
-    file.write_text(file.read_text().replace("count: 4", "count: 200"))
-    shown = [100]
+    file.write_text(file.read_text().replace("count: 4", "count: 100"))
+    taints: list[Taint] = []
+
+    def published(inventory: Inventory) -> list[Device]:
+        return [replace(device, taints=tuple(taints)) for device in inventory.devices]
 
     def growing(right: Parts) -> Parts:
-        part = replace(right, published=lambda inventory: inventory.devices[: shown[0]])
-        return faults.apply([word] if word else [], part)
+        return faults.apply([word] if word else [], replace(right, published=published))
 
     publisher = start(settings, growing)._publisher
     fake_api.until(publisher.published.is_set)
-    shown[0] = 200
+    taints.append(Taint("a", "None"))  # beside which a slice may have no more than 64 devices
     publisher.refresh()
     fake_api.until(lambda: len(fake_api.slices) == 2)
     generations = {slice_["spec"]["pool"]["generation"] for slice_ in fake_api.slices.values()}

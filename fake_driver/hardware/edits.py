@@ -1,0 +1,118 @@
+"""Reads what a group of devices adds to containers beside variables: device nodes, mounts, hooks and groups, in the words of CDI.
+
+A container runtime takes no CDI file with a field that it does not know or that it cannot read, so each field is read here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fake_driver.errors import near
+from fake_driver.hardware import values
+from fake_driver.strict import Section
+
+_LONGEST = 10_000
+_MOST_ID = 2**32 - 1  # of users, groups and modes
+_TYPE = re.compile(r"[bcup]")
+_PERMISSIONS = re.compile(r"[rwm]{1,3}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*")
+_HOOKS = ("prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop")
+
+Read = Callable[[Section, str], Any]
+
+
+def edits(section: Section) -> dict[str, Any]:
+    """What there is of it; {index} and {name} in texts become the device's own later."""
+    found: dict[str, Any] = {}
+    for key, (fields, needed) in _LISTS.items():
+        section.asked.add(key)
+        if key in section.content:
+            found[key] = [_mapping(each, fields, needed) for each in section.sections(key)]
+    section.asked.add("additionalGids")
+    if "additionalGids" in section.content:
+        found["additionalGids"] = _groups(section)
+    section.done()
+    length = len(json.dumps(found))
+    if length > _LONGEST:
+        section.problem("", f"has {length} characters, but may have {_LONGEST}")
+    return found
+
+
+def _mapping(section: Section, fields: Mapping[str, Read], needed: tuple[str, ...]) -> dict[str, Any]:
+    section.asked |= fields.keys()
+    found = {key: read(section, key) for key, read in fields.items() if key in section.content or key in needed}
+    section.done()
+    return found
+
+
+def _groups(section: Section) -> list[int]:
+    found = section.take("additionalGids", list) or []
+    if not all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= _MOST_ID for each in found):
+        section.problem("additionalGids", f"must be whole numbers from 0 to {_MOST_ID}")
+        return []
+    return found
+
+
+def _path(section: Section, key: str) -> str:
+    path = section.take(key, str)
+    if path is not None and not (path.startswith("/") and path.isprintable()):
+        section.problem(key, f"is {path!r}, but must be a path that begins with /")
+    return path or ""
+
+
+def _word(section: Section, key: str) -> str:
+    word = section.take(key, str)
+    if word is not None and not (word and word.isprintable()):
+        section.problem(key, "must be a printable text")
+    return word or ""
+
+
+def _number(section: Section, key: str) -> int:
+    number = section.take(key, int)
+    if number is not None and not 0 <= number <= _MOST_ID:
+        section.problem(key, f"must be 0 to {_MOST_ID}")
+    return number or 0
+
+
+def _texts(section: Section, key: str) -> list[str]:
+    return list(values.texts(section, key))
+
+
+def _variables(section: Section, key: str) -> list[str]:
+    found = _texts(section, key)
+    for each in found:
+        if not _VARIABLE.fullmatch(each):
+            section.problem(key, f"has {each!r}, but must have variables such as A=b")
+    return found
+
+
+def _hook_name(section: Section, key: str) -> str:
+    name = section.take(key, str) or ""
+    if name and name not in _HOOKS:
+        section.problem(key, f"is {name!r}; {near(name, _HOOKS)}")
+    return name
+
+
+_NODE: Mapping[str, Read] = {
+    "path": _path,
+    "hostPath": _path,
+    "type": lambda section, key: section.name(key, _TYPE, "b, c, u or p"),
+    "major": _number,
+    "minor": _number,
+    "fileMode": _number,
+    "permissions": lambda section, key: section.name(key, _PERMISSIONS, "letters of rwm"),
+    "uid": _number,
+    "gid": _number,
+}
+_MOUNT: Mapping[str, Read] = {"hostPath": _path, "containerPath": _path, "options": _texts, "type": _word}
+_HOOK: Mapping[str, Read] = {
+    "hookName": _hook_name, "path": _path, "args": _texts, "env": _variables, "timeout": _number,
+}  # fmt: skip
+_LISTS: Mapping[str, tuple[Mapping[str, Read], tuple[str, ...]]] = {
+    "deviceNodes": (_NODE, ("path",)),
+    "mounts": (_MOUNT, ("hostPath", "containerPath")),
+    "hooks": (_HOOK, ("hookName", "path")),
+}
