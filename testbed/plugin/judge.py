@@ -14,8 +14,9 @@ from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
-from testbed.errors import Blocked, NodesShort, TestbedError
+from testbed.errors import Blocked, NodesShort, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
+from testbed.models.words import Verdict
 from testbed.plugin import lane
 from testbed.plugin.explaining import explanation, looking
 from testbed.plugin.marking import required
@@ -49,12 +50,26 @@ class Judge:
             raise Blocked(f"a test before this one found nodes that take no pods\n  {self._short}")
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """A test that finds nothing to judge is over, and is no failure of pytest's either."""
+        try:
+            return (yield)
+        except NothingToJudge as absent:
+            if not required(item):
+                raise
+            raise pytest.skip.Exception(f"{Verdict.NOT_APPLICABLE}: {absent.what}", _use_item_location=True) from absent
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Add verdict, message and evidence to a failed report; they travel with it to the controller."""
         report = yield
         requirement = required(item)
+        absent = call.excinfo.value.__cause__ if call.excinfo and report.skipped else None
+        if isinstance(absent, NothingToJudge):
+            found = {"verdict": Verdict.NOT_APPLICABLE.value, "message": str(absent)}
+            vars(report)["dra"] = {**found, "evidence": "", "observed": False}
         if requirement and report.failed and call.excinfo:
             raised = _first(call.excinfo)
             if isinstance(raised.value, NodesShort):
