@@ -16,10 +16,11 @@ from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
 from testbed.errors import Blocked, NodesShort, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
-from testbed.models.words import Verdict
+from testbed.models.words import Tier, Verdict
 from testbed.plugin import lane
 from testbed.plugin.explaining import explanation, looking
 from testbed.plugin.marking import required
+from testbed.vocabulary import budgets
 from testbed.vocabulary.scenario import Scenario
 
 _CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here
@@ -104,7 +105,12 @@ class Judge:
             item.add_marker(pytest.mark.skip(reason=f"{choice.verdict}: {choice.reason}"))
         if not item.get_closest_marker("timeout"):
             # By signal, and only around the test itself: the clean-up after it has budgets of its own.
-            item.add_marker(pytest.mark.timeout(_CAP * self.context.patience, method="signal", func_only=True))
+            item.add_marker(pytest.mark.timeout(self._cap(requirement), method="signal", func_only=True))
+
+    def _cap(self, requirement: Requirement) -> float:
+        """How long a test may take. What a disruptive one does to the driver, it may do node after node."""
+        everywhere = budgets.repeated(budgets.DRIVER_PODS, self.context.facts.nodes).seconds
+        return (_CAP + (everywhere if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.patience
 
     def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
         """Write the evidence before anything is cleaned up; the folder, as seen from the report folder."""
