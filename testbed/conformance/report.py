@@ -104,7 +104,9 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
 
 def _telling(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:
     """Whose words explain the verdict: of those who have it too, the last one first; then all others."""
-    return sorted(reversed(finished), key=lambda each: each["verdict"] != verdict)
+    same = [each for each in finished if each["verdict"] == verdict]
+    others = [each for each in finished if each["verdict"] != verdict]
+    return [*reversed(same), *reversed(others)]
 
 
 def _judged(rows: Sequence[RequirementReport]) -> list[Judged]:
