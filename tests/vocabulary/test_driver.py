@@ -40,6 +40,23 @@ def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> No
     assert driver.incomplete_pools == ()
 
 
+def test_slices_that_contradict_each_other_or_belong_to_nobody_are_told(world: Make) -> None:
+    made = world("publish-devices-twice")
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    driver = Driver(made)
+    for node in cluster.NODES:
+        kube.objects["Node", "default", node]["metadata"]["uid"] = f"uid-{node}"
+        for name in (f"slice-{node}", f"slice-{node}-2"):
+            owner = {"kind": "Node", "uid": f"uid-{node}"}
+            kube.objects["ResourceSlice", "default", name]["metadata"]["ownerReferences"] = [owner]
+    assert (driver.contradictory_pools, driver.ownerless_slices) == ((), ())
+    first = kube.objects["ResourceSlice", "default", "slice-node-1"]
+    first["metadata"]["ownerReferences"] = None
+    first["spec"]["pool"]["resourceSliceCount"] = 3
+    assert list(driver.ownerless_slices) == ["slice-node-1 of node node-1"]
+    assert len(driver.contradictory_pools) == 1
+
+
 def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: Make) -> None:
     made = world()
     kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
