@@ -8,6 +8,7 @@
     ├── ApiError                 3  the API server refused, or was not there
     ├── DriverFailed             1  the driver under test broke its contract
     ├── Blocked                  4  what it builds on was not there, so it could not begin
+    ├── NothingToJudge           4  what it asks about is nowhere; of a requirement that is not-applicable, which costs nothing
     └── Incomplete               4  something that had to run did not
 
 Blame is decided by type alone: only DriverFailed speaks about the driver. Each error says what failed, what was last seen and
@@ -93,6 +94,12 @@ class DriverFailed(TestbedError):
 
 class Blocked(TestbedError):
     """What something builds on was not there, so it could not begin."""
+
+    exit_code = 4
+
+
+class NothingToJudge(TestbedError):
+    """What a requirement is about is nowhere in what the driver offers, and need not be. Nobody has failed."""
 
     exit_code = 4
 

@@ -9,6 +9,7 @@ from testbed.errors import (
     CommandFailed,
     DriverFailed,
     Incomplete,
+    NothingToJudge,
     TestbedError,
     UsageError,
     WaitTimeout,
@@ -26,6 +27,7 @@ from testbed.errors import (
         (ApiError("GET /", 500, "x", "y"), 3),
         (DriverFailed("x"), 1),
         (Incomplete("x"), 4),
+        (NothingToJudge("x"), 4),
     ],
 )
 def test_each_family_has_its_exit_code(error: TestbedError, code: int) -> None:

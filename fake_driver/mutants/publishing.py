@@ -25,6 +25,20 @@ def count_one_slice_too_many(right: Parts) -> Parts:
     return replace(right, shaped=lambda wanted: [_counted(each, len(wanted) + 1) for each in wanted])
 
 
+def slices_count_differently(right: Parts) -> Parts:
+    """Each slice of a pool says another number of them; the first is right, so schedulers take the pool for whole."""
+
+    def counted(wanted: list[Object]) -> list[Object]:
+        return [_counted(each, len(wanted) + index) for index, each in enumerate(wanted)]
+
+    return replace(right, shaped=counted)
+
+
+def slices_without_owner(right: Parts) -> Parts:
+    """Slices belong to nobody, and stay when their node goes."""
+    return replace(right, shaped=lambda wanted: [_ownerless(each) for each in wanted])
+
+
 def publish_devices_twice(right: Parts) -> Parts:
     """A second slice of the pool holds the same devices once more."""
 
@@ -140,6 +154,11 @@ def _one_slice_per_device(wanted: list[Object]) -> list[Object]:
     ]
 
 
+def _ownerless(slice_: Object) -> Object:
+    said = {key: value for key, value in slice_["metadata"].items() if key != "ownerReferences"}
+    return {**slice_, "metadata": said}
+
+
 def _counted(slice_: Object, count: int) -> Object:
     spec = slice_["spec"]
     return {**slice_, "spec": {**spec, "pool": {**spec["pool"], "resourceSliceCount": count}}}
@@ -168,6 +187,8 @@ def _shifted(spec: Object) -> Object:
 ALL = (
     slices_missing,
     count_one_slice_too_many,
+    slices_count_differently,
+    slices_without_owner,
     publish_devices_twice,
     publish_attributes_of_another_device,
     publish_once,

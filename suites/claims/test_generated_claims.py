@@ -101,7 +101,8 @@ def test_the_claims_of_a_job_end_with_its_work(scenario):
     first.claims["device"].should_be_gone()
     second.claims["device"].should_be_gone()
 
-    assert len(first.container("sum").printed_devices | second.container("sum").printed_devices) == 2
+    # The first may have ended, and given its device back, before the second got one: they may have had the same.
+    assert len(first.container("sum").printed_devices) == len(second.container("sum").printed_devices) == 1
 
 
 @requirement(

@@ -27,6 +27,7 @@ def test_one_claim_for_two_drivers(scenario, driver):
     tier=E2E,
     features=("companion",),
     source="API reference: Pod v1 core, PodSpec.resourceClaims",
+    covers=("N18",),
     mutants=("no-env",),
 )
 def test_one_claim_for_each_driver(scenario, driver):

@@ -18,8 +18,7 @@ REASON = "FailedPrepareDynamicResources"
 )
 def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
-    pod = scenario.pod("pod").should_be_told(REASON, "NodePrepareResources failed for ResourceClaim wrong")
-    pod.should_be_told(REASON, driver.mistaken_field)
+    pod = scenario.pod("pod").should_be_refused_by_its_driver("wrong", because=driver.mistaken_field)
 
     pod.should_stay_pending()
 

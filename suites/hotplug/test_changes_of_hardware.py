@@ -18,6 +18,7 @@ KEY = "suites.dra-testbed.example/broken"
     exclusive=True,
     source=SLICES,
     mutants=("publish-once", "unplugged-devices-stay-published"),
+    covers=("G8",),
 )
 def test_a_device_is_taken_out_and_put_back(scenario, driver, hardware):
     device = max(driver.devices)
@@ -41,6 +42,7 @@ def test_a_device_is_taken_out_and_put_back(scenario, driver, hardware):
     exclusive=True,
     source="KEP-4381, ResourceSlice: what is published decides about allocation, not about what is allocated",
     mutants=("cdi-file-is-lost",),
+    covers=("G8",),
 )
 def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
     device = max(driver.devices)
@@ -64,6 +66,7 @@ def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
     exclusive=True,
     source=POOLS,
     mutants=("publish-with-wrong-generation", "publish-once"),
+    covers=("G8",),
 )
 def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
     device, other = min(driver.devices_on(node)), max(driver.devices_on(node))
@@ -86,6 +89,7 @@ def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
     exclusive=True,
     source=SLICES,
     mutants=("publish-once",),
+    covers=("G8",),
 )
 def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
     device = max(driver.devices)
@@ -107,6 +111,7 @@ def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
     exclusive=True,
     source=TAINTS,
     mutants=("publish-once", "taints-are-not-published"),
+    covers=("G8",),
 )
 def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     device = max(driver.devices)
@@ -130,6 +135,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     exclusive=True,
     source=TAINTS,
     mutants=("publish-once", "taints-are-not-published", "unprepare-fails"),
+    covers=("G8",),
 )
 def test_a_taint_ends_the_pod_that_has_the_device(scenario, driver, hardware):
     device = max(driver.devices)

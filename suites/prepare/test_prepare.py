@@ -4,7 +4,6 @@ from testbed.conformance import E2E, MUST, SHOULD, requirement
 
 HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
 DRA = "k8s.io/kubelet, dra/v1/api.proto, NodePrepareResources"
-REASON = "FailedPrepareDynamicResources"
 
 
 @requirement(
@@ -26,7 +25,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").look_again()
-    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other").should_stay_pending()
+    other.should_be_refused_by_its_driver("other").should_stay_pending()
 
     assert owner.container("workload").restart().seen_devices == {device}
 
@@ -49,7 +48,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").look_again()
-    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
+    other.should_be_refused_by_its_driver("other")
 
     owner.delete().should_be_gone()
     other.look_again().should_run()
@@ -72,7 +71,7 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").look_again()
-    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
+    other.should_be_refused_by_its_driver("other")
 
     other.should_stay_pending()
 
@@ -80,7 +79,7 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
 @requirement(
     "PREP-004",
     "A device of a pool that the driver does not have is refused, although another pool has one of that name.",
-    level=MUST,
+    level=SHOULD,
     tier=E2E,
     source=DRA,
     covers=("W18", "G11"),
@@ -92,7 +91,7 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool="no-such-pool", name=name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").look_again()
-    other.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim other")
+    other.should_be_refused_by_its_driver("other")
 
     other.should_stay_pending()
 
@@ -116,7 +115,7 @@ def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
     scenario.claim("good").should_be_reserved_for("both")
     scenario.claim("bad").should_be_reserved_for("both")
     both = scenario.pod("both").look_again()
-    both.should_be_told(REASON, "NodePrepareResources failed for ResourceClaim bad").delete().should_be_gone()
+    both.should_be_refused_by_its_driver("bad").delete().should_be_gone()
 
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)

@@ -101,7 +101,7 @@ def test_a_claim_that_was_never_prepared(scenario, node, driver):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").look_again()
-    other.should_be_told("FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim other")
+    other.should_be_refused_by_its_driver("other")
 
     other.delete().should_be_gone()
 

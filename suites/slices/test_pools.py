@@ -1,6 +1,6 @@
 """What a driver publishes is whole and without contradictions. Nothing is made for it: the slices are there, or they are not."""
 
-from testbed.conformance import MUST, STATIC, requirement
+from testbed.conformance import MUST, SHOULD, STATIC, requirement
 
 
 @requirement(
@@ -26,3 +26,30 @@ def test_every_pool_is_complete(driver):
 )
 def test_no_device_is_published_twice(driver):
     assert not driver.repeated_devices
+
+
+@requirement(
+    "SLICE-003",
+    "A slice that names a node belongs to it: the Node is its owner, so that the slice goes with it.",
+    level=SHOULD,
+    tier=STATIC,
+    source="k8s.io/dynamic-resource-allocation/resourceslice, Controller: its owner is the Node of a node's slices",
+    covers=("R1",),
+    mutants=("slices-missing", "slices-without-owner"),
+)
+def test_the_slices_of_a_node_go_with_it(driver):
+    assert driver.pools, "the driver publishes no ResourceSlice"
+    assert driver.ownerless_slices == ()
+
+
+@requirement(
+    "SLICE-004",
+    "The slices of a pool agree: all have one generation, and the same resourceSliceCount.",
+    level=MUST,
+    tier=STATIC,
+    source="API reference: ResourceSlice v1 resource.k8s.io, ResourcePool",
+    mutants=("slices-missing", "slices-count-differently"),
+)
+def test_the_slices_of_a_pool_agree(driver):
+    assert driver.pools, "the driver publishes no ResourceSlice"
+    assert driver.contradictory_pools == ()

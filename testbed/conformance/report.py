@@ -80,7 +80,8 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
     verdicts = [settle([Verdict(each["verdict"]) for each in attempts]) for attempts in by_test.values()]
     open_cases = set(cases) - by_test.keys()
     verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
-    message = next((each["message"] for each in reversed(finished) if each["message"]), facts.get("reason", ""))
+    told = _telling(finished, verdict)
+    message = next((each["message"] for each in told if each["message"]), facts.get("reason", ""))
     if verdict is Verdict.PASS and facts.get("left_out"):
         verdict, message = (
             Verdict.EXCLUDED,
@@ -97,12 +98,24 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
         seconds=round(sum(each["seconds"] for each in finished), 3),
         attempts=max((len(attempts) for attempts in by_test.values()), default=0),
         message=message if verdict is not Verdict.PASS else "",
-        evidence=next((each["evidence"] for each in reversed(finished) if each["evidence"]), ""),
+        evidence=next((each["evidence"] for each in told if each["evidence"]), ""),
     )
 
 
+def _telling(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:
+    """Whose words explain the verdict: of those who have it too, the last one first; then all others."""
+    same = [each for each in finished if each["verdict"] == verdict]
+    others = [each for each in finished if each["verdict"] != verdict]
+    return [*reversed(same), *reversed(others)]
+
+
 def _judged(rows: Sequence[RequirementReport]) -> list[Judged]:
-    return [Judged(row.level, row.verdict, tested=row.attempts > 0) for row in rows]
+    return [Judged(row.level, row.verdict, tested=_tested(row)) for row in rows]
+
+
+def _tested(row: RequirementReport) -> bool:
+    """A test that found nothing to judge has tested nothing."""
+    return row.attempts > 0 and row.verdict is not Verdict.NOT_APPLICABLE
 
 
 def _statistics(rows: Sequence[RequirementReport]) -> dict[str, int]:
@@ -118,7 +131,7 @@ def _reasons(rows: Sequence[RequirementReport], *, finished: bool) -> tuple[str,
     excluded = sum(row.verdict is Verdict.EXCLUDED for row in rows)
     if not finished:
         reasons.insert(0, "the run did not come to its end")
-    if not any(row.attempts for row in rows):
+    if not any(map(_tested, rows)):
         reasons.append("no requirement was tested")
     return (*reasons, *([f"{excluded} excluded"] if excluded else []))
 

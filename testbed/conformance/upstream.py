@@ -29,11 +29,20 @@ class Asked(Strict):
     why: str = ""
 
 
+class Wanted(Strict):
+    """One thing that our own catalogue names, for one of its suites, and that no requirement asks. `why` is a word for the reason."""
+
+    suite: str = Field(pattern="^[A-Z]+$")
+    title: str = Field(min_length=1)
+    why: str
+
+
 class Upstream(Strict):
     """The file."""
 
     reasons: dict[str, str]
     ids: dict[str, Asked]
+    catalogue: list[Wanted] = Field(default=[])
 
 
 def read(path: Path) -> Upstream:
@@ -55,7 +64,7 @@ def page(upstream: Upstream, catalogue: Catalogue) -> str:
     tested = [each for each in upstream.ids if any(entry.function for entry in covering.get(each, ()))]
     planned = [each for each in upstream.ids if each in covering and each not in tested]
     count = f"Of {len(upstream.ids)} things, {len(tested)} are covered, {len(planned)} are covered by what has no test yet.\n"
-    return _HEAD + count + _covered(upstream, covering) + _uncovered(upstream)
+    return _HEAD + count + _covered(upstream, covering) + _uncovered(upstream) + _wanted(upstream)
 
 
 def _covered(upstream: Upstream, covering: dict[str, list[Entry]]) -> str:
@@ -74,6 +83,12 @@ def _uncovered(upstream: Upstream) -> str:
         if asked.why
     ]
     return "\n## Not covered yet\n\n| id | what is asked | why |\n|---|---|---|\n" + "".join(rows)
+
+
+def _wanted(upstream: Upstream) -> str:
+    head = "\n## Wanted by ourselves, and not required\n\nWhat our catalogue names beside these ids, by suite.\n\n"
+    rows = [f"| {each.suite} | {each.title} | {upstream.reasons[each.why]} |\n" for each in upstream.catalogue]
+    return head + "| suite | what is wanted | why not |\n|---|---|---|\n" + "".join(rows) if rows else ""
 
 
 def _shown(entry: Entry) -> str:
@@ -99,5 +114,9 @@ def _problems(upstream: Upstream, covering: dict[str, list[Entry]]) -> Iterator[
             yield f"{each} is covered by {covering[each][0].requirement.id}: take its `why` out of {FILE}"
         if each not in covering and not asked.why:
             yield f"{each} is covered by nothing, and has no `why` in {FILE}"
-    for reason in upstream.reasons.keys() - {asked.why for asked in upstream.ids.values()}:
+    for wanted in upstream.catalogue:
+        if wanted.why not in upstream.reasons:
+            yield f"{wanted.suite}, {wanted.title}: has the reason {wanted.why}, which {FILE} does not know"
+    given = {asked.why for asked in upstream.ids.values()} | {wanted.why for wanted in upstream.catalogue}
+    for reason in upstream.reasons.keys() - given:
         yield f"nothing has the reason {reason}"

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from testbed.errors import Blocked, DriverFailed
+from testbed.errors import Blocked, DriverFailed, NothingToJudge
 from testbed.models.words import Level, Result, Subject, Verdict
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A requirement's level and its verdict; None when it never got one. One of which only some cases were tested is excluded, too."""
+    """A requirement's level and its verdict; None when it never got one. One of which only some cases were tested is excluded, too.
+
+    `tested` says that something was judged: a test that found nothing to judge does not count.
+    """
 
     level: Level
     verdict: Verdict | None
     tested: bool = False
 
 
-_WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY, Verdict.PASS)
+_WORST_FIRST = (
+    *(Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY),
+    *(Verdict.NOT_APPLICABLE, Verdict.PASS),
+)
 _EXECUTED = frozenset({Verdict.PASS, Verdict.FAIL, Verdict.FLAKY})
 _UNDECIDED = frozenset({None, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED})
 _WRONG = frozenset({Verdict.FAIL, Verdict.FLAKY})
@@ -27,8 +33,10 @@ _WRONG = frozenset({Verdict.FAIL, Verdict.FLAKY})
 def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_test: bool = False) -> Verdict:
     """Whose fault it is. The driver's: an assertion, or DriverFailed (an observation that did not come). All else is ours.
 
-    Where a requirement is about the cluster, the driver is out of it.
+    Where a requirement is about the cluster, the driver is out of it. Where there was nothing to judge, nobody is to blame.
     """
+    if isinstance(raised, NothingToJudge):
+        return Verdict.NOT_APPLICABLE
     if observed(raised):
         if before_the_test:
             return Verdict.BLOCKED
@@ -46,9 +54,14 @@ def observed(raised: BaseException) -> bool:
 
 
 def settle(attempts: Sequence[Verdict]) -> Verdict:
-    """One test that was tried several times: failed once and passed at last is flaky, never a pass. Our own errors are no failures."""
+    """One test that was tried several times: failed once and passed at last is flaky, never a pass. Our own errors are no failures.
+
+    A failure that no pass has followed stays one, whatever error of ours came after it.
+    """
     last = attempts[-1]
-    return Verdict.FLAKY if last is Verdict.PASS and Verdict.FAIL in attempts else last
+    if Verdict.FAIL in attempts:
+        return Verdict.FLAKY if last is Verdict.PASS else Verdict.FAIL
+    return last
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -204,17 +204,17 @@ def _row(choice: Choice) -> dict[str, Any]:
 
 
 def _fact(phase: pytest.TestReport) -> dict[str, Any]:
-    """What one phase says. A failure without our mark is a worker's crash; a skip that nobody decided is a hole in the suite."""
+    """What one phase says. A failure without our mark is a worker's crash; a skip without it is a hole in the suite."""
     if phase.passed:
         return {"verdict": Verdict.PASS, "message": "", "evidence": ""}
-    if phase.skipped:
+    known: dict[str, Any] | None = getattr(phase, "dra", None)
+    if phase.skipped and not known:
         text = phase.longrepr[2] if isinstance(phase.longrepr, tuple) else str(phase.longrepr)
         return {
             "verdict": Verdict.ERROR,
             "message": f"the test skipped itself, which no suite may: {text}",
             "evidence": "",
         }
-    known: dict[str, Any] | None = getattr(phase, "dra", None)
     return known or {"verdict": Verdict.ERROR, "message": phase.longreprtext, "evidence": ""}
 
 

@@ -14,11 +14,13 @@ from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
-from testbed.errors import Blocked, NodesShort, TestbedError
+from testbed.errors import Blocked, NodesShort, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
+from testbed.models.words import Tier, Verdict
 from testbed.plugin import lane
 from testbed.plugin.explaining import explanation, looking
 from testbed.plugin.marking import required
+from testbed.vocabulary import budgets
 from testbed.vocabulary.scenario import Scenario
 
 _CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here
@@ -49,12 +51,26 @@ class Judge:
             raise Blocked(f"a test before this one found nodes that take no pods\n  {self._short}")
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """A test that finds nothing to judge is over, and is no failure of pytest's either."""
+        try:
+            return (yield)
+        except NothingToJudge as absent:
+            if not required(item):
+                raise
+            raise pytest.skip.Exception(f"{Verdict.NOT_APPLICABLE}: {absent.what}", _use_item_location=True) from absent
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Add verdict, message and evidence to a failed report; they travel with it to the controller."""
         report = yield
         requirement = required(item)
+        absent = call.excinfo.value.__cause__ if call.excinfo and report.skipped else None
+        if isinstance(absent, NothingToJudge):
+            found = {"verdict": Verdict.NOT_APPLICABLE.value, "message": str(absent)}
+            vars(report)["dra"] = {**found, "evidence": "", "observed": False}
         if requirement and report.failed and call.excinfo:
             raised = _first(call.excinfo)
             if isinstance(raised.value, NodesShort):
@@ -89,7 +105,12 @@ class Judge:
             item.add_marker(pytest.mark.skip(reason=f"{choice.verdict}: {choice.reason}"))
         if not item.get_closest_marker("timeout"):
             # By signal, and only around the test itself: the clean-up after it has budgets of its own.
-            item.add_marker(pytest.mark.timeout(_CAP * self.context.patience, method="signal", func_only=True))
+            item.add_marker(pytest.mark.timeout(self._cap(requirement), method="signal", func_only=True))
+
+    def _cap(self, requirement: Requirement) -> float:
+        """How long a test may take. What a disruptive one does to the driver, it may do node after node."""
+        everywhere = budgets.repeated(budgets.DRIVER_PODS, self.context.facts.nodes).seconds
+        return (_CAP + (everywhere if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.patience
 
     def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
         """Write the evidence before anything is cleaned up; the folder, as seen from the report folder."""

@@ -5,6 +5,8 @@ The budgets are for slow machines and drivers; on a local testbed each of these 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from testbed.waiting import Budget
 
 RUN = Budget("pod runs", 60, "the kubelet gives a driver 45 s to prepare; scheduling and start come on top")
@@ -31,13 +33,23 @@ AS_BEFORE = Budget("cluster as before", 120, "a node that comes back is Ready wi
 NODE_READY = Budget(
     "node ready", 90, "a kubelet reports every 10 s at the latest, and looks for its pods once in a second"
 )
-DRIVER_PODS = Budget("driver's pods", 90, "a grace period of 30 s is usual, and an update does that node after node")
+DRIVER_PODS = Budget(
+    "driver's pods",
+    90,
+    "a grace period of 30 s is usual; an update, which goes node after node, has this for each of them",
+)
 RECOVERED = Budget(
     "pod recovers", 120, "a kubelet that has lost a pod has its claims unprepared within a minute; then as long as RUN"
 )
 REPUBLISHED = Budget(
     "published again", 60, "upstream's library for drivers waits 30 s before it repairs what was deleted"
 )
+
+
+def repeated(budget: Budget, times: int) -> Budget:
+    """For what has to come several times, one after another."""
+    return replace(budget, seconds=budget.seconds * max(1, times))
+
 
 ALL = (
     *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS),

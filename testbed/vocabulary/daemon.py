@@ -18,7 +18,7 @@ from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.world import World
-from testbed.waiting import NotYet, eventually
+from testbed.waiting import Budget, NotYet, eventually
 
 # What `kubectl rollout restart` writes, too: the template is another one, and nothing else has changed.
 _UPDATED = "kubectl.kubernetes.io/restartedAt"
@@ -55,23 +55,32 @@ class Daemon:
         self._wait_until_ready()
 
     def update(self) -> None:
-        """Update the driver on all nodes, as its DaemonSet does that, and wait until all old pods are gone and the new ones ready."""
+        """Update the driver on all nodes, as its DaemonSet does that, and wait until all old pods are gone and the new ones ready.
+
+        A DaemonSet with `OnDelete` leaves that to its owner, who deletes one pod after the other.
+        """
         old = self.begin_update()
         self.should_be_updated(old)
 
     def begin_update(self) -> list[Object]:
-        """Change the DaemonSet's template; the pods that are old now."""
+        """Change the DaemonSet's template, and delete the first pod where its owner has to; the pods that are old now."""
         old = self._pods()
         for each in self._daemonsets():
             annotations = {_UPDATED: secrets.token_hex(4)}
             self.world.kube.patch(each, {"spec": {"template": {"metadata": {"annotations": annotations}}}})
+        for pod in self._left_to_the_owner(old)[:1]:
+            self.world.kube.delete(pod)
         return old
 
     def should_be_updated(self, old: list[Object]) -> None:
-        """Wait until the update is through: a pod that does not get ready holds it up."""
+        """Wait until the update is through on all nodes, which it takes one by one: a pod that does not get ready holds it up."""
         expected = "the update of the driver to be through"
         try:
-            self._wait_until_gone(old, expected)
+            for pod in self._left_to_the_owner(old):
+                self.world.kube.delete(pod)
+                self._wait_until_gone([pod], expected)
+                self._wait_until_ready()
+            self._wait_until_gone(old, expected, budgets.repeated(budgets.DRIVER_PODS, len(old)))
         except WaitTimeout as late:
             raise DriverFailed(f"expected {expected}\n  last seen: {late.last_seen}\n  waited: {late.budget}") from late
         self._wait_until_ready()
@@ -85,7 +94,14 @@ class Daemon:
                 f"expected {late.waited_for} to be ready again\n  last seen: {late.last_seen}\n  waited: {late.budget}"
             ) from late
 
-    def _wait_until_gone(self, old: list[Object], expected: str) -> None:
+    def _left_to_the_owner(self, old: list[Object]) -> list[Object]:
+        """The pods that their DaemonSet keeps as they are until somebody deletes them, in the order of their nodes."""
+        strategies = {each["metadata"]["name"]: each["spec"].get("updateStrategy", {}) for each in self._daemonsets()}
+        theirs = {name for name, strategy in strategies.items() if strategy.get("type") == "OnDelete"}
+        found = [pod for pod in old if theirs.intersection(_owners(pod))]
+        return sorted(found, key=lambda pod: str(pod["spec"]["nodeName"]))
+
+    def _wait_until_gone(self, old: list[Object], expected: str, budget: Budget = budgets.DRIVER_PODS) -> None:
         uids = {pod["metadata"]["uid"] for pod in old}
 
         def gone() -> None:
@@ -93,7 +109,7 @@ class Daemon:
             if left:
                 raise NotYet(f"still there: {', '.join(left)}")
 
-        eventually(gone, expected, budgets.DRIVER_PODS, longest_pause=0.1)
+        eventually(gone, expected, budget, longest_pause=0.1)
 
     def _pods(self) -> list[Object]:
         """All of them, also those that are on their way out."""

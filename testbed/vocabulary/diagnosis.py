@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,9 @@ _NOT_SCHEDULED = "not scheduled"
 # Of a pod that has been started, these tell of another time.
 _BEFORE_START = ("FailedScheduling", "FailedPrepareDynamicResources")
 HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
+_ONE_CLAIM = "NodePrepareResources failed for ResourceClaim"
+_WHOLE_CALL = re.compile(r"NodePrepareResources: rpc error: code = (?P<code>\w+)")
+_UNANSWERED = {"Unavailable", "DeadlineExceeded", "Canceled", "Unimplemented"}
 _REPELLED = "untolerated taint"
 _PRESSURES = {
     "DiskPressure": "short of disk",
@@ -168,6 +172,20 @@ def tell(pod: Object) -> str:
     phase, node = pod.get("status", {}).get("phase", "new"), pod["spec"].get("nodeName")
     phase += ", to be deleted" if pod["metadata"].get("deletionTimestamp") else ""
     return "; ".join([f"{phase} on {node}" if node else f"{phase}, on no node", *_statuses(pod)])
+
+
+def is_refusal(event: Object, claim: str) -> bool:
+    """Whether a driver refused to prepare a claim, as a kubelet of 1.34 or newer tells it.
+
+    The protocol lets a driver refuse one claim in its own entry of the answer, or fail the whole call. A call that nobody
+    answered, or not in time, is no refusal.
+    """
+    if event.get("reason") != "FailedPrepareDynamicResources":
+        return False
+    whole_call = _WHOLE_CALL.search(event.get("message", ""))
+    return f"{_ONE_CLAIM} {claim}:" in event.get("message", "") or bool(
+        whole_call and whole_call["code"] not in _UNANSWERED
+    )
 
 
 def in_order(events: Iterable[Object]) -> list[Object]:

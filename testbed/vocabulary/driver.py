@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Device, Pool, identities, ordinary, pools
-from testbed.errors import Blocked, DriverFailed, UsageError, WaitTimeout
+from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
-from testbed.vocabulary import asking, budgets, specials
+from testbed.vocabulary import asking, budgets, published, specials
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.sayings import Saying, saying
-from testbed.vocabulary.specials import Divisible, Tainted
+from testbed.vocabulary.specials import Divisible, Division, Tainted
 from testbed.vocabulary.world import World
 from testbed.waiting import NotYet, eventually, eventually_true
 
+T = TypeVar("T")
 _NOT_REPAIRED = Diagnosis(
     "every kubelet that starts deletes all slices of its node; only their driver can bring them back"
 )
@@ -67,15 +69,19 @@ class Driver:
     @property
     def incomplete_pools(self) -> tuple[Pool, ...]:
         """The pools that stay incomplete: one that is just being written anew gets the time for it."""
-        incomplete: tuple[Pool, ...] = ()
+        return _lasting(lambda: tuple(pool for pool in self.pools if not pool.complete))
 
-        def all_complete() -> bool:
-            nonlocal incomplete
-            incomplete = tuple(pool for pool in self.pools if not pool.complete)
-            return not incomplete
+    @property
+    def contradictory_pools(self) -> tuple[str, ...]:
+        """The pools whose slices contradict each other for good, and how."""
+        return _lasting(lambda: published.contradictions(self.world.slices()))
 
-        eventually_true(all_complete, budgets.POOL)
-        return incomplete
+    @property
+    def ownerless_slices(self) -> tuple[str, ...]:
+        """Its slices that name a node, and would stay if that node went."""
+        slices = self.world.slices()  # first: a node that is there by now has its UID
+        nodes = {each["metadata"]["name"]: each["metadata"]["uid"] for each in self.world.kube.list("v1", "Node")}
+        return published.ownerless(slices, nodes)
 
     @property
     def repeated_devices(self) -> tuple[Device, ...]:
@@ -100,7 +106,7 @@ class Driver:
         """The devices of its DeviceClass that it publishes for one node; at least one."""
         found = self._of_the_class_on(node)
         if not found and self._of_the_class_on(""):
-            raise Blocked(f"the driver publishes no device for node {node}, only some that belong to no node")
+            raise NothingToJudge(f"the driver publishes no device for node {node}, only some that belong to no node")
         if not found:
             raise DriverFailed(f"the driver publishes no device of class {self.device_class} for node {node}")
         return found
@@ -165,22 +171,23 @@ class Driver:
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described())
         return specials.tainted(described, effect)
 
-    def divisible_on(self, node: str) -> Divisible:
-        """A device on a node that can be had whole or in parts."""
-        here = [pool for pool in self.pools if node in pool.nodes]
-        return specials.divisible((each for pool in here for each in pool.slices), self.name)
+    def divisible_on(self, node: str) -> Division:
+        """The devices on a node that can be had whole or in parts."""
+        return specials.divisible((pool for pool in self.pools if node in pool.nodes), self.name)
 
     @property
     def divisible_devices(self) -> tuple[Divisible, ...]:
-        """All its devices that can be had whole or in parts."""
-        return tuple(each for pool in self.pools for each in specials.all_divisible(pool.slices, self.name))
+        """All its devices that can be had whole or in parts, and those that draw from counters which nobody publishes."""
+        return tuple(each for pool in self.pools for each in specials.all_divisible(pool, self.name))
 
     def shared_on(self, node: str, *, at_least: int = 1) -> tuple[Device, ...]:
-        """The devices on a node that several claims may share, sorted. A test for more than there are cannot begin."""
+        """The devices on a node that several claims may share, sorted. A test for more than there are has nothing to judge."""
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
         found = specials.shared(described)
         if len(found) < at_least:
-            raise Blocked(f"several claims may have {len(found)} device on node {node}, and {at_least} are needed")
+            raise NothingToJudge(
+                f"several claims may share {len(found)} device on node {node}, and {at_least} are needed"
+            )
         return found
 
     def default_share(self, device: Device) -> str:
@@ -232,6 +239,19 @@ class Driver:
 
     def _published(self) -> Iterator[Device]:
         return (Device(self.name, *each[:2]) for each in self._described())
+
+
+def _lasting(look: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+    """What is wrong with the pools and stays so: one that is just being written anew gets the time for it."""
+    wrong: tuple[T, ...] = ()
+
+    def is_right() -> bool:
+        nonlocal wrong
+        wrong = look()
+        return not wrong
+
+    eventually_true(is_right, budgets.POOL)
+    return wrong
 
 
 def _described(found: Iterable[Pool]) -> Iterator[tuple[str, str, str, Object]]:

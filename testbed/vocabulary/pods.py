@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.drivers.slices import Device
@@ -11,7 +12,7 @@ from testbed.kube.client import Object
 from testbed.vocabulary import asking, budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
-from testbed.vocabulary.diagnosis import HELD, interrupted, line, tell
+from testbed.vocabulary.diagnosis import HELD, interrupted, is_refusal, line, tell
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
@@ -144,15 +145,24 @@ class Pod:
 
     def should_be_told(self, reason: str, text: str) -> Pod:
         """Wait for an event about it, with this reason and this text in its message."""
+        return self._should_be_told(
+            f"{reason}: …{text}…", lambda event: event.get("reason") == reason and text in event.get("message", "")
+        )
 
+    def should_be_refused_by_its_driver(self, claim: str, because: str = "") -> Pod:
+        """Wait until its driver has refused to prepare a claim, in that claim's answer or for the whole call, in these words."""
+        expected = f"that its driver refuses claim {claim}" + (f": …{because}…" if because else "")
+        return self._should_be_told(expected, lambda event: is_refusal(event, claim) and because in event["message"])
+
+    def _should_be_told(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
         def check(event: Object) -> None:
-            if event.get("reason") != reason or text not in event.get("message", ""):
+            if not is_it(event):
                 raise NotYet(f"it was told: {line(event)}")
 
         about = f"involvedObject.kind=Pod,involvedObject.name={self.name}"
         events = Target("v1", "Event", self.namespace, f"about pod {self.name}", about)
-        expected = f"pod {self.name} to be told {reason}: …{text}…"
-        observe(self.world.kube, events, check, expected, budgets.TOLD, self._diagnosis)
+        expected = f"pod {self.name} to be told {what}"
+        observe(self.world.kube, events, check, expected, budgets.TOLD, self._diagnosis, self._unblock)
         return self
 
     def should_be_replaced(self, predecessor: str) -> Pod:
@@ -201,7 +211,8 @@ class Pod:
 
     def _unblock(self) -> None:
         """A kubelet that was quicker than the API server's authorizer may not read the claim, and asks again only a minute later."""
-        if any(_TOO_QUICK in event.get("message", "") for event in self.events):
+        blocked = any(_TOO_QUICK in event.get("message", "") for event in self.events)
+        if blocked and self.world.kube.find("v1", "Pod", self.name, self.namespace):
             self.look_again()
 
     def _diagnosis(self) -> Diagnosis:

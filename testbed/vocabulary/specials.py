@@ -6,15 +6,18 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
-from testbed.drivers.slices import Device
-from testbed.errors import DriverFailed
+from testbed.drivers.slices import Device, Pool
+from testbed.errors import DriverFailed, NothingToJudge
 from testbed.kube.client import Object
 from testbed.vocabulary.quantities import amount
 
 _HINT = "look at spec.classes of the driver file, and at what the driver publishes: dra-testbed hardware show"
 Described = tuple[Device, Object]
 Counters = Mapping[tuple[str, str], Fraction]
+Pair = tuple[Device, Device]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Divisible:
-    """The devices that draw from the same counters. The whole is the one that leaves nothing to others."""
+    """The devices that draw from one set of counters, and all counters of their pool: a device may draw from other sets as well."""
 
     parts: tuple[Part, ...]
     there: Counters
@@ -49,32 +52,59 @@ class Divisible:
         return frozenset(name for part in self.parts for name in part.takes if name not in self.there)
 
     @property
-    def whole(self) -> Device:
-        """The device that excludes all others."""
+    def whole(self) -> Device | None:
+        """The device that excludes all others, if there is one."""
         for part in self.parts:
             if not any(self._fit(part, other) for other in self.parts if other is not part):
                 return part.device
-        raise DriverFailed("no device of the driver excludes all others that share its counters", hint=_HINT)
+        return None
 
-    @property
-    def companions(self) -> tuple[Device, Device]:
-        """Two parts that can be had at the same time."""
-        return self._pair("there are no two parts of a device that can be had at the same time", fit=True)
-
-    @property
-    def rivals(self) -> tuple[Device, Device]:
-        """Two parts of which only one can be had at a time; neither is the whole."""
-        return self._pair("there are no two parts of a device that exclude each other", fit=False)
-
-    def _pair(self, problem: str, *, fit: bool) -> tuple[Device, Device]:
+    def pair(self, *, fit: bool) -> Pair | None:
+        """Two parts that can be had at the same time, or two of which only one can; neither is the whole."""
         parts = [part for part in self.parts if part.device != self.whole]
         for one, other in itertools.combinations(parts, 2):
             if self._fit(one, other) is fit:
                 return one.device, other.device
-        raise DriverFailed(problem, hint=_HINT)
+        return None
 
     def _fit(self, one: Part, other: Part) -> bool:
         return all(one.takes.get(name, 0) + other.takes.get(name, 0) <= most for name, most in self.there.items())
+
+
+@dataclass(frozen=True)
+class Division:
+    """All that can be had in parts on a node. Not every driver's devices can be divided in every way: then there is nothing to judge."""
+
+    sets: tuple[Divisible, ...]
+
+    @property
+    def whole(self) -> Device:
+        """The device that excludes all others of its set; `companions` are parts of the same."""
+        found = next((each.whole for each in self._in_order if each.whole and each.pair(fit=True)), None)
+        return _there(found, "excludes all others that share its counters, and has parts that can be had together")
+
+    @property
+    def companions(self) -> Pair:
+        """Two parts that can be had at the same time; of a whole that can be had, too, where there is one."""
+        found = next((pair for each in self._in_order if (pair := each.pair(fit=True))), None)
+        return _there(found, "can be had as two parts at the same time")
+
+    @property
+    def rivals(self) -> Pair:
+        """Two parts of which only one can be had at a time; neither is the whole."""
+        found = next((pair for each in self.sets if (pair := each.pair(fit=False))), None)
+        return _there(found, "has two parts that exclude each other")
+
+    @property
+    def _in_order(self) -> list[Divisible]:
+        """Those with a whole first."""
+        return sorted(self.sets, key=lambda each: each.whole is None)
+
+
+def _there(found: T | None, what: str) -> T:
+    if found is None:
+        raise NothingToJudge(f"no device of the driver on this node {what}")
+    return found
 
 
 def tainted(described: Iterable[Described], effect: str) -> Tainted:
@@ -102,25 +132,29 @@ def default_share(spec: Object, capacity: str) -> str:
     return str(said[capacity].get("requestPolicy", {}).get("default", said[capacity]["value"]))
 
 
-def divisible(slices: Iterable[Object], driver: str) -> Divisible:
-    """The first of those in some slices."""
-    found = next(all_divisible(slices, driver), None)
+def divisible(pools: Iterable[Pool], driver: str) -> Division:
+    """All those in some pools; at least one, and none that a scheduler takes for invalid."""
+    found = tuple(each for pool in pools for each in all_divisible(pool, driver))
+    missing = sorted("/".join(name) for each in found for name in each.missing_counters)
+    if missing:
+        raise DriverFailed(f"devices of the driver draw from counters that nobody publishes: {', '.join(missing)}")
     if not found:
         raise DriverFailed("the driver publishes no devices that draw from the same counters", hint=_HINT)
-    return found
+    return Division(found)
 
 
-def all_divisible(slices: Iterable[Object], driver: str) -> Iterator[Divisible]:
-    """The devices of each set of counters that several draw from."""
-    pools = list(slices)
-    sets = {one["name"]: _counters(one) for each in pools for one in each["spec"].get("sharedCounters") or ()}
+def all_divisible(pool: Pool, driver: str) -> Iterator[Divisible]:
+    """The devices of each set of counters that several draw from, or that lacks a counter which somebody draws from."""
+    sets = [each for part in pool.slices for each in part["spec"].get("sharedCounters") or ()]
+    there = {name: most for each in sets for name, most in _counters(each).items()}
     parts: dict[str, list[Part]] = {}
-    for each in pools:
-        for spec in each["spec"].get("devices") or ():
-            for draw in spec.get("consumesCounters", ()):
-                device = Device(driver, each["spec"]["pool"]["name"], spec["name"])
-                parts.setdefault(draw["counterSet"], []).append(Part(device, _counters(draw, draw["counterSet"])))
-    return (Divisible(tuple(found), sets.get(name, {})) for name, found in sorted(parts.items()) if len(found) > 1)
+    for spec in (each for part in pool.slices for each in part["spec"].get("devices") or ()):
+        draws = spec.get("consumesCounters") or ()
+        takes = {name: much for draw in draws for name, much in _counters(draw, draw["counterSet"]).items()}
+        for draw in draws:
+            parts.setdefault(draw["counterSet"], []).append(Part(Device(driver, pool.name, spec["name"]), takes))
+    found = (Divisible(tuple(members), there) for _, members in sorted(parts.items()))
+    return (each for each in found if len(each.parts) > 1 or each.missing_counters)
 
 
 def _counters(entry: Object, name: str = "") -> Counters:

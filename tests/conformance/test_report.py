@@ -96,6 +96,19 @@ def test_failed_and_tried_again_is_flaky() -> None:
     assert made.result is Result.NON_CONFORMANT
 
 
+def test_failed_and_then_our_own_error_is_a_failure_that_is_told_as_one() -> None:
+    again = _done(1, "error", message="no answer", evidence="evidence/later")
+    tried = [_done(1, "fail", message="no device", evidence="evidence/first"), again]
+    made = report.build(_log(*tried, known=[_known(1)])).requirements[0]
+    assert (made.verdict, made.message, made.evidence) == (Verdict.FAIL, "no device", "evidence/first")
+
+
+def test_a_run_in_which_tests_only_found_nothing_to_judge_has_tested_nothing() -> None:
+    made = report.build(_log(_done(1, "not-applicable", message="no parts"), known=[_known(1)]))
+    assert (made.result, made.reasons) == (Result.INCOMPLETE, ("no requirement was tested",))
+    assert made.requirements[0].message == "no parts"
+
+
 def test_a_requirement_of_which_only_some_cases_were_selected_is_excluded_unless_one_failed() -> None:
     known = [_known(1, left_out=2), _known(2)]
     made = report.build(_log(_done(1, "pass"), _done(2, "pass"), known=known))

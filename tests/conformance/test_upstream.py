@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,27 @@ def test_every_contradiction_is_told(asked: dict[str, str], entries: tuple[Entry
     assert any(said in each for each in upstream.problems(_asked(**asked), Catalogue(entries)))
     with pytest.raises(UsageError, match="do not agree"):
         upstream.page(_asked(**asked), Catalogue(entries))
+
+
+# The clauses of the project's catalogue that had neither a requirement nor an id, when the suites were last held against it.
+_CLAUSES = {"ADMIN": 2, "API": 1, "CDI": 1, "PRESCHED": 1, "REGRESS": 1, "SLICE": 4, "STATUS": 2}
+
+
+def test_what_the_catalogue_names_and_nobody_requires_is_not_forgotten() -> None:
+    assert Counter(each.suite for each in KNOWN.catalogue) == _CLAUSES
+    page = upstream.page(KNOWN, catalogue.read([SUITES]))
+    for each in KNOWN.catalogue:
+        assert f"| {each.suite} | {each.title} | {KNOWN.reasons[each.why]} |" in page
+
+
+def test_a_reason_that_only_the_catalogue_has_is_one_and_an_unknown_one_is_told() -> None:
+    wanted = [{"suite": "CDI", "title": "hooks", "why": "later"}]
+    known = Upstream.model_validate({**_asked().model_dump(), "catalogue": wanted})
+    assert upstream.problems(known, Catalogue(())) == []
+    lost = Upstream.model_validate({"reasons": {}, "ids": {}, "catalogue": wanted})
+    assert upstream.problems(lost, Catalogue(())) == [
+        "CDI, hooks: has the reason later, which upstream.yaml does not know"
+    ]
 
 
 def test_the_page_tells_what_is_covered_by_what_and_what_has_no_test_yet() -> None:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from testbed.conformance.verdicts import Judged, blame, exit_code, observed, overall, settle, worst
-from testbed.errors import ApiError, CommandFailed, DriverFailed, TestbedError, WaitTimeout
+from testbed.errors import ApiError, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
 from testbed.models.words import Level, Result, Subject, Verdict
 from testbed.vocabulary.observing import NotObserved
 
@@ -62,6 +62,22 @@ def test_failed_once_and_passed_at_last_is_flaky() -> None:
     assert settle([Verdict.ERROR, Verdict.PASS]) is Verdict.PASS
     assert settle([Verdict.PASS, Verdict.FAIL]) is Verdict.FAIL
     assert settle([Verdict.PASS]) is Verdict.PASS
+
+
+def test_a_failure_does_not_vanish_behind_an_error_of_ours() -> None:
+    assert settle([Verdict.FAIL, Verdict.ERROR]) is Verdict.FAIL
+    assert settle([Verdict.FAIL, Verdict.TIMEOUT, Verdict.BLOCKED]) is Verdict.FAIL
+    assert settle([Verdict.FAIL, Verdict.ERROR, Verdict.PASS]) is Verdict.FLAKY
+    assert settle([Verdict.ERROR, Verdict.TIMEOUT]) is Verdict.TIMEOUT
+
+
+def test_where_there_is_nothing_to_judge_nobody_is_to_blame() -> None:
+    for about in Subject:
+        assert blame(NothingToJudge("no parts"), about) is Verdict.NOT_APPLICABLE
+        assert blame(NothingToJudge("no parts"), about, before_the_test=True) is Verdict.NOT_APPLICABLE
+    assert not observed(NothingToJudge("no parts"))
+    assert worst([Verdict.PASS, Verdict.NOT_APPLICABLE]) is Verdict.NOT_APPLICABLE
+    assert worst([Verdict.FLAKY, Verdict.NOT_APPLICABLE]) is Verdict.FLAKY
 
 
 def test_a_failure_is_worse_than_anything_and_a_pass_than_nothing() -> None:

@@ -134,6 +134,28 @@ def test_a_test_that_skips_itself_is_not_green(judge: Judge) -> None:
     assert run.result.ret == 3
 
 
+_NOTHING = """
+@required(3)
+def test_parts(scenario):
+    from testbed.errors import NothingToJudge
+    raise NothingToJudge("no parts of a device exclude each other", hint="look")
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_test_that_finds_nothing_to_judge_costs_nothing_and_says_why(judge: Judge, workers: str) -> None:
+    run = judge(_GOOD + _NOTHING, "-n", workers, "--reruns", "1", apart=True)
+    assert run.verdicts == {"T-001": "pass", "T-003": "not-applicable"}
+    assert run.row("T-003").message == "no parts of a device exclude each other\n  try: look"
+    assert (run.row("T-003").attempts, run.report.result, run.result.ret) == (1, "conformant", 0)
+
+
+def test_a_run_that_only_found_nothing_to_judge_is_not_green(judge: Judge) -> None:
+    run = judge(_NOTHING)
+    assert run.report.reasons == ("no requirement was tested",)
+    assert run.result.ret == 4
+
+
 def test_a_run_that_judged_nothing_is_not_green(judge: Judge) -> None:
     run = judge("@required(1, kubernetes='1.99')\ndef test_it():\n    pass\n")
     assert run.verdicts == {"T-001": "cluster-unsupported"}

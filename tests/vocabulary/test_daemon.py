@@ -149,8 +149,35 @@ def test_an_update_that_does_not_come_through_is_the_drivers_fault(
 ) -> None:
     its, controller = daemon()
     controller.asleep = True
-    with pytest.raises(DriverFailed, match="update of the driver"):
+    with pytest.raises(
+        DriverFailed, match=r"update of the driver(.|\n)*waited: driver's pods: 0.18 s"
+    ):  # for two nodes
         its.update()
+
+
+BY_HAND: Any = {**SPEC, "updateStrategy": {"type": "OnDelete"}}
+
+
+def test_an_update_that_its_daemonset_leaves_to_the_owner_goes_node_after_node(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    its, controller = daemon(BY_HAND)
+    old = its.begin_update()
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
+    its.should_be_updated(old)
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-4"}
+    assert controller.made == 4
+    assert _spec(its)["updateStrategy"] == {"type": "OnDelete"}
+
+
+def test_an_update_by_its_owner_stops_at_a_pod_that_does_not_get_ready(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    its, controller = daemon(BY_HAND)
+    controller.status = {"phase": "Running", "conditions": []}
+    with pytest.raises(DriverFailed, match="to be ready again"):
+        its.update()
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
 
 
 def test_a_driver_without_a_daemonset_is_told(world: Callable[..., World]) -> None:

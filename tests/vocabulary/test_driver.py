@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.errors import Blocked, DriverFailed, UsageError
+from testbed.errors import DriverFailed, NothingToJudge, UsageError
 from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.observing import NotObserved
@@ -40,6 +40,23 @@ def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> No
     assert driver.incomplete_pools == ()
 
 
+def test_slices_that_contradict_each_other_or_belong_to_nobody_are_told(world: Make) -> None:
+    made = world("publish-devices-twice")
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    driver = Driver(made)
+    for node in cluster.NODES:
+        kube.objects["Node", "default", node]["metadata"]["uid"] = f"uid-{node}"
+        for name in (f"slice-{node}", f"slice-{node}-2"):
+            owner = {"kind": "Node", "uid": f"uid-{node}"}
+            kube.objects["ResourceSlice", "default", name]["metadata"]["ownerReferences"] = [owner]
+    assert (driver.contradictory_pools, driver.ownerless_slices) == ((), ())
+    first = kube.objects["ResourceSlice", "default", "slice-node-1"]
+    first["metadata"]["ownerReferences"] = None
+    first["spec"]["pool"]["resourceSliceCount"] = 3
+    assert list(driver.ownerless_slices) == ["slice-node-1 of node node-1"]
+    assert len(driver.contradictory_pools) == 1
+
+
 def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: Make) -> None:
     made = world()
     kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
@@ -69,7 +86,7 @@ def test_a_driver_whose_devices_belong_to_no_node_is_not_to_blame_for_it(world: 
     kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
     spec = {key: value for key, value in cluster.slice_spec("far", 1).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
-    with pytest.raises(Blocked, match="for node node-3, only some that belong to no node"):
+    with pytest.raises(NothingToJudge, match="for node node-3, only some that belong to no node"):
         min(Driver(made).devices_on("node-3"))
 
 
@@ -136,7 +153,7 @@ def test_devices_of_which_claims_share_the_capacity(world: Make) -> None:
     assert driver.default_share(device) == "16Gi"
     with pytest.raises(DriverFailed, match="several claims"):
         driver.shared_on("node-1")
-    with pytest.raises(Blocked, match="may have 1 device on node node-2, and 2 are needed"):
+    with pytest.raises(NothingToJudge, match="may share 1 device on node node-2, and 2 are needed"):
         driver.shared_on("node-2", at_least=2)
     with pytest.raises(DriverFailed, match="publishes no device"):
         driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-9"))
@@ -150,8 +167,8 @@ def test_devices_that_share_counters(world: Make) -> None:
     spec = kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]
     counters = {"c": {"value": "2"}}
     spec["sharedCounters"] = [{"name": "set", "counters": counters}]
-    for device in spec["devices"][:2]:
-        device["consumesCounters"] = [{"counterSet": "set", "counters": counters}]
+    for device, takes in zip(spec["devices"][:3], (counters, *2 * [{"c": {"value": "1"}}]), strict=True):
+        device["consumesCounters"] = [{"counterSet": "set", "counters": takes}]
     driver = Driver(here)
     assert driver.divisible_on("node-2").whole == Device(cluster.DRIVER, "node-2", "gpu-0")
     assert len(driver.divisible_devices) == 1

@@ -57,6 +57,50 @@ def test_another_event_is_not_the_one(pod: Callable[..., Pod], reason: str, mess
         waiting.should_be_told("FailedPrepare", "not allowed")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "NodePrepareResources failed for ResourceClaim mine: sharing.interval is wrong",
+        "NodePrepareResources: rpc error: code = Unknown desc = sharing.interval is wrong",
+    ],
+)
+def test_a_driver_refuses_a_claim_in_its_entry_or_for_the_whole_call(pod: Callable[..., Pod], said: str) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    assert refused.should_be_refused_by_its_driver("mine", because="sharing.interval") is refused
+    with pytest.raises(NotObserved, match=r"told that its driver refuses claim mine: …sharing\.mode…"):
+        refused.should_be_refused_by_its_driver("mine", because="sharing.mode")
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim mine-2: no such device"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources skipped 1 ResourceClaims"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources: rpc error: code = Unavailable desc = no socket"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources: rpc error: code = DeadlineExceeded desc = late"),
+        ("FailedPrepareDynamicResources", "DRA driver d.example.com is not registered"),
+        ("Failed", "NodePrepareResources failed for ResourceClaim mine: no such device"),
+    ],
+)
+def test_what_is_no_refusal_of_that_claim(pod: Callable[..., Pod], reason: str, said: str) -> None:
+    told = pod()
+    _tell(told, reason, said)
+    with pytest.raises(NotObserved, match="that its driver refuses claim mine\n"):
+        told.should_be_refused_by_its_driver("mine")
+
+
+def test_a_kubelet_that_was_too_quick_looks_again_while_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    with pytest.raises(WaitTimeout):
+        waiting.should_be_told("FailedPrepare", "not allowed")
+    assert list(waiting.object["metadata"]["annotations"]) == ["looked-at"]
+    waiting.world.kube.delete(waiting.object)
+    with pytest.raises(WaitTimeout):  # of a pod that is gone nobody asks for more
+        waiting.should_be_told("FailedPrepare", "not allowed")
+
+
 def test_the_schedulers_words_are_waited_for(pod: Callable[..., Pod]) -> None:
     refused = {"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}
     assert pod(node="", conditions=[refused]).should_be_unschedulable("cannot allocate").node == ""
