@@ -192,12 +192,19 @@ def _wishes(objects: dict[tuple[str, str], Any], *, follows: bool) -> Iterator[_
         pod, times = _pod(each)
         claims = pod.get("resourceClaims") or ()
         ties = {claim["resourceClaimName"] for claim in claims if "resourceClaimName" in claim}
-        bound = follows or "nodeName" in pod or "nodeSelector" in pod
+        bound = follows or "nodeName" in pod or "nodeSelector" in pod or _is_pinned(pod)
         templates = [
             objects.get(("ResourceClaimTemplate", each.get("resourceClaimTemplateName", ""))) for each in claims
         ]
         own = [request for template in templates if template for request in _devices(template["spec"]["spec"])]
         yield from [_Wish(frozenset({*ties, *([_NODE] if bound else [])}), (*own, *_extended(pod)))] * times
+
+
+def _is_pinned(pod: Any) -> bool:
+    """Whether its affinity names the node that it has to be on."""
+    required = pod.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    fields = [field for term in required.get("nodeSelectorTerms", ()) for field in term.get("matchFields", ())]
+    return any((each["key"], each["operator"]) == ("metadata.name", "In") for each in fields)
 
 
 def _on_one_node(pods: Iterable[_Wish]) -> list[_Wish]:
