@@ -69,7 +69,7 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ("ErrImage", "the image is not on the node", True),
     ("ImagePull", "the image is not on the node", True),
     ("InvalidImageName", "the manifest names an image that cannot be", True),
-    (_REPELLED, "no node takes ordinary pods", True),
+    (_REPELLED, "no node takes the tests' pods, for its taints (spec.nodes.tolerations of the driver file)", True),
     ("Insufficient ", "the nodes are full", True),
     ("FailedCreatePodSandBox", "the node cannot make pods: its runtime or network is broken", True),
     ("FailedMount", "the node cannot mount a volume of the pod", True),

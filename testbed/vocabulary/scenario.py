@@ -25,6 +25,7 @@ from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.quotas import Quota
+from testbed.vocabulary.tolerating import tolerating
 from testbed.vocabulary.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
@@ -128,7 +129,9 @@ class Scenario:
         if "class_selectors" in variables_of(path):  # only a class of a test's own asks the cluster for them
             facts["class_selectors"] = self.world.class_selectors
         text = render_file(path, {**facts, **variables}, allow_unused=True)
-        return [_placed(document, self.namespace) for document in _documents(text, path)]
+        tolerations = self.world.driver_file.nodes.tolerations
+        placed = [_placed(document, self.namespace) for document in _documents(text, path)]
+        return [tolerating(document, tolerations) for document in placed]
 
     def _refusal(self, manifest: str, attempt: Callable[[], None]) -> str:
         try:
