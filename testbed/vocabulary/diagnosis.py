@@ -14,6 +14,7 @@ _NOT_SCHEDULED = "not scheduled"
 _BEFORE_START = ("FailedScheduling", "FailedPrepareDynamicResources")
 HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
 _REPELLED = "untolerated taint"
+_NO_DEVICE = "cannot allocate all claims"
 _PRESSURES = {
     "DiskPressure": "short of disk",
     "MemoryPressure": "short of memory",
@@ -59,7 +60,7 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
         False,
     ),
     (
-        "cannot allocate all claims",
+        _NO_DEVICE,
         "no free device fits: all are taken, or the driver's ResourceSlices do not offer one",
         False,
     ),
@@ -202,3 +203,8 @@ def refused(pod: Object) -> list[Object]:
     """The conditions in which the scheduler says that no node takes a pod; none when it took one, or says nothing."""
     conditions = pod.get("status", {}).get("conditions", ())
     return [each for each in conditions if each["type"] == "PodScheduled" and each["status"] != "True"]
+
+
+def lacks_devices(pod: Object) -> bool:
+    """Whether the scheduler says that it found no free device for a pod."""
+    return any(_NO_DEVICE in each.get("message", "") for each in refused(pod))

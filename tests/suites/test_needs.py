@@ -148,6 +148,15 @@ def test_a_test_does_not_take_the_name_of_a_node_for_that_of_a_pool(entry: Entry
     assert not [pool for pool in pools if pool.endswith("node") or "nodes" in pool]
 
 
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_a_test_that_takes_all_devices_is_exclusive(entry: Entry) -> None:
+    # Where somebody else holds one of them, it is spared by that word.
+    made = [each["spec"] for name, given in _applied(entry) for each in _documents(name, given) if "spec" in each]
+    wanted = [spec.get("spec", spec) for spec in made]
+    requests = [request for spec in wanted if "devices" in spec for request in _devices(spec)]
+    assert entry.requirement.exclusive or not [each for each in requests if each.get("allocationMode") == "All"]
+
+
 def _alone(declared: Requirement) -> bool:
     return declared.exclusive or bool(declared.only_user_of)
 
