@@ -17,12 +17,15 @@ DRA = "k8s.io/kubelet, dra/v1/api.proto, Device.cdi_device_ids"
     mutants=("answer-without-cdi-ids",),
 )
 def test_nothing_leaks_to_a_container_without_the_claim(scenario):
-    scenario.apply("cdi/with-and-without.yaml")
-    with_claim, without = scenario.pod("pod").should_run().containers("with", "without")
+    scenario.apply("basic/with-and-without.yaml")
+    pod = scenario.pod("pod").should_run()
+    with_claim, without = pod.containers("with", "without")
+    scenario.apply("cdi/plain-on-a-node.yaml", node=pod.node)
     plain = scenario.pod("plain").should_run().container("plain")
 
     assert without.surroundings == plain.surroundings
-    assert with_claim.surroundings > plain.surroundings
+    assert with_claim.surroundings - plain.surroundings, "the claim added nothing"
+    assert with_claim.names_around >= plain.names_around
 
 
 @requirement(
@@ -75,7 +78,8 @@ def test_a_sidecar_has_the_same_around_it(scenario):
     sidecar, workload, without = scenario.pod("pod").should_run().containers("sidecar", "workload", "without")
 
     assert sidecar.surroundings == workload.surroundings
-    assert sidecar.surroundings > without.surroundings
+    assert sidecar.surroundings - without.surroundings, "the claim added nothing"
+    assert sidecar.names_around >= without.names_around
 
 
 @requirement(

@@ -59,7 +59,7 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
     ),
 )
 def test_a_container_without_a_claim_sees_nothing(scenario):
-    scenario.apply("claims/with-and-without.yaml")
+    scenario.apply("basic/with-and-without.yaml")
     pod = scenario.pod("pod").should_run()
     with_claim, without = pod.containers("with", "without")
 

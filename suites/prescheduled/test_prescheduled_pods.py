@@ -133,7 +133,7 @@ def test_the_claim_is_released_with_it(scenario, node):
     mutants=("no-env", "wrong-cdi-names"),
 )
 def test_a_node_selector_works(scenario, node):
-    scenario.apply("basic/pod-on-a-node.yaml", node=node)
+    scenario.apply("prescheduled/node-selector.yaml", hostname=node.label("kubernetes.io/hostname"))
     pod = scenario.pod("pod").should_run()
 
     assert pod.node == node

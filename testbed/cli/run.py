@@ -237,7 +237,7 @@ def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:
     driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else testbed.config.driver
     if driver is None:
         raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
-    return facts.gather(testbed.kube, load_driver_file(driver), testbed.cluster.capabilities), None
+    return facts.gather(testbed.kube, load_driver_file(driver), testbed.cluster.capabilities, testbed.owner), None
 
 
 def _decision(choice: Choice, entry: Entry) -> dict[str, str]:

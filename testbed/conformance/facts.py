@@ -8,19 +8,26 @@ from collections.abc import Collection, Iterable, Mapping
 from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
+from testbed.drivers.holders import Taken, taken_by_others, told
 from testbed.drivers.slices import Pool, apart, ordinary, pools
 from testbed.kube import features
-from testbed.kube.client import Kube
+from testbed.kube.client import Kube, Object
+from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
 from testbed.models.gates import is_on
 from testbed.providers.base import Capability
 
 
-def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capability]) -> Facts:
-    """What is there now."""
+def gather(
+    kube: Kube, driver_file: DriverFile, capabilities: Collection[Capability], owner: Owner | None = None
+) -> Facts:
+    """What is there now. What claims have that are not the owner's is no device for the tests."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
     others, driver = driver_file.other_devices, driver_file.driver
-    each, nodes = _counted(pools(ordinary(everything, others, driver), driver)), expected_nodes(kube, driver_file)
+    usual, nodes = ordinary(everything, others, driver), expected_nodes(kube, driver_file)
+    taken = _taken(kube, owner, driver, usual) if Capability.MAKE_OBJECTS in capabilities else []
+    each = _counted(pools(usual, driver))
+    each.subtract(one.node for one in taken)
     version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
     return Facts(
         kubernetes=version,
@@ -32,7 +39,13 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
         gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
         apart=apart(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
+        held=told(one for one in taken if one.node in {*nodes, ""}),
     )
+
+
+def _taken(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[Taken]:
+    """Who has a share leaves the others to everybody."""
+    return [each for each in taken_by_others(kube, owner, driver, slices) if not each.shared]
 
 
 def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:

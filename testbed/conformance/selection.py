@@ -12,6 +12,8 @@ from testbed.models import features
 from testbed.models.words import Tier, Verdict
 from testbed.providers.base import Capability
 
+_MAKING = (Tier.E2E, Tier.DISRUPTIVE)  # their tests make pods and claims
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -19,6 +21,7 @@ class Facts:
 
     `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
     `kubelet` is the oldest on the driver's nodes, where it is known.
+    `held` says which devices claims of others have; neither number counts them.
     `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
     """
 
@@ -31,6 +34,7 @@ class Facts:
     node_devices: int = 0
     apart: frozenset[str] = frozenset()
     kubelet: str = ""
+    held: str = ""
 
     @property
     def oldest(self) -> str:
@@ -91,11 +95,9 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
         return f"needs Kubernetes {requirement.kubernetes}, {part} {facts.oldest}"
     if facts.nodes < requirement.nodes:
         return f"needs {requirement.nodes} nodes with the driver, there are {facts.nodes}"
-    # A driver that publishes nothing at all, or nothing on a node, is not spared: its tests run, and say so.
-    if requirement.spread and 0 < facts.devices < requirement.devices:
-        return f"needs {requirement.devices} devices, there are {facts.devices}"
-    if not requirement.spread and 0 < facts.node_devices < requirement.devices:
-        return f"needs {requirement.devices} devices on one node, there is a node with {facts.node_devices}"
+    short = _short(requirement, facts)
+    if short:
+        return f"{short}: {facts.held}" if facts.held else short
     off = sorted(set(requirement.gates) - facts.gates)
     if off:
         return f"needs {', '.join(off)}, which is off: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
@@ -103,9 +105,23 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
     return f"the cluster cannot {', '.join(absent)}" if absent else ""
 
 
+def _short(requirement: Requirement, facts: Facts) -> str:
+    """What is missing of devices; '' when there are enough."""
+    others = bool(facts.held) and requirement.tier in _MAKING
+    if requirement.exclusive and others:
+        return "wants all devices for itself"
+    # A driver that publishes nothing at all, or nothing on a node, is not spared: its tests run, and say so.
+    least = 0 if others else 1
+    if requirement.spread and least <= facts.devices < requirement.devices:
+        return f"needs {requirement.devices} devices, there are {facts.devices}"
+    if not requirement.spread and least <= facts.node_devices < requirement.devices:
+        return f"needs {requirement.devices} devices on one node, there is a node with {facts.node_devices}"
+    return ""
+
+
 def _needed(requirement: Requirement) -> set[str]:
     """What it asks for itself, and what every test of its tier does."""
-    makes = {Capability.MAKE_OBJECTS} if requirement.tier in (Tier.E2E, Tier.DISRUPTIVE) else set()
+    makes = {Capability.MAKE_OBJECTS} if requirement.tier in _MAKING else set()
     return {*requirement.needs, *makes}
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from testbed.drivers.endings import bad_endings, containers
 from testbed.drivers.slices import Pool, pools
-from testbed.errors import ApiError, DriverFailed, WaitTimeout
+from testbed.drivers.taints import keeping_away
+from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
 from testbed.waiting import Budget, NotYet, eventually
@@ -26,7 +27,9 @@ class _Unpublished(NotYet):
 def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None = None) -> None:
     """Return when the driver's pod is Ready and a pool is complete on each of the nodes (all expected ones, if not given)."""
     wanted = frozenset(nodes) if nodes is not None else expected_nodes(kube, driver_file)
-    what = f"driver {driver_file.driver} on {', '.join(sorted(wanted)) or 'any node'}"
+    if not wanted:
+        _refuse_none(kube, driver_file)
+    what = f"driver {driver_file.driver} on {', '.join(sorted(wanted))}"
     try:
         eventually(lambda: _check(kube, driver_file, wanted), what, _READY, longest_pause=0.1)
     except WaitTimeout as late:
@@ -34,16 +37,36 @@ def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None 
 
 
 def expected_nodes(kube: Kube, driver_file: DriverFile) -> frozenset[str]:
-    """The nodes that the driver file's selector names, without those that keep ordinary pods away."""
+    """The nodes that the driver file's selector names, without those that keep the tests' pods away."""
+    found = _labelled(kube, driver_file)
+    return frozenset(node["metadata"]["name"] for node in found if not _keeping_away(node, driver_file))
+
+
+def _labelled(kube: Kube, driver_file: DriverFile) -> list[Object]:
     labels = ",".join(f"{key}={value}" for key, value in driver_file.nodes.selector.items())
-    found = kube.list("v1", "Node", **({"labelSelector": labels} if labels else {}))
-    return frozenset(node["metadata"]["name"] for node in found if not _repels(node))
+    return kube.list("v1", "Node", **({"labelSelector": labels} if labels else {}))
 
 
-def _repels(node: Object) -> bool:
-    # A node that is just becoming ready carries a taint for a moment more; that one passes, the others are somebody's will.
-    taints = [taint for taint in node["spec"].get("taints", ()) if not taint["key"].startswith("node.kubernetes.io/")]
-    return any(taint["effect"] in ("NoSchedule", "NoExecute") for taint in taints)
+def _refuse_none(kube: Kube, driver_file: DriverFile) -> None:
+    """Without any node nothing is worth waiting for: what is wrong stands in the driver file, or in the nodes' taints."""
+    labelled, labels = _labelled(kube, driver_file), driver_file.nodes.selector
+    if not labelled:
+        wanted = ", ".join(f"{key}={value}" for key, value in labels.items())
+        raise UsageError(
+            f"driver {driver_file.driver} is expected on no node: "
+            + (f"none has the labels {wanted}" if labels else "the cluster has none"),
+            hint="look at spec.nodes.selector of the driver file, and at `kubectl get nodes --show-labels`",
+        )
+    kept = {node["metadata"]["name"]: _keeping_away(node, driver_file) for node in labelled}
+    raise UsageError(
+        f"driver {driver_file.driver} is expected on no node: taints keep the tests' pods from all that there are\n"
+        + "\n".join(f"  {name}: {', '.join(taints)}" for name, taints in sorted(kept.items())),
+        hint="if the tests may run there, tolerate them with spec.nodes.tolerations of the driver file",
+    )
+
+
+def _keeping_away(node: Object, driver_file: DriverFile) -> list[str]:
+    return keeping_away(node, driver_file.nodes.tolerations)
 
 
 def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
@@ -51,8 +74,8 @@ def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
     pods = {pod["spec"].get("nodeName", ""): _unready(pod) for pod in driver_pods(kube, driver_file)}
     running = {node for node, why in pods.items() if not why}
     missing = [f"{node}: {pods.get(node, 'no pod of the driver')}" for node in sorted(wanted - running)]
-    if missing or not wanted:
-        raise NotYet("; ".join(missing) or f"no node has the labels {driver_file.nodes.selector}")
+    if missing:
+        raise NotYet("; ".join(missing))
     found = pools(kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"), driver)
     _check_pools(found, wanted if driver_file.nodes.own_slices else frozenset())
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from testbed.errors import UsageError
-from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, expression
+from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, Toleration, expression
 from testbed.models.features import Feature, derived
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
@@ -54,9 +54,12 @@ class Pods(Strict):
 
 
 class Nodes(Strict):
-    """On which nodes the driver is expected, by their labels; {} means all."""
+    """On which nodes the driver is expected, by their labels; {} means all that take the tests' pods."""
 
     selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = Field(
+        (), description="taints of these nodes that the tests' pods tolerate; a node with any other is left out"
+    )
     own_slices: bool = Field(
         True, description="each of them has ResourceSlices of its own; false if all devices belong to the network"
     )

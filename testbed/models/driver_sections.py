@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from testbed.models.names import ObjectName
 from testbed.models.strict import Strict
@@ -18,6 +18,28 @@ def expression(text: str) -> str:
     except re.error as bad:
         raise ValueError(f"is not a regular expression: {bad}") from bad
     return text
+
+
+class Toleration(Strict):
+    """A taint of nodes that the tests' pods tolerate, as in the spec of a pod."""
+
+    key: str = Field("", description="absent means every taint, with operator: Exists")
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
+        None, description="absent means every effect"
+    )
+    toleration_seconds: int | None = Field(None, description="how long a taint of effect NoExecute is tolerated")
+
+    @model_validator(mode="after")
+    def _as_kubernetes_takes_it(self) -> Toleration:
+        if not self.key and self.operator != "Exists":
+            raise ValueError("has no key, which goes with operator: Exists alone")
+        if self.value and self.operator == "Exists":
+            raise ValueError("has a value, which operator: Exists does not look at")
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise ValueError("has tolerationSeconds, which need effect: NoExecute")
+        return self
 
 
 class Examples(Strict):

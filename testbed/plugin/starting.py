@@ -98,7 +98,7 @@ def _decide(config: pytest.Config) -> RunContext:
         testbed=testbed.name,
         driver_file=path,
         report=Path(option.dra_report).absolute(),
-        facts=facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities),
+        facts=facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner),
         provider=testbed.config.provider,
         runtime=_runtime(testbed),
         tiers=frozenset(option.dra_tiers),

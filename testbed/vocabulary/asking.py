@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from testbed.drivers.holders import taken_by_others, told
 from testbed.drivers.ready import expected_nodes
 from testbed.kube.client import Object
-from testbed.vocabulary.diagnosis import diagnose, in_order, refused, unready
+from testbed.vocabulary.diagnosis import diagnose, in_order, lacks_devices, refused, unready
 from testbed.vocabulary.observing import Diagnosis
 from testbed.vocabulary.world import World
 
@@ -13,7 +16,15 @@ def why(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosi
     """What probably keeps the pod of that name; `pod` is how it was seen last."""
     node = node_of(world, pod)
     nodes = [] if node or pod is None else _candidates(world)
-    return diagnose(pod, events_of(world, namespace, name), node, nodes)
+    found = diagnose(pod, events_of(world, namespace, name), node, nodes)
+    holders = held_by_others(world) if pod and not found.ours and lacks_devices(pod) else ""
+    return replace(found, cause=f"it may wait for devices of others: {holders}", ours=True) if holders else found
+
+
+def held_by_others(world: World) -> str:
+    """Which devices of the driver claims have that are not of this testbed; they may have come after the run began."""
+    driver = world.driver_file.driver
+    return told(taken_by_others(world.kube, world.owner, driver, world.slices()))
 
 
 def why_unallocated(world: World, namespace: str, claim: str, otherwise: Diagnosis) -> Diagnosis:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from testbed.drivers.holders import namespaces_of_others
 from testbed.drivers.ready import driver_pods
 from testbed.drivers.slices import pools
 from testbed.kube.client import Object
@@ -29,13 +30,15 @@ def condition(world: World) -> Condition:
     """What is seen now."""
     kube, driver = world.kube, world.driver_file.driver
     ours = kube.list("v1", "Namespace", labelSelector=world.owner.selector)
+    others = namespaces_of_others(kube, world.owner)
     claims = kube.list(RESOURCE, "ResourceClaim")
     return Condition(
         ready_nodes=frozenset(_name(node) for node in kube.list("v1", "Node") if _ready(node)),
         ready_drivers=frozenset(_node(pod) for pod in driver_pods(kube, world.driver_file) if _ready(pod)),
         devices=frozenset(_devices(world.slices(), driver)),
         namespaces=frozenset(_name(each) for each in ours if REQUIREMENT in each["metadata"]["labels"]),
-        allocated_claims=frozenset(_full_name(each) for each in claims if each.get("status", {}).get("allocation")),
+        # What others allocate meanwhile, the test has not left.
+        allocated_claims=frozenset(_full_name(each) for each in claims if _is_left(each, others)),
     )
 
 
@@ -73,6 +76,10 @@ def _devices(slices: Iterable[Object], driver: str) -> list[str]:
         for each in pool.slices
         for device in each["spec"].get("devices") or ()
     ]
+
+
+def _is_left(claim: Object, others: Collection[str]) -> bool:
+    return claim["metadata"]["namespace"] not in others and bool(claim.get("status", {}).get("allocation"))
 
 
 def _ready(each: Object) -> bool:

@@ -69,6 +69,11 @@ class Container:
         return frozenset(line for line in found.splitlines() if not line.startswith("HOSTNAME="))
 
     @property
+    def names_around(self) -> frozenset[str]:
+        """The same without the values of variables, which what a claim adds may replace: PATH, for one."""
+        return frozenset(line.partition("=")[0] for line in self.surroundings)
+
+    @property
     def metadata_files(self) -> frozenset[str]:
         """The files with metadata of its devices, as seen from the folder where all drivers put them."""
         look = f"cd {metadata.FOLDER} 2>/dev/null && ls -d */*/*/* || true"

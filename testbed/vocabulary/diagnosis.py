@@ -18,6 +18,7 @@ _ONE_CLAIM = "NodePrepareResources failed for ResourceClaim"
 _WHOLE_CALL = re.compile(r"NodePrepareResources: rpc error: code = (?P<code>\w+)")
 _UNANSWERED = {"Unavailable", "DeadlineExceeded", "Canceled", "Unimplemented"}
 _REPELLED = "untolerated taint"
+_NO_DEVICE = "cannot allocate all claims"
 _PRESSURES = {
     "DiskPressure": "short of disk",
     "MemoryPressure": "short of memory",
@@ -63,7 +64,7 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
         False,
     ),
     (
-        "cannot allocate all claims",
+        _NO_DEVICE,
         "no free device fits: all are taken, or the driver's ResourceSlices do not offer one",
         False,
     ),
@@ -73,7 +74,7 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
     ("ErrImage", "the image is not on the node", True),
     ("ImagePull", "the image is not on the node", True),
     ("InvalidImageName", "the manifest names an image that cannot be", True),
-    (_REPELLED, "no node takes ordinary pods", True),
+    (_REPELLED, "no node takes the tests' pods, for its taints (spec.nodes.tolerations of the driver file)", True),
     ("Insufficient ", "the nodes are full", True),
     ("FailedCreatePodSandBox", "the node cannot make pods: its runtime or network is broken", True),
     ("FailedMount", "the node cannot mount a volume of the pod", True),
@@ -221,3 +222,8 @@ def refused(pod: Object) -> list[Object]:
     """The conditions in which the scheduler says that no node takes a pod; none when it took one, or says nothing."""
     conditions = pod.get("status", {}).get("conditions", ())
     return [each for each in conditions if each["type"] == "PodScheduled" and each["status"] != "True"]
+
+
+def lacks_devices(pod: Object) -> bool:
+    """Whether the scheduler says that it found no free device for a pod."""
+    return any(_NO_DEVICE in each.get("message", "") for each in refused(pod))

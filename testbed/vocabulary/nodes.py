@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Self, cast
 
 from testbed.drivers.ready import driver_pods
-from testbed.errors import ApiError
+from testbed.errors import ApiError, Blocked
 from testbed.kube.client import Object
 from testbed.providers.base import Cluster, RebootsNodes, RestartsParts
 from testbed.vocabulary import budgets
@@ -30,6 +30,13 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
         made = super().__new__(cls, name)
         made._world, made._cluster, made._stopped = world, cluster, False
         return made
+
+    def label(self, name: str) -> str:
+        """The value of one of its labels. That of kubernetes.io/hostname need not be its name."""
+        found = self._world.kube.get("v1", "Node", self)["metadata"].get("labels") or {}
+        if name not in found:
+            raise Blocked(f"node {self} has no label {name}")
+        return str(found[name])
 
     def stop_kubelet(self) -> None:
         """End its kubelet. Pods go on; what is asked of them happens when it is back."""

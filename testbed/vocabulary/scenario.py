@@ -17,7 +17,7 @@ from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Object
 from testbed.kube.ownership import PROCESS, REQUIREMENT
 from testbed.models.driver_sections import Configuration
-from testbed.rendering import render_file
+from testbed.rendering import render_file, variables_of
 from testbed.vocabulary import budgets, evidence
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.groups import Pods
@@ -25,6 +25,7 @@ from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.quotas import Quota
+from testbed.vocabulary.tolerating import tolerating
 from testbed.vocabulary.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
@@ -115,7 +116,7 @@ class Scenario:
             self.world.kube.apply(document, manager=by, force=False, subresource="status", dry_run=dry_run)
 
     def _rendered(self, manifest: str, variables: dict[str, object]) -> list[Object]:
-        facts = {
+        facts: dict[str, object] = {
             "device_class": self.world.driver_file.device_class,
             "classes": self.world.driver_file.classes,
             "driver": self.world.driver_file.driver,
@@ -125,8 +126,12 @@ class Scenario:
             "unique": self.namespace,
         }
         path = _found(self.world.manifests, manifest)
+        if "class_selectors" in variables_of(path):  # only a class of a test's own asks the cluster for them
+            facts["class_selectors"] = self.world.class_selectors
         text = render_file(path, {**facts, **variables}, allow_unused=True)
-        return [_placed(document, self.namespace) for document in _documents(text, path)]
+        tolerations = self.world.driver_file.nodes.tolerations
+        placed = [_placed(document, self.namespace) for document in _documents(text, path)]
+        return [tolerating(document, tolerations) for document in placed]
 
     def _refusal(self, manifest: str, attempt: Callable[[], None]) -> str:
         try:

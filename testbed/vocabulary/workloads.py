@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
-from testbed.vocabulary import budgets
+from testbed.vocabulary import asking, budgets
 from testbed.vocabulary.diagnosis import unready
 from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.observing import Diagnosis, failure
@@ -32,7 +32,8 @@ class DaemonSet:
             placed = eventually(lambda: self._placed(wanted), expected, budgets.CREATED, longest_pause=0.1)
         except WaitTimeout as late:
             away = unready(node for node in self.world.kube.list("v1", "Node") if node["metadata"]["name"] in wanted)
-            raise failure(expected, late.last_seen, late.budget, Diagnosis(away or _CAUSE, ours=bool(away))) from late
+            cause = away or asking.held_by_others(self.world)
+            raise failure(expected, late.last_seen, late.budget, Diagnosis(cause or _CAUSE, ours=bool(cause))) from late
         return Pods(Pod(self.world, self.namespace, placed[node]) for node in wanted)
 
     def _placed(self, wanted: list[str]) -> dict[str, str]:

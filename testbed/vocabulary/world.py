@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from testbed.kube.client import Kube, Object
@@ -30,6 +31,13 @@ class World:
     process: str = ""
     companions: tuple[DriverFile, ...] = ()
     cluster: Cluster | None = None
+
+    @cached_property
+    def class_selectors(self) -> tuple[str, ...]:
+        """What the DeviceClass of the driver file demands of devices: a driver may have other kinds under the same name."""
+        found = self.kube.find(RESOURCE, "DeviceClass", self.driver_file.device_class) or {}
+        selectors = found.get("spec", {}).get("selectors") or ()
+        return tuple(str(each["cel"]["expression"]) for each in selectors if "cel" in each)
 
     def slices(self) -> list[Object]:
         """The driver's ResourceSlices."""

@@ -39,6 +39,53 @@ def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatc
     assert gather(kube, made.driver_file, []).gates == {"DRADeviceTaints"}
 
 
+def _claim(kube: Any, namespace: str, *devices: str, node: str = "node-1", **more: Any) -> None:
+    results = [{"driver": cluster.DRIVER, "pool": node, "device": name, **more} for name in devices]
+    name = f"training-{len(kube.objects)}"
+    kube.put("ResourceClaim", name, namespace, status={"allocation": {"devices": {"results": results}}})
+
+
+def test_devices_that_claims_of_others_hold_do_not_count_and_the_claim_is_named() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    kube.put("Namespace", "team-a")
+    kube.put("ResourceClaim", "waiting", "team-a", spec={})
+    _claim(kube, "team-a", "gpu-0", "gpu-1")
+    found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS], made.owner)
+    assert (found.devices, found.node_devices) == (6, 2)
+    claim = next(name for kind, _, name in kube.objects if kind == "ResourceClaim" and name != "waiting")
+    assert found.held == f"claim team-a/{claim} holds gpu-0 of node-1, and 1 more are held"
+
+
+def test_what_takes_no_device_from_the_tests_is_no_holder() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    kube.put("Namespace", "team-a")
+    kube.put("Namespace", "dra-share-001-abc", metadata=made.owner.mark({"metadata": {}})["metadata"])
+    _claim(kube, "team-a", "gpu-0", adminAccess=True)
+    _claim(kube, "team-a", "gpu-0", shareID="a")
+    _claim(kube, "team-a", "gpu-9")  # nobody publishes it any more, or it is none of the class
+    _claim(kube, "team-a", "gpu-0", driver="another.example")
+    _claim(kube, "dra-share-001-abc", "gpu-0")  # left by an earlier run of this testbed, which clears it up
+    found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS], made.owner)
+    assert (found.devices, found.held) == (8, "")
+
+
+def test_who_may_only_look_does_not_ask_for_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    listed: list[str] = []
+    known = kube.list
+
+    def listing(api_version: str, kind: str, **how: str) -> Any:
+        listed.append(kind)
+        return known(api_version, kind, **how)
+
+    monkeypatch.setattr(kube, "list", listing)
+    gather(kube, made.driver_file, [], made.owner)
+    assert set(listed) == {"ResourceSlice", "Node"}
+
+
 @pytest.mark.parametrize(
     ("kubernetes", "changed", "is_on"),
     [

@@ -57,6 +57,26 @@ def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict:
     assert (choice.verdict, choice.reason) == (verdict, reason)
 
 
+HELD = "claim team-a/training holds gpu-0 of node-1"
+
+
+@pytest.mark.parametrize(
+    ("facts", "left", "reason"),
+    [
+        ({}, 1, ""),
+        ({}, 0, f"needs 1 devices on one node, there is a node with 0: {HELD}"),
+        ({"devices": 2}, 1, f"needs 2 devices on one node, there is a node with 1: {HELD}"),
+        ({"exclusive": True}, 1, f"wants all devices for itself: {HELD}"),
+        ({"exclusive": True, "tier": Tier.DISRUPTIVE}, 1, f"wants all devices for itself: {HELD}"),
+        ({"exclusive": True, "tier": Tier.STATIC}, 0, ""),
+    ],
+)
+def test_devices_that_others_hold_are_not_there(facts: dict[str, Any], left: int, reason: str) -> None:
+    choice = choose(_requirement(**facts), replace(FACTS, devices=left, node_devices=left, held=HELD))
+    assert choice.reason == reason
+    assert choice.verdict is (Verdict.CLUSTER_UNSUPPORTED if reason else None)
+
+
 def test_what_a_kubelet_in_the_middle_of_an_upgrade_lacks_is_not_asked_of_it() -> None:
     upgrading = replace(FACTS, kubernetes="v1.37.1", kubelet="v1.36.4")
     choice = choose(_requirement(kubernetes="1.37"), upgrading)

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from testbed.drivers import expected_nodes, wait_ready
-from testbed.errors import ApiError, DriverFailed, WaitTimeout
+from testbed.drivers.taints import keeping_away
+from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.models.driver_sections import Toleration
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
 
 FILE = load_driver_file(cluster.driver_path())
+GPU_ONLY = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -223,5 +227,51 @@ def test_an_api_server_that_goes_away_is_never_the_drivers_fault() -> None:
 
 def test_a_selector_that_fits_no_node_is_said() -> None:
     wanted = FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": _selector(no="where")})})
-    with pytest.raises(WaitTimeout, match="no node has the labels"):
+    with pytest.raises(UsageError, match=r"is expected on no node: none has the labels no=where") as raised:
         wait_ready(_kube("node-1"), wanted)
+    assert "spec.nodes.selector" in raised.value.hint
+
+
+def test_a_cluster_without_nodes_has_no_labels_to_blame() -> None:
+    with pytest.raises(UsageError, match="on no node: the cluster has none"):
+        wait_ready(FakeKube(), FILE)  # type: ignore[arg-type]  # the fake
+
+
+def test_taints_that_leave_no_node_are_named_before_anything_is_waited_for() -> None:
+    kube = _kube("node-1", "node-2")
+    for node in ("node-1", "node-2"):
+        kube.objects["Node", "default", node]["spec"] = {"taints": [GPU_ONLY]}
+    with pytest.raises(UsageError, match="taints keep the tests' pods from all that there are") as raised:
+        wait_ready(kube, FILE)
+    assert "node-1: nvidia.com/gpu=present:NoSchedule" in str(raised.value)
+    assert "labels" not in str(raised.value)
+    assert "spec.nodes.tolerations" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("said", "fits"),
+    [
+        ({"key": "nvidia.com/gpu", "operator": "Exists"}, True),
+        ({"key": "nvidia.com/gpu", "value": "present"}, True),
+        ({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "nvidia.com/gpu"}, False),
+        ({"key": "nvidia.com/gpu", "value": "absent"}, False),
+        ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "amd.com/gpu", "operator": "Exists"}, False),
+    ],
+)
+def test_a_node_is_expected_whose_taints_the_driver_file_tolerates(said: Any, fits: bool) -> None:
+    tolerations = (Toleration.model_validate_json(json.dumps(said)),)
+    nodes = FILE.nodes.model_copy(update={"tolerations": tolerations})
+    wanted = FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": nodes})})
+    kube = _kube()
+    kube.put("Node", "gpu-1", spec={"taints": [GPU_ONLY]})
+    assert ("gpu-1" in expected_nodes(kube, wanted)) is fits
+
+
+def test_every_taint_of_a_node_has_to_be_tolerated() -> None:
+    other = {"key": "dedicated", "effect": "NoExecute"}
+    tolerated = Toleration(key="nvidia.com/gpu", operator="Exists")
+    assert keeping_away({"spec": {"taints": [GPU_ONLY, other]}}, [tolerated]) == ["dedicated:NoExecute"]
+    assert keeping_away({"spec": {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}}, []) == []

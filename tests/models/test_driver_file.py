@@ -63,6 +63,12 @@ def test_nodes_have_slices_of_their_own_unless_the_file_says_that_they_have_none
     assert found.nodes.own_slices is own
 
 
+def test_taints_of_nodes_may_be_tolerated(folder: Path) -> None:
+    found = load(folder, FULL.replace('gpu: "true"}', 'gpu: "true"}, tolerations: [{key: gpu, effect: NoSchedule}]'))
+    (toleration,) = found.nodes.tolerations
+    assert (toleration.key, toleration.operator, toleration.effect) == ("gpu", "Equal", "NoSchedule")
+
+
 def test_all_that_is_said_is_read_and_paths_are_seen_from_the_file(folder: Path) -> None:
     found = load(folder, FULL)
 
@@ -192,6 +198,26 @@ def test_it_travels_to_other_processes_as_json(folder: Path) -> None:
             'gpu: "true"',
             "gpu: true",
             'spec.nodes.selector.gpu: is true, but must be a text: write it in quotes, "true"',
+        ),
+        (
+            'selector: {gpu: "true"}',
+            "tolerations: [{value: present}]",
+            "spec.nodes.tolerations[0]: has no key, which goes with operator: Exists alone",
+        ),
+        (
+            'selector: {gpu: "true"}',
+            "tolerations: [{key: gpu, operator: Exists, value: present}]",
+            "spec.nodes.tolerations[0]: has a value, which operator: Exists does not look at",
+        ),
+        (
+            'selector: {gpu: "true"}',
+            "tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 3}]",
+            "spec.nodes.tolerations[0]: has tolerationSeconds, which need effect: NoExecute",
+        ),
+        (
+            'selector: {gpu: "true"}',
+            "tolerations: [{key: gpu, efect: NoSchedule}]",
+            "spec.nodes.tolerations[0].efect: is not a known key; did you mean effect?",
         ),
         ("container:", "contaner:", "spec.pods.contaner: is not a known key; did you mean container?"),
         ("kind: DriverFile", "kind: Testbed", "kind: is 'Testbed', but must be 'DriverFile'"),

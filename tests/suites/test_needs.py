@@ -148,6 +148,15 @@ def test_a_test_does_not_take_the_name_of_a_node_for_that_of_a_pool(entry: Entry
     assert not [pool for pool in pools if pool.endswith("node") or "nodes" in pool]
 
 
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_a_test_that_takes_all_devices_is_exclusive(entry: Entry) -> None:
+    # Where somebody else holds one of them, it is spared by that word.
+    made = [each["spec"] for name, given in _applied(entry) for each in _documents(name, given) if "spec" in each]
+    wanted = [spec.get("spec", spec) for spec in made]
+    requests = [request for spec in wanted if "devices" in spec for request in _devices(spec)]
+    assert entry.requirement.exclusive or not [each for each in requests if each.get("allocationMode") == "All"]
+
+
 def _alone(declared: Requirement) -> bool:
     return declared.exclusive or bool(declared.only_user_of)
 
@@ -192,12 +201,19 @@ def _wishes(objects: dict[tuple[str, str], Any], *, follows: bool) -> Iterator[_
         pod, times = _pod(each)
         claims = pod.get("resourceClaims") or ()
         ties = {claim["resourceClaimName"] for claim in claims if "resourceClaimName" in claim}
-        bound = follows or "nodeName" in pod or "nodeSelector" in pod
+        bound = follows or "nodeName" in pod or "nodeSelector" in pod or _is_pinned(pod)
         templates = [
             objects.get(("ResourceClaimTemplate", each.get("resourceClaimTemplateName", ""))) for each in claims
         ]
         own = [request for template in templates if template for request in _devices(template["spec"]["spec"])]
         yield from [_Wish(frozenset({*ties, *([_NODE] if bound else [])}), (*own, *_extended(pod)))] * times
+
+
+def _is_pinned(pod: Any) -> bool:
+    """Whether its affinity names the node that it has to be on."""
+    required = pod.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    fields = [field for term in required.get("nodeSelectorTerms", ()) for field in term.get("matchFields", ())]
+    return any((each["key"], each["operator"]) == ("metadata.name", "In") for each in fields)
 
 
 def _on_one_node(pods: Iterable[_Wish]) -> list[_Wish]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -53,6 +54,14 @@ class _Anything(str):
 def _documents(path: Path) -> list[Any]:
     given: dict[str, object] = {name: 2 if name == "consumers" else _Anything(name) for name in variables_of(path)}
     return list(yaml.safe_load_all(render_file(path, given)))
+
+
+def _expressions(document: object) -> Iterator[str]:
+    """Every CEL expression in it."""
+    if isinstance(document, dict):
+        yield from [document["cel"]["expression"]] if "cel" in document else ()
+    for each in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        yield from _expressions(each)
 
 
 def _words(*statements: ast.stmt) -> list[Any]:
@@ -190,6 +199,29 @@ def test_a_class_that_looks_at_attributes_takes_devices_of_its_driver_alone(path
             first, *rest = [selector["cel"]["expression"] for selector in each["spec"].get("selectors", [])] or [""]
             # Devices of others lack the attribute, and whoever asks for it is a CEL error there.
             assert not any("attributes" in text for text in (first, *rest)) or first.startswith("device.driver == ")
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=str)
+def test_a_class_of_the_drivers_devices_takes_those_of_the_class_of_the_driver_file_alone(path: Path) -> None:
+    # A driver may have other kinds of devices under its name, and what suites know is true of one kind.
+    text = path.read_text()
+    if "kind: DeviceClass" in text and "device.driver == '{{ driver }}'" in text:
+        assert text.index("device.driver == ") < text.index("{% for each in class_selectors %}")
+        assert "attributes" not in text.partition("{% for each in class_selectors %}")[0]
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=str)
+def test_an_expression_asks_whether_a_device_has_what_it_then_compares(path: Path) -> None:
+    # A device without it is an error of CEL, and keeps the pod from all other devices as well.
+    for text in _expressions(_documents(path)):
+        for kind, domain, name in re.findall(r'device\.(attributes|capacity)\["([^"]*)"\]\.([\w-]+?)(?=[ .])', text):
+            assert f'"{name}" in device.{kind}["{domain}"] && ' in text
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=str)
+def test_a_node_is_meant_by_its_name_and_not_by_a_label_that_may_say_something_else(path: Path) -> None:
+    assert not re.search(r"kubernetes\.io/hostname\W+(operator\W+\w+\W+values\W+)?\{\{ *node\b", path.read_text())
+    assert "{{ node }}" not in "".join(re.findall(r"nodeSelector:\n.*", path.read_text()))
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=str)

@@ -81,7 +81,11 @@ def test_a_claim_that_nobody_allocates(claim: Callable[..., Claim]) -> None:
 @pytest.mark.parametrize(
     ("refusal", "raised", "cause"),
     [
-        ("2 node(s) had untolerated taint(s)", WaitTimeout, "no node takes ordinary pods; this is not the driver's"),
+        (
+            "2 node(s) had untolerated taint(s)",
+            WaitTimeout,
+            "no node takes the tests' pods, .*; this is not the driver's",
+        ),
         ("2 cannot allocate all claims", NotObserved, "likely cause: no free device fits"),
     ],
 )
@@ -94,6 +98,20 @@ def test_the_pods_of_a_claim_say_why_nobody_allocates_it(
     _kube(made).react = lambda _kube: None
     _kube(made).put("Pod", "p", "here", spec=spec, status={"conditions": [condition]})
     with pytest.raises(raised, match=cause):
+        made.should_be_allocated()
+
+
+def test_a_claim_of_somebody_else_that_holds_a_device_is_not_the_drivers_fault(claim: Callable[..., Claim]) -> None:
+    made = claim()
+    kube = _kube(made)
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 cannot allocate all claims."}
+    spec: Any = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+    kube.react = lambda _kube: None
+    kube.put("Pod", "p", "here", spec=spec, status={"conditions": [condition]})
+    kube.put("Namespace", "team-a")
+    result = {"driver": made.world.driver_file.driver, "pool": "node-1", "device": "gpu-0"}
+    kube.put("ResourceClaim", "training", "team-a", status={"allocation": {"devices": {"results": [result]}}})
+    with pytest.raises(WaitTimeout, match=r"claim team-a/training holds gpu-0 of node-1; this is not the driver's"):
         made.should_be_allocated()
 
 

@@ -81,6 +81,13 @@ def test_what_was_there_before_is_nobodys_fault(world: World) -> None:
     assert differences(condition(world), condition(world)) == []
 
 
+def test_what_others_allocate_meanwhile_was_not_left_by_the_test(world: World) -> None:
+    _kube(world).put("Namespace", "team-a")
+    before = condition(world)
+    _kube(world).put("ResourceClaim", "training", "team-a", status={"allocation": {"devices": {}}})
+    assert differences(before, condition(world)) == []
+
+
 def test_a_namespace_that_stands_is_told_and_one_that_is_deleted_is_not(world: World) -> None:
     before = condition(world)
     with opened(world, "T-001") as scenario:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import WaitTimeout
+from testbed.errors import Blocked, WaitTimeout
 from testbed.vocabulary.driver import Driver
 from testbed.vocabulary.nodes import Node, borrowed
 from testbed.vocabulary.world import World
@@ -122,3 +122,12 @@ def _fail_in_the_middle(world: World, parts: Any) -> None:
     with borrowed("node-1", world, parts) as node:
         node.stop_kubelet()
         assert not node, "in the middle"
+
+
+def test_a_node_tells_its_labels_which_need_not_be_its_name(machines: Callable[..., tuple[World, Any]]) -> None:
+    world, cluster_ = machines()
+    cluster_.kube.objects["Node", "default", "node-1"]["metadata"]["labels"] = {"kubernetes.io/hostname": "ip-10-0-0-1"}
+    node = Node("node-1", world, cluster_)
+    assert node.label("kubernetes.io/hostname") == "ip-10-0-0-1"
+    with pytest.raises(Blocked, match="node node-1 has no label a/b"):
+        node.label("a/b")

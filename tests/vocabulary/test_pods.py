@@ -113,7 +113,7 @@ def test_a_pod_that_no_node_took_looks_at_those_where_the_driver_is_expected(pod
     lost = pod(node="", conditions=[refused])
     pressed = {"conditions": [{"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}]}
     _kube(lost).put("Node", "apart", spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=pressed)
-    with pytest.raises(WaitTimeout, match="no node takes ordinary pods"):
+    with pytest.raises(WaitTimeout, match="no node takes the tests' pods"):
         lost.should_run()
     _kube(lost).put("Node", "node-2", spec={}, status=pressed)
     with pytest.raises(NodesShort, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"):
@@ -285,3 +285,4 @@ def test_a_container_shows_its_settings_and_its_surroundings(pod: Callable[..., 
     _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n/dev/null\n"
     assert found.container("c").settings == {"other"}
     assert found.container("c").surroundings == {"GPU_DEVICE_GPU_0_SHARING_INTERVAL=Long", "/dev/null"}
+    assert found.container("c").names_around == {"GPU_DEVICE_GPU_0_SHARING_INTERVAL", "/dev/null"}

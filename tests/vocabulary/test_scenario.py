@@ -186,3 +186,23 @@ def test_a_manifest_that_names_another_namespace_is_refused(world: Make, tmp_pat
         pytest.raises(UsageError, match="names a namespace"),
     ):
         scenario.apply("pod.yaml")
+
+
+def test_a_class_of_a_tests_own_takes_what_the_class_of_the_driver_file_takes(world: Make) -> None:
+    here, kind = world(), "device.attributes['gpu.dra-testbed.example'].type == \"gpu\""
+    _kube(here).put("DeviceClass", here.driver_file.device_class, spec={"selectors": [{"cel": {"expression": kind}}]})
+    with opened(here, "CLAIM-001") as scenario:
+        scenario.apply("claims/own-class.yaml")
+        made = _kube(here).objects["DeviceClass", "default", scenario.namespace]
+    assert made["spec"]["selectors"] == [
+        {"cel": {"expression": f"device.driver == '{here.driver_file.driver}'"}},
+        {"cel": {"expression": kind}},
+    ]
+
+
+def test_a_class_without_selectors_adds_none(world: Make) -> None:
+    here = world()
+    with opened(here, "CLAIM-001") as scenario:
+        scenario.apply("claims/own-class.yaml")
+        made = _kube(here).objects["DeviceClass", "default", scenario.namespace]
+    assert len(made["spec"]["selectors"]) == 1
