@@ -12,6 +12,7 @@ KEP = "KEP-5018, DRA AdminAccess for ResourceClaims and ResourceClaimTemplates"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAAdminAccess",),
     mutants=(
         "no-env",
         "no-env-for-administrators",
@@ -32,6 +33,7 @@ def test_a_monitor_sees_a_device(admin_scenario):
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.adminAccess",
+    gates=("DRAAdminAccess",),
     about=CLUSTER,
     mutants=("admin-access-dropped",),
 )
@@ -48,6 +50,7 @@ def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAAdminAccess",),
     covers=("G9",),
     mutants=(
         "admin-takes-device",
@@ -74,6 +77,7 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     tier=E2E,
     exclusive=True,
     source=KEP,
+    gates=("DRAAdminAccess",),
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
@@ -94,6 +98,7 @@ def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nod
     tier=E2E,
     exclusive=True,
     source=KEP,
+    gates=("DRAAdminAccess",),
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
@@ -114,6 +119,7 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
     level=MUST,
     tier=E2E,
     source=KEP,
+    gates=("DRAAdminAccess",),
     covers=("G9",),
     mutants=("admin-takes-device", "first-device-only"),
 )
@@ -130,6 +136,7 @@ def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAAdminAccess",),
     covers=("AA2",),
     mutants=(
         "first-device-only",
@@ -151,6 +158,7 @@ def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver
     level=MUST,
     tier=E2E,
     source=KEP,
+    gates=("DRAAdminAccess",),
     covers=("G9",),
     mutants=("unprepare-forgets-the-device", "cdi-file-is-lost"),
 )
@@ -171,6 +179,7 @@ def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
     level=MUST,
     tier=E2E,
     source=KEP,
+    gates=("DRAAdminAccess",),
     covers=("G9",),
     mutants=("admin-takes-device", "unprepare-forgets-the-device"),
 )

@@ -106,6 +106,7 @@ def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
     kubernetes="1.36",
     exclusive=True,
     source=TAINTS,
+    gates=("DRADeviceTaints",),
     mutants=("publish-once", "taints-are-not-published"),
 )
 def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
@@ -129,6 +130,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     kubernetes="1.36",
     exclusive=True,
     source=TAINTS,
+    gates=("DRADeviceTaints",),
     mutants=("publish-once", "taints-are-not-published", "unprepare-fails"),
 )
 def test_a_taint_ends_the_pod_that_has_the_device(scenario, driver, hardware):

@@ -159,7 +159,7 @@ def test_one_claim_has_two_parts(scenario, driver, node):
     only_user_of="partitions",
     source=DOCS,
     features=("partitions", "identity"),
-    gates=("DRAPartitionableDevices",),
+    gates=("DRAPartitionableDevices", "DRAPrioritizedList"),
     mutants=(
         "counters-missing",
         "answer-with-subrequest-names",

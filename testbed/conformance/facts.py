@@ -29,7 +29,7 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
         node_devices=min((each[node] for node in nodes), default=0) + each[""],
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
-        gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
+        gates=_gates(version, gates or {}),
         apart=apart(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
     )
@@ -48,6 +48,11 @@ def _counted(found: Iterable[Pool]) -> Counter[str]:
     return each
 
 
+def _gates(version: str, said: Mapping[str, bool]) -> frozenset[str]:
+    """The gates that are on. A server may have forgotten one that all have for good: what it says nothing of is as usual."""
+    return usual_gates(version).difference(said).union(name for name in said if said[name])
+
+
 def expected(
     kubernetes: str,
     nodes: int,
@@ -61,7 +66,12 @@ def expected(
 
 
 def usual_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:
-    """The gates that are on in that Kubernetes by itself, and after what somebody changed. Of versions that are not locked here: none."""
+    """The gates that are on in that Kubernetes by itself, and after what somebody changed.
+
+    Those that it does not know, or not to us because it is not locked here, are on where an older version had them for good.
+    """
     minor = ".".join(kubernetes.removeprefix("v").split(".")[:2])
     known = lock_for(minor).gates if minor in minors() else {}
-    return frozenset(name for name in known if is_on(name, changed or {}, known))
+    by_now = (lock_for(each).gates for each in minors() if oldest([each, minor]) == each)
+    for_good = {name for gates in by_now for name, gate in gates.items() if gate.stage == "ga" and gate.default}
+    return frozenset(name for name in known if is_on(name, changed or {}, known)).union(for_good.difference(known))

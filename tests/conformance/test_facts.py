@@ -36,7 +36,22 @@ def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatc
     found = 'kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} %d\n'
     texts = {"/metrics": found % 1 + found.replace("Taints", "Other") % 0, "/version": {"gitVersion": "v1.37.0"}}
     monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
-    assert gather(kube, made.driver_file, []).gates == {"DRADeviceTaints"}
+    found_on = gather(kube, made.driver_file, []).gates
+    assert "DRADeviceTaints" in found_on
+    assert "DRADeviceOther" not in found_on
+
+
+def test_a_gate_of_which_the_server_does_not_speak_is_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    texts = {
+        "/metrics": 'kubernetes_feature_enabled{name="DRADeviceTaints"} 0\n',
+        "/version": {"gitVersion": "v1.99.0"},
+    }
+    monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
+    found_on = gather(kube, made.driver_file, []).gates
+    assert "DRADeviceTaints" not in found_on
+    assert "DRAPrioritizedList" in found_on  # that version may have forgotten the gate: all have it for good
 
 
 @pytest.mark.parametrize(
@@ -46,7 +61,8 @@ def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatc
         ("v1.34.2", {"DRADeviceTaints": True}, True),
         ("1.34", {"AllAlpha": True}, True),
         ("1.37", {}, True),
-        ("1.99", {}, False),
+        ("1.99", {}, True),  # it is not locked here; 1.37 has the gate for good
+        ("1.33", {}, False),
     ],
 )
 def test_a_version_has_gates_that_are_on_by_themselves(kubernetes: str, changed: dict[str, bool], is_on: bool) -> None:
