@@ -52,6 +52,7 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
+    features=("per-container",),
     covers=("G16",),
     mutants=(
         "no-env",
@@ -74,6 +75,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    features=("per-container",),
     covers=("P4", "G16"),
     mutants=(
         "forget-request-names",
@@ -137,6 +139,7 @@ def test_a_pod_has_several_claims(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
+    features=("per-container",),
     mutants=(
         "share-one-device",
         "no-env",
@@ -159,6 +162,7 @@ def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
     level=MUST,
     tier=E2E,
     source="KEP-4381, preparing resources",
+    features=("per-container",),
     covers=("P3",),
     mutants=("forget-registration-socket",),
 )
@@ -177,6 +181,7 @@ def test_a_claim_that_no_container_refers_to(scenario):
     tier=E2E,
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
+    features=("shared-claims",),
     covers=("P9", "#135919"),
     mutants=(
         "no-env",

@@ -235,7 +235,7 @@ def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
     source="kubernetes.io: Server-Side Apply, field management",
     gates=("DRAResourceClaimDeviceStatus",),
     covers=("G17",),
-    features=("device-status",),
+    features=("device-status", "shared-claims"),
     mutants=("status-never-written", "status-replaces-all"),
 )
 def test_the_driver_leaves_alone_what_others_have_said(scenario):

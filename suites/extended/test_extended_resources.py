@@ -128,7 +128,7 @@ def test_two_devices(scenario, driver, node):
     tier=E2E,
     exclusive=True,
     source=DOCS,
-    features=("identity",),
+    features=("identity", "per-container"),
     devices=2,
     gates=("DRAExtendedResource",),
     mutants=(
@@ -178,7 +178,7 @@ def test_the_status_says_which_request(scenario, driver, node):
     tier=E2E,
     exclusive=True,
     source=DOCS,
-    features=("identity",),
+    features=("identity", "per-container"),
     devices=2,
     gates=("DRAExtendedResource",),
     mutants=("no-env",),

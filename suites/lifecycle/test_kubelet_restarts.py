@@ -120,6 +120,7 @@ def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     tier=DISRUPTIVE,
     needs=KUBELET,
     source="KEP-4381, NodePrepareResources: the call has to be idempotent",
+    features=("shared-claims",),
     mutants=("refuses-what-is-prepared", "prepare-twice-differently"),
     covers=("G13",),
 )

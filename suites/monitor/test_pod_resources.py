@@ -51,6 +51,7 @@ def test_get_names_the_devices_of_a_pod(scenario, kubelets):
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
     source=DOCS,
+    features=("shared-claims",),
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     covers=("G18",),
     mutants=("answer-with-another-device",),

@@ -134,7 +134,7 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions", "identity"),
+    features=("partitions", "identity", "per-container"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "forget-request-names",

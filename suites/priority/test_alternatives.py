@@ -112,6 +112,7 @@ def test_only_the_configuration_of_the_chosen_one(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
+    features=("per-container",),
     gates=("DRAPrioritizedList",),
     mutants=("answer-with-subrequest-names", "forget-request-names", "no-env"),
 )
@@ -132,7 +133,7 @@ def test_two_requests_with_alternatives(scenario):
     devices=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
     gates=("DRAPrioritizedList",),
-    features=("example-match-attribute",),
+    features=("example-match-attribute", "per-container"),
     mutants=("answer-with-subrequest-names", "no-env"),
     covers=("PL3",),
 )

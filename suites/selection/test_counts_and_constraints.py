@@ -120,7 +120,7 @@ def test_devices_of_a_request_match(scenario, driver):
     devices=2,
     source=MATCH,
     covers=("G2",),
-    features=("example-match-attribute",),
+    features=("example-match-attribute", "per-container"),
     mutants=("forget-request-names", "no-env", "answer-without-request-names"),
 )
 def test_devices_of_several_requests_match(scenario, driver):

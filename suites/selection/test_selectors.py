@@ -34,7 +34,7 @@ def test_an_attribute_chooses_a_device(scenario, driver):
     devices=2,
     exclusive=True,
     source=DOCS,
-    features=("identity",),
+    features=("identity", "per-container"),
     mutants=("share-one-device", "forget-request-names"),
 )
 def test_two_requests_with_different_selectors(scenario, driver, node):

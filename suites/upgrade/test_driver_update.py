@@ -58,6 +58,7 @@ def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon,
     tier=DISRUPTIVE,
     needs=(*NEEDED, Capability.RESTART_KUBELET),
     source=UPDATE,
+    features=("shared-claims",),
     mutants=("refuses-what-is-prepared",),
 )
 def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):

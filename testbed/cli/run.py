@@ -208,11 +208,12 @@ def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:
     if wanted.testbed is None:
         from testbed.bringup import planning  # noqa: PLC0415 - as above
         from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
+        from testbed.models.features import EXEMPTIBLE  # noqa: PLC0415
 
         config = _new(wanted.flags)
         with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
             if look is None:
-                features = load_driver_file(config.driver).features if config.driver else frozenset()
+                features = load_driver_file(config.driver).features if config.driver else frozenset(EXEMPTIBLE)
                 made_of = config.kubernetes, config.nodes, features, config.feature_gates, config.kubelet or ""
                 return facts.expected(*made_of), plan
             return facts.gather(look.kube, load_driver_file(config.driver), look.cluster.capabilities), plan

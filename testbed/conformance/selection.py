@@ -49,10 +49,9 @@ class Choice:
 
 def choose(requirement: Requirement, facts: Facts) -> Choice:
     """Decide on one requirement."""
-    missing = sorted(set(requirement.features) - facts.features)
+    missing = features.missing(requirement.features, facts.features)
     if missing:
-        named = ", ".join(f"{each} ({features.key(each)})" for each in missing)
-        return Choice(requirement, Verdict.NOT_APPLICABLE, f"the driver file does not declare {named}")
+        return Choice(requirement, Verdict.NOT_APPLICABLE, missing)
     lacking = _lacking(requirement, facts)
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
