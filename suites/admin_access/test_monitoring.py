@@ -54,6 +54,7 @@ def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
     source=DOCS,
     features=("admin-access",),
     gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=(
         "admin-takes-device",
@@ -82,6 +83,7 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     source=KEP,
     features=("admin-access",),
     gates=("DRAAdminAccess",),
+    given=("local", "few", "unshared"),
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
@@ -104,6 +106,7 @@ def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nod
     source=KEP,
     features=("admin-access",),
     gates=("DRAAdminAccess",),
+    given=("local", "few"),
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
@@ -126,6 +129,7 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
     source=KEP,
     features=("admin-access",),
     gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=("admin-takes-device", "first-device-only"),
 )
@@ -144,6 +148,7 @@ def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
     source=DOCS,
     features=("admin-access",),
     gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("AA2",),
     mutants=(
         "first-device-only",
@@ -167,6 +172,7 @@ def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver
     source=KEP,
     features=("admin-access",),
     gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=("unprepare-forgets-the-device", "cdi-file-is-lost"),
 )
@@ -189,6 +195,7 @@ def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
     source=KEP,
     features=("admin-access",),
     gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=("admin-takes-device", "unprepare-forgets-the-device"),
 )

@@ -34,6 +34,7 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
     devices=2,
     source=POD,
     features=("cdi", "per-container"),
+    given=("unshared",),
     covers=("P4", "G16"),
     mutants=("answer-without-cdi-ids",),
 )
@@ -111,6 +112,7 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
     exclusive=True,
     source="k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin.PrepareResourceClaims",
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
+    given=("unshared",),
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),
     mutants=("reuse-cdi-names",),

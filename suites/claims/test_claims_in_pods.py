@@ -76,6 +76,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     devices=2,
     source=POD,
     features=("per-container",),
+    given=("unshared",),
     covers=("P4", "G16"),
     mutants=(
         "forget-request-names",
@@ -100,6 +101,7 @@ def test_a_container_refers_to_one_request_of_a_claim(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    given=("unshared",),
     covers=("P4",),
     mutants=("first-device-only", "no-env"),
 )
@@ -118,6 +120,7 @@ def test_a_container_refers_to_a_whole_claim(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
+    given=("unshared",),
     mutants=(
         "share-one-device",
         "no-env",
@@ -140,6 +143,7 @@ def test_a_pod_has_several_claims(scenario):
     devices=2,
     source=DOCS,
     features=("per-container",),
+    given=("unshared",),
     mutants=(
         "share-one-device",
         "no-env",
@@ -182,6 +186,7 @@ def test_a_claim_that_no_container_refers_to(scenario):
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
     features=("shared-claims",),
+    given=("unshared",),
     covers=("P9", "#135919"),
     mutants=(
         "no-env",

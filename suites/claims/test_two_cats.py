@@ -11,6 +11,7 @@ from testbed.conformance import E2E, MUST, requirement
     devices=2,
     source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
     features=("per-container",),
+    given=("unshared",),
     covers=("L7", "G16"),
     mutants=(
         "share-one-device",

@@ -15,6 +15,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
     tier=E2E,
     source=DOCS,
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("DS1",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
@@ -58,6 +59,7 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
     tier=E2E,
     source=API,
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
 )
@@ -77,6 +79,7 @@ def test_a_device_has_room_for_eight_conditions(scenario):
     tier=E2E,
     source=API,
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
 )
@@ -99,6 +102,7 @@ def test_data_is_a_json_object_of_limited_size(scenario, data, words):
     tier=E2E,
     source=API,
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
 )
@@ -127,6 +131,7 @@ def test_network_data_is_checked(scenario, network, words):
     tier=E2E,
     source=API,
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("G17",),
     mutants=("unprepare-fails",),
 )
@@ -150,6 +155,7 @@ def test_it_goes_with_the_allocation(scenario):
     tier=E2E,
     source=DOCS,
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("one-condition-only",),
 )
@@ -171,6 +177,7 @@ def test_several_writers_say_something(scenario):
     tier=E2E,
     source="kubernetes.io: Server-Side Apply, conflicts",
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("field-owners-forgotten",),
 )
@@ -193,6 +200,7 @@ def test_a_writer_does_not_change_the_words_of_another(scenario):
     tier=E2E,
     source=DOCS,
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     mutants=("no-env",),
 )
 def test_a_status_ends_no_pod(scenario):
@@ -214,6 +222,7 @@ def test_a_status_ends_no_pod(scenario):
     devices=2,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("DS1", "G17"),
     features=("device-status",),
     mutants=("status-never-written", "status-says-not-ready"),
@@ -234,6 +243,7 @@ def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
     tier=E2E,
     source="kubernetes.io: Server-Side Apply, field management",
     gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("G17",),
     features=("device-status", "shared-claims"),
     mutants=("status-never-written", "status-replaces-all"),

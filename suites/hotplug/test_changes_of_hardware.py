@@ -61,6 +61,7 @@ def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
     tier=E2E,
     devices=2,
     features=(*NEEDED, "identity"),
+    given=("local",),
     exclusive=True,
     source=POOLS,
     mutants=("publish-with-wrong-generation", "publish-once"),

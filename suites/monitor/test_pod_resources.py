@@ -72,6 +72,7 @@ def test_a_shared_claim_is_named_with_each_pod(scenario, kubelets):
     needs=(Capability.DRIVER_SOCKET,),
     source=DOCS,
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
+    given=("unshared",),
     covers=("G18",),
     mutants=("first-device-only",),
 )

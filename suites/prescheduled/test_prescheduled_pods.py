@@ -170,6 +170,7 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     tier=E2E,
     nodes=2,
     source="KEP-4381, NodePrepareResources; the kubelet does not look at the allocation's node selector",
+    given=("local",),
     covers=("G26",),
     mutants=("know-devices-by-name",),
 )

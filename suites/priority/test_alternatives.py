@@ -16,6 +16,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
     devices=2,
     source=DOCS,
     gates=("DRAPrioritizedList",),
+    given=("unshared",),
     covers=("PL1",),
     mutants=(
         "answer-with-subrequest-names",
@@ -114,6 +115,7 @@ def test_only_the_configuration_of_the_chosen_one(scenario):
     source=DOCS,
     features=("per-container",),
     gates=("DRAPrioritizedList",),
+    given=("unshared",),
     mutants=("answer-with-subrequest-names", "forget-request-names", "no-env"),
 )
 def test_two_requests_with_alternatives(scenario):

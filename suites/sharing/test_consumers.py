@@ -30,6 +30,7 @@ def test_containers_of_a_pod_share_one_claim(scenario):
     tier=E2E,
     source=DOCS,
     features=("shared-claims",),
+    given=("local",),
     covers=("L3", "L11"),
     mutants=(
         "no-env",
@@ -53,6 +54,7 @@ def test_many_pods_start_with_one_claim_at_once(scenario):
     devices=3,
     source=DOCS,
     features=("shared-claims",),
+    given=("unshared",),
     mutants=(
         "share-one-device",
         "no-env",
@@ -178,6 +180,7 @@ def test_a_container_that_starts_again_disturbs_nobody(scenario):
     tier=E2E,
     nodes=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, AllocationResult.nodeSelector",
+    given=("local",),
     about=CLUSTER,
     mutants=("allocations-lose-their-node",),
 )

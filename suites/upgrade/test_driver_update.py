@@ -35,6 +35,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     needs=NEEDED,
     source=UPDATE,
     features=("identity",),
+    given=("local",),
     mutants=("unprepares-only-its-own",),
     covers=("U1", "G12"),
 )

@@ -102,6 +102,8 @@ def list_(output: str) -> None:
 @options.output_format
 def explain(requirement: str, output: str) -> None:
     """One requirement: its sentence and source, the manifest and the test that check it."""
+    from testbed.conformance.requirement import GIVEN  # noqa: PLC0415 - so that --help stays quick
+
     entry = _catalogue().get(requirement)
     manifests = {name: _manifest(name) for name in entry.manifests}
     if output == "json":
@@ -112,6 +114,8 @@ def explain(requirement: str, output: str) -> None:
     click.echo(f"source:   {each.source}\ndevices:  {_devices(each)}, nodes: {each.nodes}")
     if each.features or each.gates:
         click.echo(f"features: {', '.join(each.features) or 'none'}; feature gates: {', '.join(each.gates) or 'none'}")
+    for word in each.given:
+        click.echo(f"given:    {GIVEN[word]}")
     proof = ", ".join(each.mutants) or f"unproven: {each.unproven or 'no known mutant'}"
     click.echo(f"fails on: {proof}\ntest:     {entry.test or 'none yet'}")
     for name, text in manifests.items():

@@ -15,6 +15,8 @@ from testbed.models.driver_file import DriverFile
 from testbed.models.gates import is_on
 from testbed.providers.base import Capability
 
+_SHARED = "allowMultipleAllocations"
+
 
 def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capability]) -> Facts:
     """What is there now."""
@@ -22,6 +24,9 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
     others, driver = driver_file.other_devices, driver_file.driver
     each, nodes = _counted(pools(ordinary(everything, others, driver), driver)), expected_nodes(kube, driver_file)
     version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
+    published, shared = (
+        _counted(pools(ordinary(everything, others, driver), driver), saying) for saying in ("", _SHARED)
+    )
     return Facts(
         kubernetes=version,
         nodes=len(nodes),
@@ -30,6 +35,9 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
         gates=_gates(version, gates or {}),
+        network_devices=published[""],
+        shared_devices=sum(shared[node] for node in {*nodes, ""}),
+        most_devices=max((published[node] for node in nodes), default=0) + published[""],
         apart=apart(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
     )
@@ -40,11 +48,12 @@ def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:
     return [each["status"].get("nodeInfo", {}).get("kubeletVersion", "") for each in found]
 
 
-def _counted(found: Iterable[Pool]) -> Counter[str]:
-    """How many devices each node has of its own; those under '' belong to no node, and all can use them."""
+def _counted(found: Iterable[Pool], saying: str = "") -> Counter[str]:
+    """How many devices each node has of its own, or of those that say this; those under '' belong to no node, and all can use them."""
     each: Counter[str] = Counter()
     for one in (part for pool in found for part in pool.slices):
-        each[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices") or ())
+        devices = [device for device in one["spec"].get("devices") or () if not saying or device.get(saying)]
+        each[one["spec"].get("nodeName", "")] += len(devices)
     return each
 
 

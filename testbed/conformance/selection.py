@@ -12,6 +12,8 @@ from testbed.models import features
 from testbed.models.words import Tier, Verdict
 from testbed.providers.base import Capability
 
+_ROOM = 32  # devices in one allocation: resource.k8s.io/v1, AllocationResultsMaxSize
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -20,6 +22,8 @@ class Facts:
     `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
     `kubelet` is the oldest on the driver's nodes, where it is known.
     `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
+    Of the ordinary devices that are published, `network_devices` belong to no node, `shared_devices` can be had by several claims at
+    once, and `most_devices` are for the richest node.
     """
 
     kubernetes: str
@@ -30,6 +34,9 @@ class Facts:
     gates: frozenset[str] = frozenset()
     node_devices: int = 0
     apart: frozenset[str] = frozenset()
+    network_devices: int = 0
+    shared_devices: int = 0
+    most_devices: int = 0
     kubelet: str = ""
 
     @property
@@ -52,7 +59,7 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     missing = features.missing(requirement.features, facts.features)
     if missing:
         return Choice(requirement, Verdict.NOT_APPLICABLE, missing)
-    lacking = _lacking(requirement, facts)
+    lacking = _lacking(requirement, facts) or _not_given(requirement, facts)
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
     return Choice(requirement)
@@ -100,6 +107,20 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
         return f"needs {', '.join(off)}, which is off: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
     absent = sorted(_needed(requirement) - facts.capabilities)
     return f"the cluster cannot {', '.join(absent)}" if absent else ""
+
+
+def _not_given(requirement: Requirement, facts: Facts) -> str:
+    """What the requirement takes for granted of the driver's devices and is not so; a driver that publishes none is not spared."""
+    network, most, shared = facts.network_devices, facts.most_devices, facts.shared_devices
+    one_allocation = (
+        f"needs all devices of a node in one allocation, which has room for {_ROOM}, there is a node with {most}"
+    )
+    reasons = {
+        "local": f"needs devices that all belong to nodes, there are {network} that do not" if network else "",
+        "few": one_allocation if most > _ROOM else "",
+        "unshared": f"needs devices for one claim at a time, there are {shared} for several" if shared else "",
+    }
+    return next((reasons[word] for word in requirement.given if reasons[word]), "")
 
 
 def _needed(requirement: Requirement) -> set[str]:

@@ -108,4 +108,14 @@ def test_devices_of_the_network_are_within_reach_of_every_node() -> None:
     spec = {key: value for key, value in cluster.slice_spec("far", 3).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
     found = gather(kube, made.driver_file, [])
-    assert (found.devices, found.node_devices) == (11, 7)
+    assert (found.devices, found.node_devices, found.most_devices, found.network_devices) == (11, 7, 7, 3)
+
+
+def test_devices_that_several_claims_may_have_are_counted_and_so_are_those_of_the_richest_node() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    one, other, *_ = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]
+    one |= {"allowMultipleAllocations": True}
+    other |= {"allowMultipleAllocations": True, "attributes": {"purpose": {"string": "capacity"}}}
+    found = gather(kube, made.driver_file, [])
+    assert (found.network_devices, found.shared_devices, found.node_devices, found.most_devices) == (0, 1, 3, 4)
