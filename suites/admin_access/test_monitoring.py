@@ -12,6 +12,8 @@ KEP = "KEP-5018, DRA AdminAccess for ResourceClaims and ResourceClaimTemplates"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
     mutants=(
         "no-env",
         "no-env-for-administrators",
@@ -32,6 +34,8 @@ def test_a_monitor_sees_a_device(admin_scenario):
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.adminAccess",
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
     about=CLUSTER,
     mutants=("admin-access-dropped",),
 )
@@ -48,6 +52,9 @@ def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=(
         "admin-takes-device",
@@ -74,6 +81,9 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     tier=E2E,
     exclusive=True,
     source=KEP,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
+    given=("local", "few", "unshared"),
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
@@ -94,6 +104,9 @@ def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nod
     tier=E2E,
     exclusive=True,
     source=KEP,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
+    given=("local", "few"),
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
@@ -114,6 +127,9 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
     level=MUST,
     tier=E2E,
     source=KEP,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=("admin-takes-device", "first-device-only"),
 )
@@ -130,6 +146,9 @@ def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("AA2",),
     mutants=(
         "first-device-only",
@@ -151,6 +170,9 @@ def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver
     level=MUST,
     tier=E2E,
     source=KEP,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=("unprepare-forgets-the-device", "cdi-file-is-lost"),
 )
@@ -171,6 +193,9 @@ def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
     level=MUST,
     tier=E2E,
     source=KEP,
+    features=("admin-access",),
+    gates=("DRAAdminAccess",),
+    given=("few",),
     covers=("G9",),
     mutants=("admin-takes-device", "unprepare-forgets-the-device"),
 )

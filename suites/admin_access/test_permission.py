@@ -15,6 +15,7 @@ REFUSAL = f"admin access to devices requires the `{LABEL}: true` label on the co
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAAdminAccess",),
     covers=("AA1",),
     about=CLUSTER,
     mutants=(
@@ -32,6 +33,7 @@ def test_a_claim_is_refused_without_the_label(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAAdminAccess",),
     covers=("AA1",),
     about=CLUSTER,
     mutants=(
@@ -49,6 +51,7 @@ def test_a_template_is_refused_without_the_label(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAAdminAccess",),
     about=CLUSTER,
     mutants=("admin-label-everywhere",),
 )
@@ -65,6 +68,7 @@ def test_another_value_of_the_label_does_not_count(scenario, value):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAAdminAccess",),
     covers=("AA1",),
     about=CLUSTER,
     mutants=("admin-access-dropped",),

@@ -13,6 +13,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io"
     level=MUST,
     tier=E2E,
     source=API,
+    gates=("DRAPrioritizedList",),
     about=CLUSTER,
     mutants=("claims-repaired",),
 )

@@ -199,7 +199,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
     tier=E2E,
     only_user_of="capacity",
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.distinctAttribute",
-    features=("capacity", "identity"),
+    features=("capacity", "identity", "per-container"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "first-device-only",
@@ -252,7 +252,7 @@ def test_the_end_of_one_share(scenario, driver, node):
     only_user_of="capacity",
     source="API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus.shareID",
     features=("capacity", "device-status", "identity"),
-    gates=("DRAConsumableCapacity",),
+    gates=("DRAConsumableCapacity", "DRAResourceClaimDeviceStatus"),
     mutants=(
         "status-never-written",
         "sharing-missing",

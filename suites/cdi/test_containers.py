@@ -13,6 +13,7 @@ DRA = "k8s.io/kubelet, dra/v1/api.proto, Device.cdi_device_ids"
     level=SHOULD,
     tier=E2E,
     source=POD,
+    features=("cdi", "per-container"),
     covers=("G14", "G16"),
     mutants=("answer-without-cdi-ids",),
 )
@@ -35,6 +36,8 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    features=("cdi", "per-container"),
+    given=("unshared",),
     covers=("P4", "G16"),
     mutants=("answer-without-cdi-ids",),
 )
@@ -70,6 +73,7 @@ def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
     level=SHOULD,
     tier=E2E,
     source=POD,
+    features=("cdi", "per-container"),
     covers=("L14", "G15"),
     mutants=("answer-without-cdi-ids",),
 )
@@ -89,6 +93,8 @@ def test_a_sidecar_has_the_same_around_it(scenario):
     tier=E2E,
     devices=2,
     source=DRA,
+    features=("cdi",),
+    gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),
     mutants=("answer-without-cdi-ids",),
@@ -109,6 +115,8 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
     devices=2,
     exclusive=True,
     source="k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin.PrepareResourceClaims",
+    gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
+    given=("unshared",),
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),
     mutants=("reuse-cdi-names",),

@@ -52,6 +52,7 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
     level=MUST,
     tier=E2E,
     source=POD,
+    features=("per-container",),
     covers=("G16",),
     mutants=(
         "no-env",
@@ -74,6 +75,8 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    features=("per-container",),
+    given=("unshared",),
     covers=("P4", "G16"),
     mutants=(
         "forget-request-names",
@@ -98,6 +101,7 @@ def test_a_container_refers_to_one_request_of_a_claim(scenario):
     tier=E2E,
     devices=2,
     source=POD,
+    given=("unshared",),
     covers=("P4",),
     mutants=("first-device-only", "no-env"),
 )
@@ -116,6 +120,7 @@ def test_a_container_refers_to_a_whole_claim(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
+    given=("unshared",),
     mutants=(
         "share-one-device",
         "no-env",
@@ -137,6 +142,8 @@ def test_a_pod_has_several_claims(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
+    features=("per-container",),
+    given=("unshared",),
     mutants=(
         "share-one-device",
         "no-env",
@@ -159,6 +166,7 @@ def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
     level=MUST,
     tier=E2E,
     source="KEP-4381, preparing resources",
+    features=("per-container",),
     covers=("P3",),
     mutants=("forget-registration-socket",),
 )
@@ -177,6 +185,8 @@ def test_a_claim_that_no_container_refers_to(scenario):
     tier=E2E,
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
+    features=("shared-claims",),
+    given=("unshared",),
     covers=("P9", "#135919"),
     mutants=(
         "no-env",

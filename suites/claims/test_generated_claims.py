@@ -72,6 +72,7 @@ def test_long_names_are_cut(scenario):
     devices=2,
     spread=True,
     source=DOCS,
+    given=("unshared",),
     covers=("L7",),
     mutants=("no-env",),
 )
@@ -92,6 +93,7 @@ def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
     devices=2,
     spread=True,
     source=DOCS,
+    given=("unshared",),
     covers=("L16",),
     mutants=("no-env", "unprepare-fails"),
 )

@@ -10,6 +10,8 @@ from testbed.conformance import E2E, MUST, requirement
     tier=E2E,
     devices=2,
     source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
+    features=("per-container",),
+    given=("unshared",),
     covers=("L7", "G16"),
     mutants=(
         "share-one-device",

@@ -102,6 +102,7 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
     tier=E2E,
     exclusive=True,
     source=DOCS,
+    given=("local", "few", "unshared"),
     covers=("L2", "S2"),
     mutants=("never-give-back", "unprepare-fails"),
 )

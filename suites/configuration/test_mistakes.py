@@ -67,6 +67,7 @@ def test_a_mistake_harms_nobody_else(scenario, driver):
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     features=("configuration",),
+    given=("unshared",),
     source=DOCS,
     covers=("W16", "W26"),
     mutants=("refused-claims-stay-prepared",),

@@ -14,6 +14,8 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("DS1",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
@@ -37,6 +39,7 @@ def test_what_is_written_is_read(scenario):
     devices=2,
     spread=True,
     source=API,
+    gates=("DRAResourceClaimDeviceStatus",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
 )
@@ -55,6 +58,8 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
     level=MUST,
     tier=E2E,
     source=API,
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
 )
@@ -73,6 +78,8 @@ def test_a_device_has_room_for_eight_conditions(scenario):
     level=MUST,
     tier=E2E,
     source=API,
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
 )
@@ -94,6 +101,8 @@ def test_data_is_a_json_object_of_limited_size(scenario, data, words):
     level=MUST,
     tier=E2E,
     source=API,
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
 )
@@ -121,6 +130,8 @@ def test_network_data_is_checked(scenario, network, words):
     level=MUST,
     tier=E2E,
     source=API,
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("G17",),
     mutants=("unprepare-fails",),
 )
@@ -143,6 +154,8 @@ def test_it_goes_with_the_allocation(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("one-condition-only",),
 )
@@ -163,6 +176,8 @@ def test_several_writers_say_something(scenario):
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Server-Side Apply, conflicts",
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("field-owners-forgotten",),
 )
@@ -184,6 +199,8 @@ def test_a_writer_does_not_change_the_words_of_another(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     mutants=("no-env",),
 )
 def test_a_status_ends_no_pod(scenario):
@@ -204,6 +221,8 @@ def test_a_status_ends_no_pod(scenario):
     tier=E2E,
     devices=2,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("DS1", "G17"),
     features=("device-status",),
     mutants=("status-never-written", "status-says-not-ready"),
@@ -223,8 +242,10 @@ def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Server-Side Apply, field management",
+    gates=("DRAResourceClaimDeviceStatus",),
+    given=("unshared",),
     covers=("G17",),
-    features=("device-status",),
+    features=("device-status", "shared-claims"),
     mutants=("status-never-written", "status-replaces-all"),
 )
 def test_the_driver_leaves_alone_what_others_have_said(scenario):
@@ -245,6 +266,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
     level=SHOULD,
     tier=E2E,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
+    gates=("DRAResourceClaimDeviceStatus",),
     features=("device-status", "identity"),
     mutants=("status-of-another-device",),
 )

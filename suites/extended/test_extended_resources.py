@@ -108,6 +108,7 @@ def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
     features=("identity",),
     devices=2,
     gates=("DRAExtendedResource",),
+    given=("local", "unshared"),
     mutants=(
         "first-device-only",
         "no-env",
@@ -128,9 +129,10 @@ def test_two_devices(scenario, driver, node):
     tier=E2E,
     exclusive=True,
     source=DOCS,
-    features=("identity",),
+    features=("identity", "per-container"),
     devices=2,
     gates=("DRAExtendedResource",),
+    given=("local", "unshared"),
     mutants=(
         "forget-request-names",
         "first-device-only",
@@ -158,6 +160,7 @@ def test_each_container_sees_its_own(scenario, driver, node):
     features=("identity",),
     devices=2,
     gates=("DRAExtendedResource",),
+    given=("local",),
     about=CLUSTER,
     covers=("E13",),
     mutants=("extended-requests-untold",),
@@ -178,9 +181,10 @@ def test_the_status_says_which_request(scenario, driver, node):
     tier=E2E,
     exclusive=True,
     source=DOCS,
-    features=("identity",),
+    features=("identity", "per-container"),
     devices=2,
     gates=("DRAExtendedResource",),
+    given=("local",),
     mutants=("no-env",),
 )
 def test_init_containers(scenario, driver, node):
@@ -202,6 +206,7 @@ def test_init_containers(scenario, driver, node):
     source=DOCS,
     features=("identity",),
     gates=("DRAExtendedResource",),
+    given=("unshared",),
     mutants=(
         "unprepare-fails",
         "never-give-back",

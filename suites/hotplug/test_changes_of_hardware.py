@@ -63,6 +63,7 @@ def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
     tier=E2E,
     devices=2,
     features=(*NEEDED, "identity"),
+    given=("local",),
     exclusive=True,
     source=POOLS,
     mutants=("publish-with-wrong-generation", "publish-once"),
@@ -110,6 +111,7 @@ def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
     kubernetes="1.36",
     exclusive=True,
     source=TAINTS,
+    gates=("DRADeviceTaints",),
     mutants=("publish-once", "taints-are-not-published"),
     covers=("G8",),
 )
@@ -134,6 +136,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     kubernetes="1.36",
     exclusive=True,
     source=TAINTS,
+    gates=("DRADeviceTaints",),
     mutants=("publish-once", "taints-are-not-published", "unprepare-fails"),
     covers=("G8",),
 )

@@ -56,6 +56,7 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
     needs=RESTART,
     source="KEP-4381, NodeUnprepareResources: a pod is not gone before its claims are unprepared",
     features=("identity",),
+    given=("local",),
     mutants=("unprepares-only-its-own",),
     covers=("N8", "N15", "G12"),
 )

@@ -13,6 +13,7 @@ FORCED = "kubernetes.io: Pod Lifecycle, forced termination; KEP-4381, NodeUnprep
     exclusive=True,
     source=FORCED,
     features=("identity",),
+    given=("local",),
     mutants=("never-give-back",),
 )
 def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):

@@ -51,6 +51,7 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
+    given=("local",),
     source=SLICES,
     mutants=("deleted-slices-stay-away", "never-heal-slices"),
     covers=("N24",),
@@ -96,6 +97,7 @@ def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
     needs=KUBELET,
     source=CALLS,
     features=("identity",),
+    given=("local",),
     mutants=("unprepare-fails",),
 )
 def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
@@ -120,6 +122,7 @@ def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     tier=DISRUPTIVE,
     needs=KUBELET,
     source="KEP-4381, NodePrepareResources: the call has to be idempotent",
+    features=("shared-claims",),
     mutants=("refuses-what-is-prepared", "prepare-twice-differently"),
     covers=("G13",),
 )
@@ -165,6 +168,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
     needs=BOTH,
     source=CALLS,
     features=("identity",),
+    given=("local",),
     mutants=("unprepares-only-its-own",),
     covers=("N10",),
 )

@@ -35,6 +35,7 @@ def test_claims_in_use_are_counted(scenario, kubelets, node):
     exclusive=True,
     needs=(Capability.KUBELET_METRICS,),
     source=DOCS,
+    features=("shared-claims",),
     covers=("N19",),
     mutants=("unprepare-fails",),
 )

@@ -12,6 +12,7 @@ DOCS = "kubernetes.io: Device Plugins, Monitoring device plugin resources; k8s.i
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
     source=DOCS,
+    gates=("KubeletPodResourcesDynamicResources",),
     covers=("G18",),
     mutants=("answer-with-another-device",),
 )
@@ -31,6 +32,7 @@ def test_list_names_the_devices_of_a_pod(scenario, kubelets):
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
     source=DOCS,
+    gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     covers=("G18",),
     mutants=("answer-with-another-device",),
 )
@@ -49,6 +51,8 @@ def test_get_names_the_devices_of_a_pod(scenario, kubelets):
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
     source=DOCS,
+    features=("shared-claims",),
+    gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     covers=("G18",),
     mutants=("answer-with-another-device",),
 )
@@ -67,6 +71,8 @@ def test_a_shared_claim_is_named_with_each_pod(scenario, kubelets):
     devices=2,
     needs=(Capability.DRIVER_SOCKET,),
     source=DOCS,
+    gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
+    given=("unshared",),
     covers=("G18",),
     mutants=("first-device-only",),
 )
@@ -86,6 +92,7 @@ def test_every_device_of_a_claim_is_named(scenario, kubelets):
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
     source=DOCS,
+    gates=("KubeletPodResourcesDynamicResources",),
     covers=("G18",),
     mutants=("unprepare-fails",),
 )

@@ -134,7 +134,7 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions", "identity"),
+    features=("partitions", "identity", "per-container"),
     gates=("DRAPartitionableDevices",),
     mutants=(
         "forget-request-names",
@@ -159,7 +159,7 @@ def test_one_claim_has_two_parts(scenario, driver, node):
     only_user_of="partitions",
     source=DOCS,
     features=("partitions", "identity"),
-    gates=("DRAPartitionableDevices",),
+    gates=("DRAPartitionableDevices", "DRAPrioritizedList"),
     mutants=(
         "counters-missing",
         "answer-with-subrequest-names",

@@ -13,6 +13,7 @@ DRA = "k8s.io/kubelet, dra/v1/api.proto, NodePrepareResources"
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
+    given=("unshared",),
     covers=("W19", "G26"),
     mutants=("prepares-busy-devices", "forget-the-checkpoint"),
 )
@@ -37,6 +38,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
+    given=("unshared",),
     covers=("P2", "N7", "G26"),
     mutants=("once-refused-always-refused", "never-give-back"),
 )
@@ -62,6 +64,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     level=MUST,
     tier=E2E,
     source=DRA,
+    given=("local",),
     covers=("W18", "G11"),
     mutants=("make-up-devices",),
 )
@@ -82,6 +85,7 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
     level=SHOULD,
     tier=E2E,
     source=DRA,
+    given=("local",),
     covers=("W18", "G11"),
     mutants=("know-devices-by-name", "make-up-devices"),
 )
@@ -103,6 +107,7 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     tier=E2E,
     exclusive=True,
     source=DRA,
+    given=("local", "unshared"),
     covers=("W16",),
     mutants=("never-give-back",),
 )
@@ -132,6 +137,7 @@ def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
     devices=5,
     spread=True,
     source=DRA,
+    given=("unshared",),
     covers=("W22",),
     mutants=("share-one-device", "no-env"),
 )

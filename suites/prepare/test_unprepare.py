@@ -13,6 +13,7 @@ DRA = "k8s.io/kubelet, dra/v1/api.proto, NodeUnprepareResources"
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=DRA,
+    given=("unshared",),
     covers=("W25",),
     mutants=("never-give-back", "unprepare-fails"),
 )
@@ -39,6 +40,7 @@ def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
     exclusive=True,
     source=DRA,
     needs=(Capability.KUBELET_METRICS,),
+    given=("unshared",),
     covers=("B2", "N11"),
     mutants=("never-give-back", "unprepare-fails"),
 )
@@ -66,6 +68,7 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
     source=HELPER,
+    given=("unshared",),
     covers=("W27", "N11"),
     mutants=("unprepare-needs-the-claim",),
 )
@@ -92,6 +95,7 @@ def test_a_claim_has_vanished_while_it_was_used(scenario, node):
     level=MUST,
     tier=E2E,
     source=HELPER,
+    given=("local",),
     covers=("W26",),
     mutants=("unprepare-of-unknown-fails",),
 )

@@ -66,6 +66,7 @@ def test_the_claim_comes_from_a_template(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("shared-claims",),
     covers=("G10",),
     mutants=("no-env",),
 )
@@ -87,6 +88,7 @@ def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("shared-claims",),
     covers=("G10",),
     mutants=("no-env",),
 )
@@ -107,6 +109,7 @@ def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("shared-claims",),
     covers=("G10",),
     mutants=("unprepare-fails",),
 )
@@ -167,6 +170,7 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     tier=E2E,
     nodes=2,
     source="KEP-4381, NodePrepareResources; the kubelet does not look at the allocation's node selector",
+    given=("local",),
     covers=("G26",),
     mutants=("know-devices-by-name",),
 )

@@ -15,6 +15,8 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
     tier=E2E,
     devices=2,
     source=DOCS,
+    gates=("DRAPrioritizedList",),
+    given=("unshared",),
     covers=("PL1",),
     mutants=(
         "answer-with-subrequest-names",
@@ -38,6 +40,7 @@ def test_the_first_alternative_is_taken(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAPrioritizedList",),
     covers=("PL1",),
     mutants=(
         "answer-with-subrequest-names",
@@ -60,6 +63,7 @@ def test_the_second_alternative_is_taken(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    gates=("DRAPrioritizedList",),
     about=CLUSTER,
     mutants=("selectors-dropped",),
 )
@@ -76,6 +80,7 @@ def test_no_alternative_can_be_had(scenario):
     level=MUST,
     tier=E2E,
     source=API,
+    gates=("DRAPrioritizedList",),
     about=CLUSTER,
     mutants=("claims-repaired",),
 )
@@ -89,6 +94,7 @@ def test_at_most_eight_alternatives(scenario):
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
+    gates=("DRAPrioritizedList",),
     about=CLUSTER,
     covers=("PL2",),
     mutants=("configuration-dropped",),
@@ -107,6 +113,9 @@ def test_only_the_configuration_of_the_chosen_one(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
+    features=("per-container",),
+    gates=("DRAPrioritizedList",),
+    given=("unshared",),
     mutants=("answer-with-subrequest-names", "forget-request-names", "no-env"),
 )
 def test_two_requests_with_alternatives(scenario):
@@ -125,7 +134,8 @@ def test_two_requests_with_alternatives(scenario):
     tier=E2E,
     devices=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
-    features=("example-match-attribute",),
+    gates=("DRAPrioritizedList",),
+    features=("example-match-attribute", "per-container"),
     mutants=("answer-with-subrequest-names", "no-env"),
     covers=("PL3",),
 )
@@ -147,6 +157,7 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     tier=E2E,
     devices=2,
     source=DOCS,
+    gates=("DRAPrioritizedList",),
     features=("configuration",),
     mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests"),
     covers=("PL2", "PL4"),

@@ -12,6 +12,7 @@ GRANULAR = "kubernetes.io: Dynamic Resource Allocation, granular status authoriz
     level=MUST,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
+    given=("local",),
     source=DOCS,
     mutants=("may-not-read-claims",),
 )

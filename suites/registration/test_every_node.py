@@ -9,6 +9,7 @@ from testbed.conformance import E2E, MUST, requirement
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Dynamic Resource Allocation; KEP-4381, communication between kubelet and resource kubelet plugin",
+    given=("local",),
     covers=("P1",),
     mutants=(
         "forget-registration-socket",

@@ -14,6 +14,7 @@ MATCH = "API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.match
     tier=E2E,
     devices=2,
     source=COUNT,
+    given=("unshared",),
     covers=("G4",),
     mutants=("first-device-only", "share-one-device", "no-env"),
 )
@@ -32,6 +33,7 @@ def test_several_devices(scenario):
     tier=E2E,
     exclusive=True,
     source="API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.allocationMode",
+    given=("local", "few"),
     covers=("G1",),
     mutants=("first-device-only", "no-env"),
 )
@@ -49,6 +51,7 @@ def test_all_devices_of_a_node(scenario, driver):
     tier=E2E,
     source=DOCS,
     features=("identity",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=(
         "selectors-dropped",
@@ -100,6 +103,7 @@ def test_less_than_one_device(scenario):
     source=MATCH,
     covers=("G2",),
     features=("example-match-attribute",),
+    given=("unshared",),
     mutants=("first-device-only", "no-env"),
 )
 def test_devices_of_a_request_match(scenario, driver):
@@ -120,7 +124,7 @@ def test_devices_of_a_request_match(scenario, driver):
     devices=2,
     source=MATCH,
     covers=("G2",),
-    features=("example-match-attribute",),
+    features=("example-match-attribute", "per-container"),
     mutants=("forget-request-names", "no-env", "answer-without-request-names"),
 )
 def test_devices_of_several_requests_match(scenario, driver):
@@ -142,6 +146,7 @@ def test_devices_of_several_requests_match(scenario, driver):
     devices=2,
     source=MATCH,
     features=("identity",),
+    given=("unshared",),
     about=CLUSTER,
     mutants=("constraints-dropped",),
 )

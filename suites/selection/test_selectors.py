@@ -34,7 +34,8 @@ def test_an_attribute_chooses_a_device(scenario, driver):
     devices=2,
     exclusive=True,
     source=DOCS,
-    features=("identity",),
+    features=("identity", "per-container"),
+    given=("local",),
     mutants=("share-one-device", "forget-request-names"),
 )
 def test_two_requests_with_different_selectors(scenario, driver, node):
@@ -123,6 +124,7 @@ def test_a_capacity_chooses_a_device(scenario, driver):
     exclusive=True,
     source="API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.allocationMode",
     features=("example-attribute",),
+    given=("local", "few"),
     mutants=("first-device-only", "no-env"),
 )
 def test_all_devices_with_an_attribute(scenario, driver):

@@ -29,6 +29,8 @@ def test_containers_of_a_pod_share_one_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("shared-claims",),
+    given=("local",),
     covers=("L3", "L11"),
     mutants=(
         "no-env",
@@ -51,6 +53,8 @@ def test_many_pods_start_with_one_claim_at_once(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
+    features=("shared-claims",),
+    given=("unshared",),
     mutants=(
         "share-one-device",
         "no-env",
@@ -72,6 +76,7 @@ def test_pods_share_one_of_their_claims(scenario):
     level=MUST,
     tier=E2E,
     source=API,
+    features=("shared-claims",),
     mutants=("reservations-stay",),
 )
 def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):
@@ -93,6 +98,7 @@ def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):
     level=MUST,
     tier=E2E,
     source="KEP-4381, NodeUnprepareResources: called when the last pod on the node has ended",
+    features=("shared-claims",),
     mutants=("cdi-file-is-lost",),
 )
 def test_the_end_of_one_pod_does_not_harm_the_other(scenario):
@@ -111,6 +117,7 @@ def test_the_end_of_one_pod_does_not_harm_the_other(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
+    features=("shared-claims",),
     mutants=("unprepare-fails",),
 )
 def test_the_last_pod_releases_the_claim(scenario):
@@ -152,6 +159,7 @@ def test_pods_use_a_claim_one_after_another(scenario):
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Pod Lifecycle, container restart policy",
+    features=("shared-claims",),
     mutants=("no-env",),
 )
 def test_a_container_that_starts_again_disturbs_nobody(scenario):
@@ -172,6 +180,7 @@ def test_a_container_that_starts_again_disturbs_nobody(scenario):
     tier=E2E,
     nodes=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, AllocationResult.nodeSelector",
+    given=("local",),
     about=CLUSTER,
     mutants=("allocations-lose-their-node",),
 )

@@ -9,6 +9,7 @@ from testbed.conformance import E2E, MUST, requirement
     level=MUST,
     tier=E2E,
     source="kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates",
+    features=("shared-claims",),
     covers=("L10",),
     mutants=("no-env",),
 )

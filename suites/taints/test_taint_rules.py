@@ -169,6 +169,7 @@ def test_a_rule_without_effect(scenario, driver):
     exclusive=True,
     source=API,
     gates=("DRADeviceTaintRules",),
+    given=("local",),
     kubernetes="1.37",
     mutants=("no-env",),
 )

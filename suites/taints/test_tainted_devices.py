@@ -180,7 +180,7 @@ def test_the_allocation_repeats_the_tolerations(scenario, driver):
     exclusive=True,
     source=DOCS,
     features=("taints", "identity"),
-    gates=("DRADeviceTaints",),
+    gates=("DRADeviceTaints", "DRAPrioritizedList"),
     mutants=(
         "taints-missing",
         "no-env",

@@ -35,6 +35,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     needs=NEEDED,
     source=UPDATE,
     features=("identity",),
+    given=("local",),
     mutants=("unprepares-only-its-own",),
     covers=("U1", "G12"),
 )
@@ -58,6 +59,7 @@ def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon,
     tier=DISRUPTIVE,
     needs=(*NEEDED, Capability.RESTART_KUBELET),
     source=UPDATE,
+    features=("shared-claims",),
     mutants=("refuses-what-is-prepared",),
 )
 def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):

@@ -114,6 +114,8 @@ def list_(output: str) -> None:
 @options.output_format
 def explain(requirement: str, output: str) -> None:
     """One requirement: its sentence and source, the manifest and the test that check it."""
+    from testbed.conformance.requirement import GIVEN  # noqa: PLC0415 - so that --help stays quick
+
     entry = _catalogue().get(requirement)
     manifests = {name: _manifest(name) for name in entry.manifests}
     if output == "json":
@@ -124,6 +126,8 @@ def explain(requirement: str, output: str) -> None:
     click.echo(f"source:   {each.source}\ndevices:  {_devices(each)}, nodes: {each.nodes}")
     if each.features or each.gates:
         click.echo(f"features: {', '.join(each.features) or 'none'}; feature gates: {', '.join(each.gates) or 'none'}")
+    for word in each.given:
+        click.echo(f"given:    {GIVEN[word]}")
     proof = ", ".join(each.mutants) or f"unproven: {each.unproven or 'no known mutant'}"
     click.echo(f"fails on: {proof}\ntest:     {entry.test or 'none yet'}")
     for name, text in manifests.items():
@@ -222,11 +226,12 @@ def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:
     if wanted.testbed is None:
         from testbed.bringup import planning  # noqa: PLC0415 - as above
         from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
+        from testbed.models.features import EXEMPTIBLE  # noqa: PLC0415
 
         config = _new(wanted.flags)
         with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
             if look is None:
-                features = load_driver_file(config.driver).features if config.driver else frozenset()
+                features = load_driver_file(config.driver).features if config.driver else frozenset(EXEMPTIBLE)
                 made_of = config.kubernetes, config.nodes, features, config.feature_gates, config.kubelet or ""
                 return facts.expected(*made_of), plan
             return facts.gather(look.kube, load_driver_file(config.driver), look.cluster.capabilities), plan

@@ -17,6 +17,8 @@ from testbed.models.driver_file import DriverFile
 from testbed.models.gates import is_on
 from testbed.providers.base import Capability
 
+_SHARED = "allowMultipleAllocations"
+
 
 def gather(
     kube: Kube, driver_file: DriverFile, capabilities: Collection[Capability], owner: Owner | None = None
@@ -29,6 +31,9 @@ def gather(
     each = _counted(pools(usual, driver))
     each.subtract(one.node for one in taken)
     version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
+    published, shared = (
+        _counted(pools(ordinary(everything, others, driver), driver), saying) for saying in ("", _SHARED)
+    )
     return Facts(
         kubernetes=version,
         nodes=len(nodes),
@@ -36,7 +41,10 @@ def gather(
         node_devices=min((each[node] for node in nodes), default=0) + each[""],
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
-        gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
+        gates=_gates(version, gates or {}),
+        network_devices=published[""],
+        shared_devices=sum(shared[node] for node in {*nodes, ""}),
+        most_devices=max((published[node] for node in nodes), default=0) + published[""],
         apart=apart(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
         held=told(one for one in taken if one.node in {*nodes, ""}),
@@ -53,12 +61,18 @@ def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:
     return [each["status"].get("nodeInfo", {}).get("kubeletVersion", "") for each in found]
 
 
-def _counted(found: Iterable[Pool]) -> Counter[str]:
-    """How many devices each node has of its own; those under '' belong to no node, and all can use them."""
+def _counted(found: Iterable[Pool], saying: str = "") -> Counter[str]:
+    """How many devices each node has of its own, or of those that say this; those under '' belong to no node, and all can use them."""
     each: Counter[str] = Counter()
     for one in (part for pool in found for part in pool.slices):
-        each[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices") or ())
+        devices = [device for device in one["spec"].get("devices") or () if not saying or device.get(saying)]
+        each[one["spec"].get("nodeName", "")] += len(devices)
     return each
+
+
+def _gates(version: str, said: Mapping[str, bool]) -> frozenset[str]:
+    """The gates that are on. A server may have forgotten one that all have for good: what it says nothing of is as usual."""
+    return usual_gates(version).difference(said).union(name for name in said if said[name])
 
 
 def expected(
@@ -74,7 +88,12 @@ def expected(
 
 
 def usual_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:
-    """The gates that are on in that Kubernetes by itself, and after what somebody changed. Of versions that are not locked here: none."""
+    """The gates that are on in that Kubernetes by itself, and after what somebody changed.
+
+    Those that it does not know, or not to us because it is not locked here, are on where an older version had them for good.
+    """
     minor = ".".join(kubernetes.removeprefix("v").split(".")[:2])
     known = lock_for(minor).gates if minor in minors() else {}
-    return frozenset(name for name in known if is_on(name, changed or {}, known))
+    by_now = (lock_for(each).gates for each in minors() if oldest([each, minor]) == each)
+    for_good = {name for gates in by_now for name, gate in gates.items() if gate.stage == "ga" and gate.default}
+    return frozenset(name for name in known if is_on(name, changed or {}, known)).union(for_good.difference(known))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from testbed.errors import UsageError
+from testbed.errors import UsageError, did_you_mean
 from testbed.models.words import Level, Subject, Tier
 from testbed.providers.base import Capability
 
@@ -22,6 +22,13 @@ MUST, SHOULD, MAY = Level.MUST, Level.SHOULD, Level.MAY
 DRIVER, CLUSTER = Subject.DRIVER, Subject.CLUSTER
 STATIC, WIRE, E2E, DISRUPTIVE = Tier.STATIC, Tier.WIRE, Tier.E2E, Tier.DISRUPTIVE
 
+# What a test may take for granted of the driver's ordinary devices. Drivers of which it is not true are right as well.
+GIVEN: Mapping[str, str] = {
+    "local": "each device belongs to a node, so that a claim for it binds its pods to that node",
+    "few": "no node can use more devices than one allocation can have",
+    "unshared": "a device is allocated once, and to nobody else before it was given back",
+}
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -33,6 +40,7 @@ class Requirement:
     its devices are also had otherwise.
     `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
     `gates` are Kubernetes' feature gates without which there is nothing to judge.
+    `given` are words of GIVEN: without them the test would blame a driver that is right.
     `covers` are the ids of others (suites/upstream.yaml) who ask the same.
     """
 
@@ -54,6 +62,7 @@ class Requirement:
     unproven: str = ""
     spread: bool = False
     only_user_of: str = ""
+    given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -64,6 +73,9 @@ class Requirement:
             )
         if not self.sentence.endswith("."):
             raise UsageError(f"{self.id}: {self.sentence!r} is not a sentence", hint="end it with a full stop")
+        for word in self.given:
+            if word not in GIVEN:
+                raise UsageError(f"{self.id}: nothing is given by {word!r}", hint=did_you_mean(word, GIVEN))
 
 
 def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all by name
@@ -84,13 +96,14 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     exclusive: bool = False,
     only_user_of: str = "",
     gates: tuple[str, ...] = (),
+    given: tuple[str, ...] = (),
     covers: tuple[str, ...] = (),
     unproven: str = "",
 ) -> Callable[[F], F]:
     """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
     made = Requirement(
         *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
-        *(about, exclusive, gates, covers, unproven, spread, only_user_of),
+        *(about, exclusive, gates, covers, unproven, spread, only_user_of, given),
     )
 
     def attach(function: F) -> F:

@@ -13,6 +13,7 @@ from testbed.models.words import Tier, Verdict
 from testbed.providers.base import Capability
 
 _MAKING = (Tier.E2E, Tier.DISRUPTIVE)  # their tests make pods and claims
+_ROOM = 32  # devices in one allocation: resource.k8s.io/v1, AllocationResultsMaxSize
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Facts:
     `kubelet` is the oldest on the driver's nodes, where it is known.
     `held` says which devices claims of others have; neither number counts them.
     `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
+    Of the ordinary devices that are published, `network_devices` belong to no node, `shared_devices` can be had by several claims at
+    once, and `most_devices` are for the richest node.
     """
 
     kubernetes: str
@@ -33,6 +36,9 @@ class Facts:
     gates: frozenset[str] = frozenset()
     node_devices: int = 0
     apart: frozenset[str] = frozenset()
+    network_devices: int = 0
+    shared_devices: int = 0
+    most_devices: int = 0
     kubelet: str = ""
     held: str = ""
 
@@ -53,11 +59,10 @@ class Choice:
 
 def choose(requirement: Requirement, facts: Facts) -> Choice:
     """Decide on one requirement."""
-    missing = sorted(set(requirement.features) - facts.features)
+    missing = features.missing(requirement.features, facts.features)
     if missing:
-        named = ", ".join(f"{each} ({features.key(each)})" for each in missing)
-        return Choice(requirement, Verdict.NOT_APPLICABLE, f"the driver file does not declare {named}")
-    lacking = _lacking(requirement, facts)
+        return Choice(requirement, Verdict.NOT_APPLICABLE, missing)
+    lacking = _lacking(requirement, facts) or _not_given(requirement, facts)
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
     return Choice(requirement)
@@ -117,6 +122,20 @@ def _short(requirement: Requirement, facts: Facts) -> str:
     if not requirement.spread and least <= facts.node_devices < requirement.devices:
         return f"needs {requirement.devices} devices on one node, there is a node with {facts.node_devices}"
     return ""
+
+
+def _not_given(requirement: Requirement, facts: Facts) -> str:
+    """What the requirement takes for granted of the driver's devices and is not so; a driver that publishes none is not spared."""
+    network, most, shared = facts.network_devices, facts.most_devices, facts.shared_devices
+    one_allocation = (
+        f"needs all devices of a node in one allocation, which has room for {_ROOM}, there is a node with {most}"
+    )
+    reasons = {
+        "local": f"needs devices that all belong to nodes, there are {network} that do not" if network else "",
+        "few": one_allocation if most > _ROOM else "",
+        "unshared": f"needs devices for one claim at a time, there are {shared} for several" if shared else "",
+    }
+    return next((reasons[word] for word in requirement.given if reasons[word]), "")
 
 
 def _needed(requirement: Requirement) -> set[str]:

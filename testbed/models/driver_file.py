@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from testbed.errors import UsageError
 from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, Toleration, expression
-from testbed.models.features import Feature, derived
+from testbed.models.features import EXEMPTIBLE, Exemption, Feature, derived
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
@@ -110,6 +110,10 @@ class DriverSpec(Strict):
     features: tuple[Feature, ...] = Field(
         (), description="optional parts of DRA that the driver takes part in, and that no other key speaks of"
     )
+    exempt: tuple[Exemption, ...] = Field(
+        (),
+        description="parts of DRA that this kind of driver cannot take part in; each costs it requirements, and the report says so",
+    )
     examples: Examples = Examples()
     classes: Classes = Classes()
     sharing: Sharing | None = None
@@ -183,8 +187,9 @@ class DriverFile(Strict):
 
     @property
     def features(self) -> frozenset[str]:
-        """The optional parts of DRA that it takes part in, and those that the rest of the file makes it possible to judge."""
-        return frozenset({*self.spec.features, *derived(self.spec.model_dump(by_alias=True))})
+        """The parts of DRA that it takes part in: declared, made possible to judge by the rest of the file, and not exempt."""
+        usual = EXEMPTIBLE.keys() - self.spec.exempt
+        return frozenset({*usual, *self.spec.features, *derived(self.spec.model_dump(by_alias=True))})
 
     @property
     def control(self) -> Control | None:

@@ -258,6 +258,11 @@ def test_a_requirement_says_what_it_needs_of_one_node(
     assert f"devices:  {devices}, nodes: 1\n" in capsys.readouterr().out
 
 
+def test_a_requirement_says_what_it_takes_for_granted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "CLAIM-024"]) == 0
+    assert "\ngiven:    no node can use more devices than one allocation can have\n" in capsys.readouterr().out
+
+
 def test_an_unknown_requirement_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "SHARE-01"]) == 2
     assert "did you mean SHARE-01" in capsys.readouterr().err

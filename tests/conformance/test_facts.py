@@ -36,7 +36,22 @@ def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatc
     found = 'kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} %d\n'
     texts = {"/metrics": found % 1 + found.replace("Taints", "Other") % 0, "/version": {"gitVersion": "v1.37.0"}}
     monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
-    assert gather(kube, made.driver_file, []).gates == {"DRADeviceTaints"}
+    found_on = gather(kube, made.driver_file, []).gates
+    assert "DRADeviceTaints" in found_on
+    assert "DRADeviceOther" not in found_on
+
+
+def test_a_gate_of_which_the_server_does_not_speak_is_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    texts = {
+        "/metrics": 'kubernetes_feature_enabled{name="DRADeviceTaints"} 0\n',
+        "/version": {"gitVersion": "v1.99.0"},
+    }
+    monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
+    found_on = gather(kube, made.driver_file, []).gates
+    assert "DRADeviceTaints" not in found_on
+    assert "DRAPrioritizedList" in found_on  # that version may have forgotten the gate: all have it for good
 
 
 def _claim(kube: Any, namespace: str, *devices: str, node: str = "node-1", **more: Any) -> None:
@@ -93,7 +108,8 @@ def test_who_may_only_look_does_not_ask_for_claims(monkeypatch: pytest.MonkeyPat
         ("v1.34.2", {"DRADeviceTaints": True}, True),
         ("1.34", {"AllAlpha": True}, True),
         ("1.37", {}, True),
-        ("1.99", {}, False),
+        ("1.99", {}, True),  # it is not locked here; 1.37 has the gate for good
+        ("1.33", {}, False),
     ],
 )
 def test_a_version_has_gates_that_are_on_by_themselves(kubernetes: str, changed: dict[str, bool], is_on: bool) -> None:
@@ -139,4 +155,14 @@ def test_devices_of_the_network_are_within_reach_of_every_node() -> None:
     spec = {key: value for key, value in cluster.slice_spec("far", 3).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
     found = gather(kube, made.driver_file, [])
-    assert (found.devices, found.node_devices) == (11, 7)
+    assert (found.devices, found.node_devices, found.most_devices, found.network_devices) == (11, 7, 7, 3)
+
+
+def test_devices_that_several_claims_may_have_are_counted_and_so_are_those_of_the_richest_node() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    one, other, *_ = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]
+    one |= {"allowMultipleAllocations": True}
+    other |= {"allowMultipleAllocations": True, "attributes": {"purpose": {"string": "capacity"}}}
+    found = gather(kube, made.driver_file, [])
+    assert (found.network_devices, found.shared_devices, found.node_devices, found.most_devices) == (0, 1, 3, 4)

@@ -48,6 +48,7 @@ def test_other_functions_have_none() -> None:
         ({"id": "../../T-001"}, "PREFIX-001"),
         ({"sentence": "works"}, "full stop"),
         ({"kubernetes": "1.36.2"}, "1.36"),
+        ({"given": ("locals",)}, "did you mean local"),
     ],
 )
 def test_a_badly_written_requirement_is_refused(facts: dict[str, Any], said: str) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from testbed.conformance import Capability, Requirement
+from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, alone, choose, plan
+from testbed.models.features import EXEMPTIBLE
 from testbed.models.words import Level, Tier, Verdict
 
 FACTS = Facts(
@@ -100,8 +102,44 @@ def test_who_takes_what_others_get_as_well_runs_alone(facts: dict[str, Any], is_
     assert alone(_requirement(**facts), replace(FACTS, apart=frozenset({"capacity"}))) is is_alone
 
 
+@pytest.mark.parametrize(
+    ("word", "here", "reason"),
+    [
+        ("local", {"network_devices": 3}, "needs devices that all belong to nodes, there are 3 that do not"),
+        (
+            "few",
+            {"most_devices": 33},
+            "needs all devices of a node in one allocation, which has room for 32, there is a node with 33",
+        ),
+        (
+            "unshared",
+            {"shared_devices": 1},
+            "needs devices for one claim at a time, there are 1 for several",
+        ),
+    ],
+)
+def test_a_driver_is_spared_what_does_not_hold_for_devices_like_its_own(
+    word: str, here: dict[str, Any], reason: str
+) -> None:
+    spared = choose(_requirement(given=(word,)), replace(FACTS, **here))
+    assert (spared.verdict, spared.reason) == (Verdict.CLUSTER_UNSUPPORTED, reason)
+    assert choose(_requirement(given=tuple({*GIVEN} - {word})), replace(FACTS, **here)).verdict is None
+    assert choose(_requirement(given=(word,)), replace(FACTS, most_devices=32)).verdict is None
+
+
+def test_an_exemption_is_named_as_one() -> None:
+    facts = replace(FACTS, features=frozenset(EXEMPTIBLE).difference({"cdi", "per-container"}))
+    choice = choose(_requirement(features=("per-container", "cdi", "taints", "shared-claims")), facts)
+    undeclared = "the driver file does not declare taints (spec.classes.taints)"
+    exempt = "the driver file exempts the driver from cdi, per-container (spec.exempt)"
+    assert (choice.verdict, choice.reason) == (Verdict.NOT_APPLICABLE, f"{undeclared}; {exempt}")
+    assert choose(_requirement(features=("shared-claims",)), facts).verdict is None
+
+
 def test_a_driver_that_publishes_nothing_is_not_spared() -> None:
     assert choose(_requirement(devices=2), replace(FACTS, devices=0)).verdict is None
+    nothing = replace(FACTS, devices=0, node_devices=0)
+    assert choose(_requirement(given=tuple(GIVEN)), nothing).verdict is None
 
 
 def test_a_node_on_which_the_driver_publishes_nothing_spares_nobody() -> None:

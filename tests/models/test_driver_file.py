@@ -11,7 +11,7 @@ import yaml
 from testbed import folders
 from testbed.errors import UsageError
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.models.features import DERIVED, key
+from testbed.models.features import DERIVED, EXEMPTIBLE, key
 
 FULL = r"""
 apiVersion: dra-testbed/v1alpha1
@@ -102,12 +102,17 @@ def test_a_driver_that_is_there_already_needs_no_install_and_is_expected_on_all_
 
 
 def test_features_are_those_it_names_and_those_its_examples_make_possible(folder: Path) -> None:
-    assert load(folder, FULL).features == {"identity"}
+    assert load(folder, FULL).features == {"identity", *EXEMPTIBLE}
     said = (
         "  features: [device-status]\n  examples: {matchAttribute: resource.kubernetes.io/pcieRoot, capacity: memory}\n"
     )
     file = load(folder, FULL + said)
-    assert file.features == {"identity", "device-status", "example-match-attribute", "example-capacity"}
+    assert file.features - EXEMPTIBLE.keys() == {
+        "identity",
+        "device-status",
+        "example-match-attribute",
+        "example-capacity",
+    }
     assert (file.examples.attribute, file.examples.capacity) == ("", "memory")
 
 
@@ -127,6 +132,30 @@ def test_a_feature_that_no_requirement_asks_for_is_refused(folder: Path, word: s
         load(folder, f"{FULL}  features: [{word}]\n")
 
 
+def test_a_driver_takes_part_in_what_its_file_does_not_exempt_it_from(folder: Path) -> None:
+    file = load(folder, f"{FULL}  exempt: [shared-claims, per-container]\n")
+    assert file.features == {"identity", "admin-access", "cdi"}
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("shared-claim", "did you mean shared-claims?"),
+        ("health", "known: admin-access, cdi, per-container, shared-claims"),
+    ],
+)
+def test_nobody_is_exempt_from_what_there_is_no_word_for(folder: Path, word: str, hint: str) -> None:
+    said = rf"spec\.exempt\[0\]: is '{word}', from which no driver is exempt; {re.escape(hint)}"
+    with pytest.raises(UsageError, match=said):
+        load(folder, f"{FULL}  exempt: [{word}]\n")
+
+
+@pytest.mark.parametrize("name", EXEMPTIBLE)
+def test_a_feature_that_every_driver_has_is_not_named(folder: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=rf"spec\.features\[0\]: is {name}, which every driver has"):
+        load(folder, f"{FULL}  features: [{name}]\n")
+
+
 def test_every_key_that_declares_a_feature_is_there() -> None:
     schema = DriverFile.model_json_schema()
     places = [place.partition(".")[::2] for place in DERIVED.values()]
@@ -141,7 +170,7 @@ def test_who_names_a_class_for_a_feature_takes_part_in_it(folder: Path) -> None:
         "  sharing: {capacity: memory, half: 8Gi, tooMuch: 10Gi}\n  otherDevices: {type: [mig]}\n"
     )
     file = load(folder, FULL + said)
-    assert file.features == {"identity", "taints", "capacity", "sharing-limits"}
+    assert file.features - EXEMPTIBLE.keys() == {"identity", "taints", "capacity", "sharing-limits"}
     assert (file.classes.taints, file.classes.binding) == ("t.example.com", None)
     assert file.other_devices == {"type": ("mig",)}
 
