@@ -8,6 +8,7 @@ from testbed.drivers.endings import bad_endings, containers
 from testbed.drivers.slices import Pool, pools
 from testbed.errors import ApiError, DriverFailed, WaitTimeout
 from testbed.kube.client import Kube, Object
+from testbed.kube.nodes import repels
 from testbed.models.driver_file import DriverFile
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -37,13 +38,7 @@ def expected_nodes(kube: Kube, driver_file: DriverFile) -> frozenset[str]:
     """The nodes that the driver file's selector names, without those that keep ordinary pods away."""
     labels = ",".join(f"{key}={value}" for key, value in driver_file.nodes.selector.items())
     found = kube.list("v1", "Node", **({"labelSelector": labels} if labels else {}))
-    return frozenset(node["metadata"]["name"] for node in found if not _repels(node))
-
-
-def _repels(node: Object) -> bool:
-    # A node that is just becoming ready carries a taint for a moment more; that one passes, the others are somebody's will.
-    taints = [taint for taint in node["spec"].get("taints", ()) if not taint["key"].startswith("node.kubernetes.io/")]
-    return any(taint["effect"] in ("NoSchedule", "NoExecute") for taint in taints)
+    return frozenset(node["metadata"]["name"] for node in found if not repels(node))
 
 
 def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
