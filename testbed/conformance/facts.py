@@ -6,22 +6,23 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from testbed.binaries.lock import lock_for, minors
+from testbed.conformance.gates import gates_found
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
 from testbed.drivers.slices import Pool, apart, ordinary, pools
-from testbed.kube import features
 from testbed.kube.client import Kube
 from testbed.models.driver_file import DriverFile
 from testbed.models.gates import is_on
 from testbed.providers.base import Capability
 
 
-def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capability]) -> Facts:
+def gather(kube: Kube, driver_file: DriverFile, capabilities: Collection[Capability]) -> Facts:
     """What is there now."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
     others, driver = driver_file.other_devices, driver_file.driver
     each, nodes = _counted(pools(ordinary(everything, others, driver), driver)), expected_nodes(kube, driver_file)
-    version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
+    version = str(kube.request("GET", "/version")["gitVersion"])
+    gates = gates_found(kube, version, usual_gates(version), tries=Capability.MAKE_OBJECTS in capabilities)
     return Facts(
         kubernetes=version,
         nodes=len(nodes),
@@ -29,7 +30,8 @@ def gather(kube: Kube, driver_file: DriverFile, capabilities: Iterable[Capabilit
         node_devices=min((each[node] for node in nodes), default=0) + each[""],
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
-        gates=usual_gates(version) if gates is None else frozenset(name for name in gates if gates[name]),
+        gates=gates.on,
+        gates_assumed=gates.assumed,
         apart=apart(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
     )

@@ -19,6 +19,7 @@ class Facts:
 
     `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
     `kubelet` is the oldest on the driver's nodes, where it is known.
+    `gates_assumed` are those gates, on or off, at which nobody could look: they are as this Kubernetes has them by itself.
     `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
     """
 
@@ -31,6 +32,7 @@ class Facts:
     node_devices: int = 0
     apart: frozenset[str] = frozenset()
     kubelet: str = ""
+    gates_assumed: frozenset[str] = frozenset()
 
     @property
     def oldest(self) -> str:
@@ -98,7 +100,8 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
         return f"needs {requirement.devices} devices on one node, there is a node with {facts.node_devices}"
     off = sorted(set(requirement.gates) - facts.gates)
     if off:
-        return f"needs {', '.join(off)}, which is off: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
+        how = "taken to be off" if facts.gates_assumed.issuperset(off) else "off"
+        return f"needs {', '.join(off)}, which is {how}: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
     absent = sorted(_needed(requirement) - facts.capabilities)
     return f"the cluster cannot {', '.join(absent)}" if absent else ""
 

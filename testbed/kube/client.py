@@ -119,9 +119,10 @@ class Kube:
         answer = self.request("GET", self.resource(api_version, kind).path(None), query={"limit": "1"})
         return str(answer["metadata"]["resourceVersion"])
 
-    def create(self, manifest: Object) -> Object:
+    def create(self, manifest: Object, *, dry_run: bool = False) -> Object:
         """Create an object where its manifest says."""
-        return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), body=manifest))
+        query = {"dryRun": "All"} if dry_run else None
+        return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), query=query, body=manifest))
 
     def apply(
         self,
