@@ -6,8 +6,8 @@ server's proxy reaches by the pod network alone; through it parts are stopped an
 nothing broken: a timer of the node's systemd starts a stopped part by itself.
 
 Everybody on the pod network reaches that page, so it does only what comes with the testbed's key. The pod knows no more of the key than its
-hash: who may read pods learns nothing from it, and nobody needs rights on Secrets. The key is in the testbed's folder, and comes in a
-header, because audit logs keep addresses. No NetworkPolicy beside it: from where an API server's proxy comes (a host, a tunnel's agent)
+hash: who may read pods learns nothing from it, and nobody needs rights on Secrets. The key is in the testbed's folder, and comes as a
+cookie, because audit logs keep addresses. No NetworkPolicy beside it: from where an API server's proxy comes (a host, a tunnel's agent)
 differs from cluster to cluster, and one that guesses wrong would keep out the only way back.
 """
 
@@ -35,7 +35,7 @@ _RUNS = Budget("pod on a node", 60, "an image may have to be pulled")
 _STATE = Budget("part of a node", 60, "systemd waits for a service to end")
 _BACK = 600  # seconds after which a part that nobody starts again starts by itself
 _STOPPING = "stopping"  # what the keeper says when it has begun
-_KEY_HEADER = "X-Dra-Testbed-Key"
+_COOKIE = "dra-testbed"  # the one header of free choice that each busybox hands to such a page, however old
 _ENDED = ("Failed", "Succeeded")  # it is never started again, as on a node of another architecture
 _PARTS = ("kubelet", "runtime")
 _UNITS = {"containerd": "containerd", "cri-o": "crio"}  # by what a node says about its runtime
@@ -152,7 +152,7 @@ class NodePods:
     def _ask(self, pod: str, question: str) -> str:
         """Through the API server's proxy, which needs no kubelet."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:8080/proxy/cgi-bin/unit"
-        key = [(_KEY_HEADER, self.key)]
+        key = [("Cookie", f"{_COOKIE}={self.key}")]
         return str(self.kube.request("GET", path, query={"q": question}, timeout=30, headers=key)).strip()
 
     def _enter(self, pod: str, argv: Sequence[str], *, check: bool = True, timeout: float = 60) -> Completed:
@@ -180,7 +180,7 @@ class NodePods:
         """The pod and its home. `serves` is whether it has the page."""
         variables: dict[str, object] = {"home": self.namespace, "name": name, "node": node, "image": self.image}
         variables |= {"serves": serves, "lock": hashlib.sha256(self.key.encode()).hexdigest()}
-        variables |= {"header": _KEY_HEADER.replace("-", "_").upper(), "back": _BACK, "stopping": _STOPPING}
+        variables |= {"cookie": _COOKIE, "back": _BACK, "stopping": _STOPPING}
         template = Path(__file__).with_name("node_pod.yaml")
         yield from yaml.safe_load_all(render_file(template, variables))
 

@@ -74,7 +74,7 @@ class Nodes(FakeKube):
         found = self.objects.get(("Pod", pod[1], pod[2]))
         if found is None or not _serves(found):
             raise ApiError(f"{method} {path}", 503, "ServiceUnavailable", "no such pod, or it does not run")
-        assert how["headers"] == [("X-Dra-Testbed-Key", KEY)]
+        assert how["headers"] == [("Cookie", f"dra-testbed={KEY}")]
         assert KEY not in str(self.objects) + path + str(how["query"])
         verb, unit = how["query"]["q"].split("=")
         if found["spec"]["nodeName"] in self.nodes_without_systemd:
@@ -219,9 +219,9 @@ def _page(kube: Nodes, folder: Path, systemd_run: str) -> Callable[..., list[str
     process.run(["sh", "-c", script], env=environment)
     log = folder / "log"
 
-    def ask(question: str, key: str = KEY) -> list[str]:
+    def ask(question: str, cookie: str = f"dra-testbed={KEY}") -> list[str]:
         log.write_text("")
-        query = {"QUERY_STRING": f"q={question.replace('=', '%3D')}", "HTTP_X_DRA_TESTBED_KEY": key}
+        query = {"QUERY_STRING": f"q={question.replace('=', '%3D')}", "HTTP_COOKIE": cookie}
         process.run([folder / "page/cgi-bin/unit"], env=environment | query, check=False)
         return log.read_text().splitlines()
 
@@ -239,14 +239,19 @@ def _set_up(kube: Nodes, folder: Path, systemd_run: str) -> tuple[str, dict[str,
     return script, {"PATH": f"{folder}:/usr/bin:/bin"}
 
 
-@pytest.mark.parametrize("key", ["", "another", f"{KEY} ", f"$(echo {KEY})", '" = "" ] || [ "', "*"])
+@pytest.mark.parametrize(
+    "key", ["", "another", f"{KEY} ", f"$(echo {KEY})", '" = "" ] || [ "', "*", f"{KEY}; dra-testbed=x"]
+)
 def test_who_has_not_the_key_of_the_testbed_does_nothing(
     kube: Nodes, on_nodes: NodePods, tmp_path: Path, key: str
 ) -> None:
     on_nodes.stop("n1", "kubelet")
     ask = _page(kube, tmp_path, "")
-    assert ask("stop=kubelet", key) == ask("start=kubelet", key) == ask("state=kubelet", key) == []
-    assert ask("state=kubelet") == ["systemctl is-active kubelet"]
+    cookie = f"dra-testbed={key}" if key else ""
+    assert ask("stop=kubelet", cookie) == ask("start=kubelet", cookie) == ask("state=kubelet", cookie) == []
+    for more in ("", "theirs=1; "):
+        assert ask("state=kubelet", f"{more}dra-testbed={KEY}") == ["systemctl is-active kubelet"]
+    assert ask("state=kubelet", f"dra-testbed={KEY}; theirs=1") == ["systemctl is-active kubelet"]
 
 
 @pytest.mark.skipif(not shutil.which("busybox"), reason="there is no busybox on this host")
@@ -265,7 +270,7 @@ def test_the_key_comes_through_busyboxs_server(kube: Nodes, on_nodes: NodePods, 
         url = f"http://127.0.0.1:{port}/cgi-bin/unit?q=state%3Dkubelet"
         with urllib3.PoolManager(retries=urllib3.Retry(20, backoff_factor=0.01)) as pool:
             assert pool.request("GET", url).data == b""
-            assert pool.request("GET", url, headers={"X-Dra-Testbed-Key": KEY}).data == b"active\n"
+            assert pool.request("GET", url, headers={"Cookie": f"dra-testbed={KEY}"}).data == b"active\n"
     finally:
         process.kill(server)
 
