@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed import binaries, folders, images
 from testbed.binaries import Lock
 from testbed.bringup import looking
-from testbed.drivers import install_together, load_together
+from testbed.drivers import expected_nodes, install_together, load_together
 from testbed.drivers.described import slices_of
 from testbed.errors import ApiError, TestbedError
 from testbed.images.basics import WORKLOAD
@@ -235,7 +235,12 @@ def spec_of(context: Context) -> ClusterSpec:
         given=config.given,
         owner=context.owner,
         workload_image=workload_image(config),
+        driver_nodes=_driver_nodes(context.driver_file),
     )
+
+
+def _driver_nodes(driver_file: DriverFile | None) -> Callable[[Kube], Collection[str]] | None:
+    return (lambda kube: expected_nodes(kube, driver_file)) if driver_file else None
 
 
 def workload_image(config: TestbedConfig) -> str:

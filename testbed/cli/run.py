@@ -216,8 +216,14 @@ def _print_plan(wanted: _Wanted, ours: dict[str, Any], output: str, chosen: froz
         return
     for line in plan.as_lines() if plan else ():
         click.echo(line)
+    if found.gates_assumed:
+        click.echo(f"assumed      {', '.join(_with_state(found))}: as Kubernetes {found.kubernetes} has them by itself")
     rows = [[each["id"], each["plan"], each["reason"] or each["makes"]] for each in decisions]
     table.print_rows(["id", "plan", "why not, or what it makes"], rows)
+
+
+def _with_state(found: Facts) -> list[str]:
+    return [f"{gate} {'on' if gate in found.gates else 'off'}" for gate in sorted(found.gates_assumed)]
 
 
 def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:

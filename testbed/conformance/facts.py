@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from testbed.binaries.lock import lock_for, minors
+from testbed.conformance.gates import gates_found
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
 from testbed.drivers.holders import Taken, taken_by_others, told
 from testbed.drivers.slices import Pool, apart, ordinary, pools
-from testbed.kube import features
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
@@ -30,7 +30,8 @@ def gather(
     taken = _taken(kube, owner, driver, usual) if Capability.MAKE_OBJECTS in capabilities else []
     each = _counted(pools(usual, driver))
     each.subtract(one.node for one in taken)
-    version, gates = str(kube.request("GET", "/version")["gitVersion"]), features.gates(kube)
+    version = str(kube.request("GET", "/version")["gitVersion"])
+    gates = gates_found(kube, version, usual_gates(version), tries=Capability.MAKE_OBJECTS in capabilities)
     published, shared = (
         _counted(pools(ordinary(everything, others, driver), driver), saying) for saying in ("", _SHARED)
     )
@@ -41,7 +42,8 @@ def gather(
         node_devices=min((each[node] for node in nodes), default=0) + each[""],
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
-        gates=_gates(version, gates or {}),
+        gates=gates.on,
+        gates_assumed=gates.assumed,
         network_devices=published[""],
         shared_devices=sum(shared[node] for node in {*nodes, ""}),
         most_devices=max((published[node] for node in nodes), default=0) + published[""],
@@ -68,11 +70,6 @@ def _counted(found: Iterable[Pool], saying: str = "") -> Counter[str]:
         devices = [device for device in one["spec"].get("devices") or () if not saying or device.get(saying)]
         each[one["spec"].get("nodeName", "")] += len(devices)
     return each
-
-
-def _gates(version: str, said: Mapping[str, bool]) -> frozenset[str]:
-    """The gates that are on. A server may have forgotten one that all have for good: what it says nothing of is as usual."""
-    return usual_gates(version).difference(said).union(name for name in said if said[name])
 
 
 def expected(

@@ -23,6 +23,7 @@ class Facts:
     `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
     `kubelet` is the oldest on the driver's nodes, where it is known.
     `held` says which devices claims of others have; neither number counts them.
+    `gates_assumed` are those gates, on or off, at which nobody could look: they are as this Kubernetes has them by itself.
     `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
     Of the ordinary devices that are published, `network_devices` belong to no node, `shared_devices` can be had by several claims at
     once, and `most_devices` are for the richest node.
@@ -41,6 +42,7 @@ class Facts:
     most_devices: int = 0
     kubelet: str = ""
     held: str = ""
+    gates_assumed: frozenset[str] = frozenset()
 
     @property
     def oldest(self) -> str:
@@ -105,7 +107,8 @@ def _lacking(requirement: Requirement, facts: Facts) -> str:
         return f"{short}: {facts.held}" if facts.held else short
     off = sorted(set(requirement.gates) - facts.gates)
     if off:
-        return f"needs {', '.join(off)}, which is off: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
+        how = "taken to be off" if facts.gates_assumed.issuperset(off) else "off"
+        return f"needs {', '.join(off)}, which is {how}: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
     absent = sorted(_needed(requirement) - facts.capabilities)
     return f"the cluster cannot {', '.join(absent)}" if absent else ""
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from testbed.kube.client import Object
+from testbed.kube.nodes import lasting_taints
 from testbed.models.driver_sections import Toleration
-
-_KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
 def keeping_away(node: Object, tolerations: Iterable[Toleration]) -> list[str]:
     """The taints of a node that no toleration fits, as kubectl writes them."""
     every = tuple(tolerations)
-    # A node that is just becoming ready carries a taint for a moment more; that one passes, the others are somebody's will.
-    taints = [taint for taint in node["spec"].get("taints", ()) if not taint["key"].startswith("node.kubernetes.io/")]
-    return [_text(taint) for taint in taints if taint["effect"] in _KEEPS_AWAY and not _tolerated(taint, every)]
+    return [_text(taint) for taint in lasting_taints(node) if not _tolerated(taint, every)]
 
 
 def _tolerated(taint: Object, tolerations: Iterable[Toleration]) -> bool:

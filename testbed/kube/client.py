@@ -1,4 +1,4 @@
-"""A client for any kind of object, in plain dicts. The official client's transport does authentication and TLS; we do the paths.
+"""A client for any kind of object, in plain dicts. The transport does authentication and TLS; here are the paths.
 
 Plain dicts on purpose: fields that are newer than any client library must survive.
 """
@@ -14,12 +14,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
-from kubernetes import client as official
-from kubernetes import config as official_config
 
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.execution import attempt, execute
 from testbed.kube.kubeconfig import Access, access
+from testbed.kube.transport import Transport
 from testbed.process import Completed
 from testbed.waiting import Budget
 
@@ -57,20 +56,13 @@ class Resource:
 
 
 class Kube:
-    """One API server, as one user. Cheap to make: nothing is asked before the first call."""
+    """One API server, as one user. Cheap to make: it is asked nothing before the first call."""
 
     def __init__(
         self, kubeconfig: Path | Access, *, context: str | None = None, user_agent: str = "dra-testbed"
     ) -> None:
         where = kubeconfig if isinstance(kubeconfig, Access) else access(kubeconfig, context)
-        try:
-            self._api = official_config.new_client_from_config_dict(where.loadable(), persist_config=False)
-        except official_config.ConfigException as bad:
-            raise UsageError(f"kubeconfig {where.source}: {bad}") from bad
-        self._api.user_agent = user_agent
-        # Retrying belongs to whoever waits, with a budget; the transport tells the truth at once.
-        self._api.configuration.retries = False
-        self._api.rest_client = official.rest.RESTClientObject(self._api.configuration)
+        self._transport = Transport(where, user_agent)
         self._resources: dict[tuple[str, str], Resource] = {}
 
     def request(
@@ -127,9 +119,10 @@ class Kube:
         answer = self.request("GET", self.resource(api_version, kind).path(None), query={"limit": "1"})
         return str(answer["metadata"]["resourceVersion"])
 
-    def create(self, manifest: Object) -> Object:
+    def create(self, manifest: Object, *, dry_run: bool = False) -> Object:
         """Create an object where its manifest says."""
-        return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), body=manifest))
+        query = {"dryRun": "All"} if dry_run else None
+        return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), query=query, body=manifest))
 
     def apply(
         self,
@@ -185,14 +178,14 @@ class Kube:
     ) -> str:
         """Run a program in a container and return what it printed. CommandFailed when it ends badly."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-        return execute(self._api.configuration, path, command, container, _patient(timeout))
+        return execute(self._transport, path, command, container, _patient(timeout))
 
     def attempt(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30.0
     ) -> Completed:
         """Run a program in a container and keep what it said, whatever its status."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-        return attempt(self._api.configuration, path, command, container, _patient(timeout))
+        return attempt(self._transport, path, command, container, _patient(timeout))
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
@@ -223,20 +216,18 @@ class Kube:
         whole: bool = True,
         headers: Sequence[tuple[str, str]] = (),
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        url = self._api.configuration.host + path + (f"?{urlencode(query)}" if query else "")
-        sent = urllib3.HTTPHeaderDict(headers)
-        sent.update({"Accept": "application/json", "User-Agent": self._api.user_agent, "Content-Type": content_type})
-        sent.update({each["key"]: each["value"] for each in self._api.configuration.auth_settings().values()})
+        sent = self._transport.headers(headers)
+        sent.update({"Accept": "application/json", "Content-Type": content_type})
         payload = None if body is None else json.dumps(body)
+        path_and_query = path + (f"?{urlencode(query)}" if query else "")
         try:
-            response = self._api.rest_client.pool_manager.request(
+            response = self._transport.send(
                 method,
-                url,
+                path_and_query,
                 body=payload,
                 headers=sent,
                 timeout=_patient(timeout),
                 preload_content=whole,
-                retries=False,
             )
             try:
                 if response.status >= 400:

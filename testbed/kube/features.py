@@ -1,18 +1,29 @@
 """What an API server is: its version, the feature gates that are really on, the versions of resource.k8s.io that it serves.
 
-Asked of the server itself, for clusters whose configuration is not ours; providers and `status` call it.
+Asked of the server itself, for clusters whose configuration is not ours; providers, `status` and whoever selects requirements call it.
+Gates stand in its metrics. Who may not read those still sees some of them: a server forgets the fields whose gate is off.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from testbed.errors import ApiError
-from testbed.kube.client import Kube
+from testbed.errors import ApiError, UsageError
+from testbed.kube.client import Kube, Object
 
 DRA = "resource.k8s.io"
+# All that a requirement names. Those of them that no look and no trial shows are taken to be as their Kubernetes has them by itself.
+DECIDING = frozenset(
+    {
+        *("DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaintRules", "DRADeviceTaints"),
+        *("DRAExtendedResource", "DRAPartitionableDevices", "DRAResourceClaimDeviceStatus"),
+        *("ResourceHealthStatus", "ResourceHealthStatusMessage"),
+    }
+)
 _ENABLED = re.compile(r"^kubernetes_feature_enabled\{(?P<labels>[^}]*)\}\s+(?P<value>[01])(?:\.0)?$", re.MULTILINE)
 _NAME = re.compile(r'name="(?P<name>[^"]+)"')
 _REFUSED = (401, 403, 404)
@@ -48,6 +59,15 @@ def gates(kube: Kube) -> Mapping[str, bool] | None:
     return parse_gates(text)
 
 
+def shown_gates(kube: Kube, version: str, *, tries: bool) -> dict[str, bool]:
+    """The gates that the API shows to everybody who may look at slices and, where something may be tried, make claims.
+
+    Nothing is made: what is tried is a dry run.
+    """
+    tried = _tried(kube, version) if tries else {}
+    return {**dict.fromkeys(_seen(kube), True), **_served(kube), **tried}
+
+
 def parse_gates(metrics: str) -> dict[str, bool]:
     """The gates in a component's metrics."""
     found = ((_NAME.search(line["labels"]), line["value"] == "1") for line in _ENABLED.finditer(metrics))
@@ -61,3 +81,127 @@ def resource_versions(kube: Kube) -> tuple[str, ...]:
             preferred = str(group["preferredVersion"]["version"])
             return tuple(dict.fromkeys([preferred, *(str(each["version"]) for each in group["versions"])]))
     return ()
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """An object that nobody keeps, and the fields in which a gate shows: gone from the answer where it is off."""
+
+    kind: str
+    spec: Object
+    fields: Mapping[str, tuple[str | int, ...]]
+    since: tuple[int, int] = (1, 34)  # the servers before keep the fields whatever the gate is
+
+    def run(self, kube: Kube) -> dict[str, bool]:
+        """What it shows; nothing where the server does not want such an object from us."""
+        name = {"name": f"dra-testbed-tries-{secrets.token_hex(4)}"}
+        home = {"namespace": "default"} if self.kind == "ResourceClaim" else {}
+        manifest = {"apiVersion": f"{DRA}/v1", "kind": self.kind, "metadata": {**name, **home}, "spec": self.spec}
+        try:
+            spec = kube.create(manifest, dry_run=True).get("spec")
+        except UsageError:
+            return {}
+        except ApiError as refused:
+            if not refused.status:  # nobody is there
+                raise
+            return {}
+        return {gate: bool(_at(spec, path)) for gate, path in self.fields.items()}
+
+
+_REQUEST = ("devices", "requests", 0, "exactly")
+_OURS = "dra-testbed.example"
+_SLICE = {"driver": _OURS, "pool": {"name": "tries", "generation": 1, "resourceSliceCount": 1}, "allNodes": True}
+_TRIALS = (
+    _Trial(
+        "DeviceClass", {"extendedResourceName": f"{_OURS}/tries"}, {"DRAExtendedResource": ("extendedResourceName",)}
+    ),
+    _Trial(
+        "ResourceClaim",
+        {
+            "devices": {
+                "requests": [{"name": "r", "exactly": {"deviceClassName": _OURS, "capacity": {"requests": {"c": "1"}}}}]
+            }
+        },
+        {"DRAConsumableCapacity": (*_REQUEST, "capacity")},
+    ),
+    _Trial(
+        "ResourceClaim",
+        {
+            "devices": {
+                "requests": [
+                    {"name": "r", "exactly": {"deviceClassName": _OURS, "tolerations": [{"operator": "Exists"}]}}
+                ]
+            }
+        },
+        {"DRADeviceTaints": (*_REQUEST, "tolerations")},
+        since=(1, 35),
+    ),
+    # Only those who install drivers may try these.
+    _Trial(
+        "ResourceSlice",
+        {**_SLICE, "sharedCounters": [{"name": "s", "counters": {"c": {"value": "1"}}}]},
+        {"DRAPartitionableDevices": ("sharedCounters",)},
+    ),
+    _Trial(
+        "ResourceSlice",
+        {**_SLICE, "devices": [{"name": "d", "bindingConditions": ["a"], "bindingFailureConditions": ["b"]}]},
+        {"DRADeviceBindingConditions": ("devices", 0, "bindingConditions")},
+    ),
+)
+
+
+def _tried(kube: Kube, version: str) -> dict[str, bool]:
+    major, minor = version.removeprefix("v").split(".")[:2]
+    now = int(major), int(re.sub(r"\D.*", "", minor))
+    return {gate: is_on for each in _TRIALS if each.since <= now for gate, is_on in each.run(kube).items()}
+
+
+def _served(kube: Kube) -> dict[str, bool]:
+    """A kind that is not served cannot be on; one that is served may be off all the same."""
+    try:
+        kube.list(f"{DRA}/v1", "DeviceTaintRule", limit="1")
+    except UsageError:
+        return {"DRADeviceTaintRules": False}
+    except ApiError as refused:
+        if not refused.status:
+            raise
+    return {}
+
+
+def _seen(kube: Kube) -> Iterator[str]:
+    """The gates without which what is there already could not be."""
+    for each in _listed(kube, "ResourceSlice"):
+        devices = each["spec"].get("devices") or ()
+        if each["spec"].get("sharedCounters") or any(device.get("consumesCounters") for device in devices):
+            yield "DRAPartitionableDevices"
+        if any(device.get("bindingConditions") for device in devices):
+            yield from (
+                "DRADeviceBindingConditions",
+                "DRAResourceClaimDeviceStatus",
+            )  # a server keeps it with both alone
+        if any(device.get("allowMultipleAllocations") for device in devices):
+            yield "DRAConsumableCapacity"
+        if any(device.get("taints") for device in devices):
+            yield "DRADeviceTaints"
+    if any((each.get("status") or {}).get("devices") for each in _listed(kube, "ResourceClaim")):
+        yield "DRAResourceClaimDeviceStatus"
+
+
+def _listed(kube: Kube, kind: str) -> list[Object]:
+    try:
+        return kube.list(f"{DRA}/v1", kind)
+    except UsageError:  # it is not served
+        return []
+    except ApiError as refused:
+        if not refused.status:
+            raise
+        return []
+
+
+def _at(content: Any, path: tuple[str | int, ...]) -> Any:
+    for part in path:
+        try:
+            content = content[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return content

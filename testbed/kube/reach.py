@@ -19,6 +19,8 @@ def connect(access: Access) -> tuple[Kube, Features]:
     except ApiError as refused:
         raise _explained(access, refused) from refused
     except UsageError as bad:
+        if str(access) in bad.what:
+            raise
         raise UsageError(f"{bad.what}, for {access}", hint=bad.hint) from bad
     except (KeyError, TypeError, ValueError) as strange:
         raise TestbedError(

@@ -40,6 +40,9 @@ class Environment(Strict):
     nodes: int
     runtime: str
     feature_gates: dict[str, bool] = Field(default={})
+    gates_assumed: tuple[str, ...] = Field(
+        (), description="feature gates that nobody could look at: taken to be as this Kubernetes has them by itself"
+    )
     hardware: Literal["synthetic", "unknown"] = Field(
         "unknown", description="synthetic where the driver is known to pretend; of all other drivers nothing is known"
     )

@@ -242,6 +242,7 @@ def _beginning(context: RunContext) -> dict[str, object]:
             "nodes": context.facts.nodes,
             "runtime": context.runtime,
             "feature_gates": dict(context.feature_gates),
+            "gates_assumed": sorted(context.facts.gates_assumed),
             "hardware": driver_file.hardware,
         },
         "profile": context.profile,

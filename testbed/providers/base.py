@@ -73,6 +73,7 @@ class ClusterSpec:
     given: frozenset[str] = frozenset()  # what somebody asked for; all else are defaults
     owner: Owner | None = None  # marks what a provider makes through the API
     workload_image: str = ""  # for a pod of the provider's own
+    driver_nodes: Callable[[Kube], Collection[str]] | None = None  # of the driver under test, where there is one
 
 
 @dataclass(frozen=True)

@@ -280,6 +280,13 @@ def test_what_has_no_test_yet_is_listed_and_explained(capsys: pytest.CaptureFixt
     assert "---" not in said
 
 
+def test_the_plan_says_which_gates_it_only_assumes(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--plan", "--testbed", "fake"]) == 0
+    said = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("assumed "))
+    assert "ResourceHealthStatus on" in said
+    assert "as Kubernetes v1.37.0 has them by itself" in said
+
+
 def test_what_has_no_test_yet_is_never_planned(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--plan", "--profile", "full", "-o", "json"]) == 0
     planned = {each["id"] for each in json.loads(capsys.readouterr().out)}

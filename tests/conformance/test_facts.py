@@ -19,6 +19,8 @@ def test_what_is_there_is_counted() -> None:
     assert found.capabilities == {"make-objects"}
     assert found.features == made.driver_file.features
     assert found.gates == usual_gates("1.37")  # nobody may look at this server's metrics
+    assert "ResourceHealthStatus" in found.gates_assumed
+    assert "DRAConsumableCapacity" not in found.gates_assumed
 
 
 def test_the_oldest_kubelet_of_the_drivers_nodes_is_known() -> None:
@@ -36,9 +38,10 @@ def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatc
     found = 'kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} %d\n'
     texts = {"/metrics": found % 1 + found.replace("Taints", "Other") % 0, "/version": {"gitVersion": "v1.37.0"}}
     monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
-    found_on = gather(kube, made.driver_file, []).gates
-    assert "DRADeviceTaints" in found_on
-    assert "DRADeviceOther" not in found_on
+    facts = gather(kube, made.driver_file, [])
+    assert "DRADeviceTaints" in facts.gates
+    assert "DRADeviceOther" not in facts.gates
+    assert not facts.gates_assumed
 
 
 def test_a_gate_of_which_the_server_does_not_speak_is_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -338,7 +338,7 @@ def test_patience_gives_the_api_server_more_time_and_never_less(
     server: ApiServer, kube: Kube, monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
 ) -> None:
     asked: list[float] = []
-    transport = kube._api.rest_client.pool_manager
+    transport = kube._transport.pool
     request = transport.request
 
     def asking(*words: Any, timeout: float, **rest: Any) -> Any:

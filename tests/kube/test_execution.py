@@ -1,3 +1,5 @@
+"""Programs in containers, over a websocket that says what a test wants."""
+
 from __future__ import annotations
 
 import json
@@ -5,67 +7,89 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kubernetes.stream import ws_client
-from websocket import WebSocketException
+import urllib3
+from websocket import ABNF, WebSocketConnectionClosedException, WebSocketException, WebSocketTimeoutException
 
 from testbed.errors import ApiError, CommandFailed
+from testbed.kube import execution
 from testbed.kube.execution import attempt, execute
 
 CONFIGURATION = SimpleNamespace(
-    host="https://here:6443", auth_settings=lambda: {"token": {"key": "authorization", "value": "Bearer x"}}
+    host="https://here:6443", proxy=None, verify_ssl=True, assert_hostname=None, ssl_ca_cert="ca.crt",
+    cert_file="me.crt", key_file="me.key", tls_server_name="there",
+)  # fmt: skip
+TRANSPORT: Any = SimpleNamespace(
+    configuration=CONFIGURATION, headers=lambda: urllib3.HTTPHeaderDict({"authorization": "Bearer x"})
 )
 
 
 class Socket:
-    """The official client's websocket, with what it will say."""
+    """A websocket, with what the server will say."""
 
-    def __init__(self, stdout: str = "", stderr: str = "", status: Any = None, hangs: bool = False) -> None:
-        self.stdout, self.stderr, self.status, self.hangs = stdout, stderr, status, hangs
+    def __init__(self, stdout: bytes = b"", stderr: bytes = b"", status: Any = None, ends: Any = None) -> None:
+        frames = [*(b"\x01%c" % each for each in stdout), b"\x02" + stderr, b"\x03" if status else b""]
+        self.frames: list[Any] = [(ABNF.OPCODE_BINARY, each) for each in frames[:-1]]
+        self.frames += [(ABNF.OPCODE_PING, b""), (ABNF.OPCODE_BINARY, frames[-1] + json.dumps(status).encode())]
+        self.frames = self.frames if status else self.frames[:-1]
+        self.frames.append(ends or (ABNF.OPCODE_CLOSE, b""))
         self.url, self.closed = "", False
-        self.headers: dict[str, str] = {}
-        self.sock = SimpleNamespace(shutdown=self._shut_down)
+        self.options: dict[str, Any] = {}
+        self.tls: dict[str, Any] = {}
 
-    def opened(self, _configuration: Any, url: str, headers: dict[str, str], **_: Any) -> Socket:
-        self.url, self.headers = url, headers
+    def made(self, sslopt: dict[str, Any], **_: Any) -> Socket:
+        self.tls = sslopt
         return self
 
-    def run_forever(self, timeout: float) -> None:
-        assert timeout > 0
+    def connect(self, url: str, **options: Any) -> None:
+        self.url, self.options = url, options
 
-    def is_open(self) -> bool:
-        return self.hangs
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0
 
-    def read_stdout(self) -> str:
-        return self.stdout
+    def recv_data(self, control_frame: bool) -> Any:
+        assert control_frame
+        frame = self.frames.pop(0)
+        if isinstance(frame, Exception):
+            raise frame
+        return frame
 
-    def read_stderr(self) -> str:
-        return self.stderr
-
-    def read_channel(self, channel: int) -> str:
-        assert channel == ws_client.ERROR_CHANNEL
-        return json.dumps(self.status) if self.status else ""
-
-    def _shut_down(self) -> None:
+    def shutdown(self) -> None:
         self.closed = True
 
 
 def _execute(monkeypatch: pytest.MonkeyPatch, socket: Socket) -> str:
-    monkeypatch.setattr(ws_client, "WSClient", socket.opened)
-    return execute(CONFIGURATION, "/api/v1/namespaces/n/pods/p/exec", ["echo", "a b"], "c", timeout=1)
+    monkeypatch.setattr(execution, "WebSocket", socket.made)
+    return execute(TRANSPORT, "/api/v1/namespaces/n/pods/p/exec", ["echo", "a b"], "c", timeout=1)
 
 
 def test_what_a_program_prints_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    socket = Socket(stdout="A=1\n", stderr="warning\n", status={"status": "Success"})
-    assert _execute(monkeypatch, socket) == "A=1\n"
+    socket = Socket(stdout="A=ü\n".encode(), stderr=b"warning\n", status={"status": "Success"})
+    assert _execute(monkeypatch, socket) == "A=ü\n"
     assert socket.url.startswith("wss://here:6443/api/v1/namespaces/n/pods/p/exec?command=echo&command=a+b&")
     assert socket.url.endswith("container=c")
-    assert socket.headers == {"authorization": "Bearer x"}
+    protocols = "Sec-WebSocket-Protocol: v5.channel.k8s.io,v4.channel.k8s.io"
+    assert socket.options["header"] == ["authorization: Bearer x", protocols]
     assert socket.closed
+
+
+def test_the_connection_is_as_trusted_as_that_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    socket = Socket(status={"status": "Success"})
+    _execute(monkeypatch, socket)
+    files = {"ca_certs": "ca.crt", "certfile": "me.crt", "keyfile": "me.key", "server_hostname": "there"}
+    assert files.items() < socket.tls.items()
+    assert socket.tls["check_hostname"] is True
+
+
+def test_a_status_is_enough_even_where_nobody_says_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = WebSocketConnectionClosedException("gone")
+    assert _execute(monkeypatch, Socket(stdout=b"all", status={"status": "Success"}, ends=lost)) == "all"
+    with pytest.raises(ApiError, match="no answer: gone"):
+        _execute(monkeypatch, Socket(stdout=b"half", ends=lost))
 
 
 def test_a_program_that_ends_badly_is_shown_with_its_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = {"status": "Failure", "message": "command terminated with non-zero exit code: 1"}
-    socket = Socket(stderr="no such file", status=failure)
+    socket = Socket(stderr=b"no such file", status=failure)
     with pytest.raises(CommandFailed, match="no such file"):
         _execute(monkeypatch, socket)
     assert socket.closed
@@ -73,11 +97,11 @@ def test_a_program_that_ends_badly_is_shown_with_its_complaint(monkeypatch: pyte
 
 def test_a_connection_that_is_cut_is_not_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandFailed, match="connection was lost"):
-        _execute(monkeypatch, Socket(stdout="half"))
+        _execute(monkeypatch, Socket(stdout=b"half"))
 
 
 def test_a_program_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    socket = Socket(hangs=True)
+    socket = Socket(ends=WebSocketTimeoutException("late"))
     with pytest.raises(ApiError, match="did not end in 1 s"):
         _execute(monkeypatch, socket)
     assert socket.closed
@@ -85,25 +109,21 @@ def test_a_program_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("lost", [WebSocketException("refused"), ConnectionResetError("reset")])
 def test_a_server_that_cannot_be_asked_is_an_api_error(monkeypatch: pytest.MonkeyPatch, lost: Exception) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise lost
-
-    monkeypatch.setattr(ws_client, "WSClient", refuse)
     with pytest.raises(ApiError, match="no answer"):
-        execute(CONFIGURATION, "/x", ["true"], None, timeout=1)
+        _execute(monkeypatch, Socket(ends=lost))
 
 
 def _attempt(monkeypatch: pytest.MonkeyPatch, socket: Socket) -> Any:
-    monkeypatch.setattr(ws_client, "WSClient", socket.opened)
-    return attempt(CONFIGURATION, "/api/v1/namespaces/n/pods/p/exec", ["ls"], None, timeout=1)
+    monkeypatch.setattr(execution, "WebSocket", socket.made)
+    return attempt(TRANSPORT, "/api/v1/namespaces/n/pods/p/exec", ["ls"], None, timeout=1)
 
 
 def test_an_attempt_keeps_both_outputs_and_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
     causes = {"causes": [{"reason": "ExitCode", "message": "3"}]}
     failure = {"status": "Failure", "message": "exit code 3", "details": causes}
-    done = _attempt(monkeypatch, Socket(stdout="a", stderr="b", status=failure))
+    done = _attempt(monkeypatch, Socket(stdout=b"a", stderr=b"b", status=failure))
     assert (done.code, done.stdout, done.stderr) == (3, "a", "b")
-    assert _attempt(monkeypatch, Socket(stdout="a", status={"status": "Success"})).ok
+    assert _attempt(monkeypatch, Socket(stdout=b"a", status={"status": "Success"})).ok
 
 
 @pytest.mark.parametrize("status", [None, {"status": "Failure", "message": "container not found"}])

@@ -205,6 +205,7 @@ def test_the_report_folder_has_every_file(judge: Judge) -> None:
     written = yaml.safe_load((run.folder / "report.yaml").read_text())
     assert written["kind"] == "DriverConformanceReport"
     assert written["environment"]["kubernetes"] == "v1.37.0"
+    assert "ResourceHealthStatus" in written["environment"]["gatesAssumed"], "nobody may read this server's metrics"
     assert ElementTree.parse(run.folder / "junit.xml").getroot().tag == "testsuites"
     assert [each["event"] for each in read(run.folder)] == [
         "run-started", "selected", "test-started", "test-finished", "run-finished",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -30,11 +31,14 @@ class Facts:
     capabilities: frozenset[Capability]
     owner: Owner | None = None
     image: str = ""
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # of pods on nodes
 
     def save(self, folder: Path) -> None:
-        """Keep them in the testbed's folder."""
+        """Keep them in the testbed's folder, for its owner's eyes alone."""
         content = {**asdict(self), "capabilities": sorted(self.capabilities)}
         temporary = folder / f".{_FILE}"
+        temporary.unlink(missing_ok=True)
+        temporary.touch(mode=0o600)
         temporary.write_text(json.dumps(content, indent=1))
         temporary.replace(folder / _FILE)
 
@@ -47,7 +51,8 @@ class Facts:
             return None
         owner = Owner(**content["owner"]) if content["owner"] else None
         capabilities = frozenset(map(Capability, content["capabilities"]))
-        return cls(Allow(content["allow"]), content["kubernetes"], capabilities, owner, content["image"])
+        key = {"key": content["key"]} if content.get("key") else {}  # testbeds of an older version have none
+        return cls(Allow(content["allow"]), content["kubernetes"], capabilities, owner, content["image"], **key)
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class ExistingCluster:
                 "the cluster does not let us" if self.facts.allow is Allow.RESTART else "that needs --allow restart"
             )
             raise UsageError(f"testbed {self.name} cannot {needed}: {closed}", hint="docs/existing.md, the levels")
-        return NodePods(self.kube, self.facts.owner, self.facts.image)
+        return NodePods(self.kube, self.facts.owner, self.facts.image, self.facts.key)
 
     def _own_pods(self) -> Iterator[tuple[str, Object]]:
         """Pods in namespaces that are ours by their labels: a selector that an API server ignores is not believed."""

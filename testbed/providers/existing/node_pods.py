@@ -4,6 +4,11 @@ A program on a node is run by such a pod through `nsenter`. Where kubelet or run
 so one pod, the keeper, is there before the first part of a node stops, and stays until all run again. It serves one page, which the API
 server's proxy reaches by the pod network alone; through it parts are stopped and started in any order. Whoever is killed in between leaves
 nothing broken: a timer of the node's systemd starts a stopped part by itself.
+
+Everybody on the pod network reaches that page, so it does only what comes with the testbed's key. The pod knows no more of the key than its
+hash: who may read pods learns nothing from it, and nobody needs rights on Secrets. The key is in the testbed's folder, and comes as a
+cookie, because audit logs keep addresses. No NetworkPolicy beside it: from where an API server's proxy comes (a host, a tunnel's agent)
+differs from cluster to cluster, and one that guesses wrong would keep out the only way back.
 """
 
 from __future__ import annotations
@@ -12,12 +17,12 @@ import contextlib
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-from testbed.errors import ApiError, CommandFailed, TestbedError, WaitTimeout
+from testbed.errors import ApiError, CommandFailed, TestbedError
 from testbed.kube.client import Kube, Object, missing_ok
 from testbed.kube.ownership import Owner
 from testbed.process import Completed
@@ -30,6 +35,8 @@ _RUNS = Budget("pod on a node", 60, "an image may have to be pulled")
 _STATE = Budget("part of a node", 60, "systemd waits for a service to end")
 _BACK = 600  # seconds after which a part that nobody starts again starts by itself
 _STOPPING = "stopping"  # what the keeper says when it has begun
+_COOKIE = "dra-testbed"  # the one header of free choice that each busybox hands to such a page, however old
+_ENDED = ("Failed", "Succeeded")  # it is never started again, as on a node of another architecture
 _PARTS = ("kubelet", "runtime")
 _UNITS = {"containerd": "containerd", "cri-o": "crio"}  # by what a node says about its runtime
 
@@ -41,6 +48,7 @@ class NodePods:
     kube: Kube
     owner: Owner
     image: str
+    key: str = field(repr=False)
 
     @property
     def namespace(self) -> str:
@@ -49,23 +57,29 @@ class NodePods:
 
     def run(self, node: str, argv: Sequence[str], *, check: bool = True, timeout: float = 60) -> Completed:
         """Run a program on a node and keep what it said."""
+        self.make_home()
         with self._pod(node) as pod:
             return self._enter(pod, argv, check=check, timeout=timeout)
 
-    def abilities(self, nodes: Sequence[str]) -> tuple[frozenset[Capability], str]:
-        """What is possible on all of the nodes, tried out, and why the rest is not."""
-        able = {Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME}
-        for node in nodes:
-            try:
-                with self._pod(node) as pod:
-                    if self._enter(pod, ["true"], check=False, timeout=30).code:
-                        return frozenset(), f"node {node}: {self.image} has no nsenter that works"
-                    lacking = self._lacking(node, pod)
-            except (ApiError, WaitTimeout) as refused:
-                return frozenset(), f"node {node}: {refused.what}"
-            if lacking:
-                return frozenset({Capability.RUN_ON_NODE}), f"node {node}: {lacking}, so nothing is restarted"
-        return frozenset(able), ""
+    def make_home(self) -> None:
+        """The namespace of the pods. Whoever makes several pods at once calls it before."""
+        for manifest in self._manifests():
+            if manifest["kind"] != "Pod":
+                self.kube.apply(self.owner.mark(manifest), manager=self.owner.manager)
+
+    def abilities(self, node: str) -> tuple[frozenset[Capability], str]:
+        """What is possible on the node, tried out, and why the rest is not. Its home is there."""
+        able = frozenset({Capability.RUN_ON_NODE})
+        try:
+            with self._pod(node, serves=True) as pod:
+                if self._enter(pod, ["true"], check=False, timeout=30).code:
+                    return frozenset(), f"{self.image} has no nsenter that works"
+                lacking = self._lacking(node, pod)
+        except TestbedError as refused:
+            return frozenset(), refused.what
+        if lacking:
+            return able, f"{lacking}, so nothing is restarted"
+        return able | {Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME}, ""
 
     def stop(self, node: str, part: str) -> None:
         """Stop a part of a node; returns when it has ended."""
@@ -93,7 +107,8 @@ class NodePods:
             return name
         if found:
             self._remove(name)
-        return self._start_pod(node, name)
+        self.make_home()
+        return self._start_pod(node, name, serves=True)
 
     def _lacking(self, node: str, pod: str) -> str:
         """Why nothing can be restarted on the node; '' when all can."""
@@ -137,7 +152,8 @@ class NodePods:
     def _ask(self, pod: str, question: str) -> str:
         """Through the API server's proxy, which needs no kubelet."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:8080/proxy/cgi-bin/unit"
-        return str(self.kube.request("GET", path, query={"q": question}, timeout=30)).strip()
+        key = [("Cookie", f"{_COOKIE}={self.key}")]
+        return str(self.kube.request("GET", path, query={"q": question}, timeout=30, headers=key)).strip()
 
     def _enter(self, pod: str, argv: Sequence[str], *, check: bool = True, timeout: float = 60) -> Completed:
         done = self.kube.attempt(self.namespace, pod, [*_ENTER, *argv], timeout=timeout)
@@ -146,24 +162,32 @@ class NodePods:
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)
 
     @contextlib.contextmanager
-    def _pod(self, node: str) -> Iterator[str]:
+    def _pod(self, node: str, *, serves: bool = False) -> Iterator[str]:
         name = f"run-{secrets.token_hex(5)}"
         try:
-            yield self._start_pod(node, name)
+            yield self._start_pod(node, name, serves=serves)
         finally:
             self._remove(name)
 
-    def _start_pod(self, node: str, name: str) -> str:
-        variables: dict[str, object] = {"home": self.namespace, "name": name, "node": node, "image": self.image}
-        variables |= {"back": _BACK, "stopping": _STOPPING}
-        template = Path(__file__).with_name("node_pod.yaml")
-        for manifest in yaml.safe_load_all(render_file(template, variables)):
-            self.kube.apply(self.owner.mark(manifest), manager=self.owner.manager)
+    def _start_pod(self, node: str, name: str, *, serves: bool) -> str:
+        for manifest in self._manifests(node, name, serves=serves):
+            if manifest["kind"] == "Pod":
+                self.kube.apply(self.owner.mark(manifest), manager=self.owner.manager)
         eventually(lambda: self._check(name), f"our pod {name} on node {node} to run", _RUNS, longest_pause=0.1)
         return name
 
+    def _manifests(self, node: str = "", name: str = "", *, serves: bool = False) -> Iterator[Object]:
+        """The pod and its home. `serves` is whether it has the page."""
+        variables: dict[str, object] = {"home": self.namespace, "name": name, "node": node, "image": self.image}
+        variables |= {"serves": serves, "lock": hashlib.sha256(self.key.encode()).hexdigest()}
+        variables |= {"cookie": _COOKIE, "back": _BACK, "stopping": _STOPPING}
+        template = Path(__file__).with_name("node_pod.yaml")
+        yield from yaml.safe_load_all(render_file(template, variables))
+
     def _check(self, name: str) -> None:
         pod = self.kube.get("v1", "Pod", name, self.namespace)
+        if pod.get("status", {}).get("phase") in _ENDED:
+            raise TestbedError(f"our pod {name} has ended: {_told(pod)}")
         if not _is_running(pod):
             raise NotYet(_told(pod))
 

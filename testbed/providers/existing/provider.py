@@ -12,12 +12,14 @@ from testbed.kube import kubeconfig, reach
 from testbed.kube.client import Kube
 from testbed.kube.features import DRA, Features
 from testbed.kube.kubeconfig import Access
+from testbed.kube.nodes import is_ready
 from testbed.kube.rights import Right
 from testbed.models.sections import Allow, ExistingSection
 from testbed.progress import Progress
 from testbed.providers.base import Capability, ClusterSpec, Problem
 from testbed.providers.existing import rights
 from testbed.providers.existing.cluster import ExistingCluster, Facts
+from testbed.providers.existing.trying import try_out
 
 _NEEDED = "v1"  # of resource.k8s.io: suites are written in it
 # What can be asked of a cluster that is made, and not of one that is there.
@@ -41,7 +43,7 @@ class ExistingProvider:
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
         """What is not as it should be in the cluster, but can be lived with. What cannot is an error of `find`."""
         _, kube = self.find(spec)
-        away = [each["metadata"]["name"] for each in kube.list("v1", "Node") if not _is_ready(each)]
+        away = [each["metadata"]["name"] for each in kube.list("v1", "Node") if not is_ready(each)]
         cure = "a driver is expected there all the same, unless its driver file selects other nodes"
         return [Problem(f"node {name} is not ready", cure, fatal=False) for name in away]
 
@@ -66,9 +68,12 @@ class ExistingProvider:
         if cluster.facts.allow is not Allow.RESTART:
             return cluster
         with progress.step("whether programs can be run on the nodes") as step:
-            able, why_not = cluster.on_nodes(Capability.RUN_ON_NODE).abilities([node.name for node in cluster.nodes()])
-            step.note(why_not or "yes")
-        facts = replace(cluster.facts, capabilities=(cluster.facts.capabilities - _ON_NODES) | able)
+            expected = spec.driver_nodes(cluster.kube) if spec.driver_nodes else ()
+            found = try_out(cluster.on_nodes(Capability.RUN_ON_NODE), cluster.kube.list("v1", "Node"), expected)
+            step.note(found.why_not or "yes")
+        for each in found.passed_over:
+            progress.say(f"note: passed over: {each}")
+        facts = replace(cluster.facts, capabilities=(cluster.facts.capabilities - _ON_NODES) | found.able)
         facts.save(state)
         return replace(cluster, facts=facts)
 
@@ -134,9 +139,3 @@ def _refuse_what_cannot_be_asked(spec: ClusterSpec) -> None:
             f"{', '.join(asked)} cannot be asked of a cluster that is there already",
             hint="leave it out; provider local or kind makes a cluster as you want it",
         )
-
-
-def _is_ready(node: dict[str, object]) -> bool:
-    status = node.get("status")
-    conditions = status.get("conditions", []) if isinstance(status, dict) else []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -100,6 +100,42 @@ def test_credentials_that_nobody_knows(refused: Up, server: ApiServer, tmp_path:
     assert "does not accept these credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=3)
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [("sh", 3, "(exit 4): SSO session has expired"), ("aws-of-nobody", 2, "credential plugin aws-of-nobody of ")],
+)
+def test_a_credential_plugin_that_fails_is_named_before_anybody_is_asked(
+    refused: Up, server: ApiServer, tmp_path: Path, command: str, code: int, said: str
+) -> None:
+    args = ["-c", "echo SSO session has expired >&2; exit 4"]
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": command,
+        "args": args,
+        "installHint": "Ask IT.",
+    }
+    told = refused(server.kubeconfig(tmp_path, exec=plugin), code=code)
+    assert said in told
+    assert "Ask IT." in told
+    assert "ERROR:root" not in told
+    assert told.count(server.url) == 1
+    assert server.asked == []
+
+
+def test_a_proxy_of_a_kind_that_is_not_spoken_here(
+    refused: Up, server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "")
+    kubeconfig = server.kubeconfig(tmp_path)
+    content = yaml.safe_load(kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["proxy-url"] = "socks5://user:SECRET@127.0.0.1:1080"
+    kubeconfig.write_text(yaml.safe_dump(content))
+    said = refused(kubeconfig, code=2)
+    assert f"leads to {server.url} through a socks5 proxy, which is not supported here" in said
+    assert "SECRET" not in said
+    assert server.asked == []
+
+
 def test_a_certificate_file_that_is_gone(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.url = server.url.replace("http:", "https:")
     kubeconfig = server.kubeconfig(tmp_path, **{"client-certificate": "gone.crt", "client-key": "gone.key"})

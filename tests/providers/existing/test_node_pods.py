@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 from testbed import process
 from testbed.errors import ApiError, CommandFailed, TestbedError, UsageError, WaitTimeout
@@ -20,6 +24,7 @@ from testbed.providers.existing.node_pods import NodePods
 from tests.fakes.kube import FakeKube
 
 OWNER = Owner("mine", "aaaaaaaaaaaa")
+KEY = "only-this-testbed-has-it"
 RESTARTS = {Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME}
 
 
@@ -33,6 +38,8 @@ class Nodes(FakeKube):
         self.code = 0
         self.starts = self.stops = True
         self.runtime = "containerd://2.1"
+        self.nodes_without_systemd: set[str] = set()
+        self.nodes_of_another_architecture: set[str] = set()
         for name in ("n1", "n2"):
             self.put("Node", name)
 
@@ -45,7 +52,10 @@ class Nodes(FakeKube):
     def apply(self, manifest: Any, **how: Any) -> Any:
         if manifest["kind"] == "Pod":
             runs = self.starts and "inactive" not in self.units.values()
-            status = {"containerStatuses": [{"ready": runs, "state": {"waiting": {"reason": "Err"}}}]}
+            status: Any = {"containerStatuses": [{"ready": runs, "state": {"waiting": {"reason": "Err"}}}]}
+            if manifest["spec"]["nodeName"] in self.nodes_of_another_architecture:
+                ended = {"terminated": {"reason": "StartError", "message": "exec format error"}}
+                status = {"phase": "Failed", "containerStatuses": [{"ready": False, "state": ended}]}
             there = self.objects.get(("Pod", manifest["metadata"]["namespace"], manifest["metadata"]["name"]), {})
             manifest = {**manifest, "status": there.get("status", status)}
         return super().apply(manifest, **how)
@@ -61,9 +71,14 @@ class Nodes(FakeKube):
     def request(self, method: str, path: str, **how: Any) -> Any:
         pod = re.fullmatch(r"/api/v1/namespaces/(.*)/pods/(.*):8080/proxy/cgi-bin/unit", path)
         assert pod, path
-        if not _serves(self.objects.get(("Pod", pod[1], pod[2]))):
+        found = self.objects.get(("Pod", pod[1], pod[2]))
+        if found is None or not _serves(found):
             raise ApiError(f"{method} {path}", 503, "ServiceUnavailable", "no such pod, or it does not run")
+        assert how["headers"] == [("Cookie", f"dra-testbed={KEY}")]
+        assert KEY not in str(self.objects) + path + str(how["query"])
         verb, unit = how["query"]["q"].split("=")
+        if found["spec"]["nodeName"] in self.nodes_without_systemd:
+            return ""
         if verb == "stop" and self.stops:
             self.units[unit] = "inactive"
         if verb == "start":
@@ -72,7 +87,8 @@ class Nodes(FakeKube):
 
 
 def _serves(pod: Any) -> bool:
-    return bool(pod) and pod["status"]["containerStatuses"][0]["ready"]
+    page = bool(pod) and "httpd" in str(pod["spec"]["containers"][0]["command"])
+    return page and pod["status"]["containerStatuses"][0]["ready"]
 
 
 @pytest.fixture
@@ -82,7 +98,7 @@ def kube() -> Nodes:
 
 @pytest.fixture
 def on_nodes(kube: Nodes) -> NodePods:
-    return NodePods(kube, OWNER, "r.example/w")  # type: ignore[arg-type]  # the fake
+    return NodePods(kube, OWNER, "r.example/w", KEY)  # type: ignore[arg-type]  # the fake
 
 
 def test_a_program_runs_through_a_pod_that_is_ours_privileged_and_short_lived(kube: Nodes, on_nodes: NodePods) -> None:
@@ -107,34 +123,49 @@ def test_a_program_that_fails_says_so_and_its_pod_goes_all_the_same(kube: Nodes,
     assert kube.list("v1", "Pod") == []
 
 
-def test_what_nodes_allow_is_tried_out(kube: Nodes, on_nodes: NodePods) -> None:
-    assert on_nodes.abilities(["n1", "n2"]) == (frozenset(RESTARTS), "")
+def test_a_pod_for_a_program_serves_nothing(kube: Nodes, on_nodes: NodePods) -> None:
+    made: list[Any] = []
+    kube.react = lambda now: made.extend(now.list("v1", "Pod"))
+    on_nodes.run("n1", ["true"])
+    (container,) = made[0]["spec"]["containers"]
+    assert container["command"][0] == "sleep"
+    assert "readinessProbe" not in container
+
+
+def test_what_a_node_allows_is_tried_out_and_leaves_nothing(kube: Nodes, on_nodes: NodePods) -> None:
+    assert on_nodes.abilities("n1") == (frozenset(RESTARTS), "")
     kube.runtime = "docker://20"
-    assert on_nodes.abilities(["n1"])[0] == {Capability.RUN_ON_NODE}
+    assert on_nodes.abilities("n1")[0] == {Capability.RUN_ON_NODE}
     kube.code = 127
-    able, why = on_nodes.abilities(["n1"])
+    able, why = on_nodes.abilities("n1")
     assert (able, "nsenter" in why) == (frozenset(), True)
+    assert kube.list("v1", "Pod") == []
 
 
-def test_nodes_without_systemd_restart_nothing(kube: Nodes, on_nodes: NodePods) -> None:
-    kube.units["kubelet"] = ""
-    kube.attempt = lambda *_, **__: Completed(("true",), 0, "", "")  # type: ignore[method-assign]  # the fake's own
-    able, why = on_nodes.abilities(["n1"])
+def test_a_node_without_systemd_restarts_nothing(kube: Nodes, on_nodes: NodePods) -> None:
+    kube.nodes_without_systemd = {"n1"}
+    able, why = on_nodes.abilities("n1")
     assert able == {Capability.RUN_ON_NODE}
     assert "systemd says of kubelet: nothing" in why
 
 
 def test_pods_that_the_cluster_refuses_or_cannot_start_close_the_way(kube: Nodes, on_nodes: NodePods) -> None:
     kube.starts = False
-    able, why = on_nodes.abilities(["n1"])
+    able, why = on_nodes.abilities("n1")
     assert (able, "waiting: Err" in why or "last seen" in why) == (frozenset(), True)
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise ApiError("PATCH", 403, "Forbidden", "privileged pods are not welcome")
 
     kube.apply = refuse  # type: ignore[method-assign]  # the fake's own
-    able, why = on_nodes.abilities(["n1"])
+    able, why = on_nodes.abilities("n1")
     assert (able, "not welcome" in why) == (frozenset(), True)
+
+
+def test_a_pod_that_has_ended_is_not_waited_for(kube: Nodes, on_nodes: NodePods) -> None:
+    kube.nodes_of_another_architecture = {"n1"}
+    able, why = on_nodes.abilities("n1")
+    assert (able, "exec format error" in why, "timed out" in why) == (frozenset(), True, False)
 
 
 @pytest.mark.parametrize(("part", "unit"), [("kubelet", "kubelet"), ("runtime", "containerd")])
@@ -181,26 +212,67 @@ def test_a_keeper_that_answers_is_kept_whatever_the_kubelet_said_last(kube: Node
     assert kube.deleted == []
 
 
-def _page(kube: Nodes, folder: Path, systemd_run: str) -> Callable[[str], list[str]]:
+def _page(kube: Nodes, folder: Path, systemd_run: str) -> Callable[..., list[str]]:
     """The keeper's page as its pod makes it, on a node whose systemd only notes what it is told."""
-    (pod,) = kube.list("v1", "Pod")
-    log = folder / "log"
-    (folder / "nsenter").write_text(
-        f"#!/bin/sh\nwhile [ $1 != -- ]; do shift; done; shift\necho $* >> {log}\n{systemd_run}\n"
-    )
-    (folder / "nsenter").chmod(0o755)
+    script, environment = _set_up(kube, folder, systemd_run)
     (folder / "httpd").symlink_to("/bin/true")
-    environment = {"PATH": f"{folder}:/usr/bin:/bin"}
-    script = pod["spec"]["containers"][0]["command"][2].replace("/tmp/page", str(folder / "page"))
     process.run(["sh", "-c", script], env=environment)
+    log = folder / "log"
 
-    def ask(question: str) -> list[str]:
+    def ask(question: str, cookie: str = f"dra-testbed={KEY}") -> list[str]:
         log.write_text("")
-        query = {"QUERY_STRING": f"q={question.replace('=', '%3D')}"}
+        query = {"QUERY_STRING": f"q={question.replace('=', '%3D')}", "HTTP_COOKIE": cookie}
         process.run([folder / "page/cgi-bin/unit"], env=environment | query, check=False)
         return log.read_text().splitlines()
 
     return ask
+
+
+def _set_up(kube: Nodes, folder: Path, systemd_run: str) -> tuple[str, dict[str, str]]:
+    """The keeper's script, for a folder of ours, and an environment in which nodes are entered only for show."""
+    (pod,) = kube.list("v1", "Pod")
+    (folder / "nsenter").write_text(
+        f"#!/bin/sh\nwhile [ $1 != -- ]; do shift; done; shift\necho $* >> {folder}/log\n{systemd_run}\n"
+    )
+    (folder / "nsenter").chmod(0o755)
+    script = pod["spec"]["containers"][0]["command"][2].replace("/tmp/page", str(folder / "page"))
+    return script, {"PATH": f"{folder}:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    "key", ["", "another", f"{KEY} ", f"$(echo {KEY})", '" = "" ] || [ "', "*", f"{KEY}; dra-testbed=x"]
+)
+def test_who_has_not_the_key_of_the_testbed_does_nothing(
+    kube: Nodes, on_nodes: NodePods, tmp_path: Path, key: str
+) -> None:
+    on_nodes.stop("n1", "kubelet")
+    ask = _page(kube, tmp_path, "")
+    cookie = f"dra-testbed={key}" if key else ""
+    assert ask("stop=kubelet", cookie) == ask("start=kubelet", cookie) == ask("state=kubelet", cookie) == []
+    for more in ("", "theirs=1; "):
+        assert ask("state=kubelet", f"{more}dra-testbed={KEY}") == ["systemctl is-active kubelet"]
+    assert ask("state=kubelet", f"dra-testbed={KEY}; theirs=1") == ["systemctl is-active kubelet"]
+
+
+@pytest.mark.skipif(not shutil.which("busybox"), reason="there is no busybox on this host")
+def test_the_key_comes_through_busyboxs_server(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
+    on_nodes.stop("n1", "kubelet")
+    script, environment = _set_up(kube, tmp_path, "echo active")
+    for name in ("httpd", "sh", "sha256sum", "cat", "mkdir", "chmod"):
+        (tmp_path / name).symlink_to(str(shutil.which("busybox")))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = process.start(
+        [tmp_path / "sh", "-c", script.replace("8080", f"127.0.0.1:{port}")], log=tmp_path / "out", env=environment
+    )
+    try:
+        url = f"http://127.0.0.1:{port}/cgi-bin/unit?q=state%3Dkubelet"
+        with urllib3.PoolManager(retries=urllib3.Retry(20, backoff_factor=0.01)) as pool:
+            assert pool.request("GET", url).data == b""
+            assert pool.request("GET", url, headers={"Cookie": f"dra-testbed={KEY}"}).data == b"active\n"
+    finally:
+        process.kill(server)
 
 
 def test_a_part_has_a_way_back_before_it_stops(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
@@ -238,8 +310,33 @@ def test_without_the_ability_nothing_is_run_and_the_level_is_named(allow: Allow,
             act("n1")
 
 
+def _facts() -> Facts:
+    return Facts(Allow.RESTART, "1.37.1", frozenset(RESTARTS), OWNER, "i")
+
+
 def test_facts_are_kept_and_found_again(tmp_path: Path) -> None:
-    facts = Facts(Allow.RESTART, "1.37.1", frozenset(RESTARTS), OWNER, "i")
+    facts = _facts()
     assert Facts.load(tmp_path) is None
     facts.save(tmp_path)
     assert Facts.load(tmp_path) == facts
+
+
+def test_each_testbed_has_a_key_of_its_own_that_nobody_else_reads(tmp_path: Path) -> None:
+    facts, other = _facts(), _facts()
+    (tmp_path / ".cluster.json").touch(mode=0o644)
+    facts.save(tmp_path)
+    assert facts.key != other.key
+    assert len(facts.key) > 40
+    assert (tmp_path / "cluster.json").stat().st_mode & 0o777 == 0o600
+    made = ExistingCluster("mine", tmp_path, facts, FakeKube()).on_nodes(Capability.RUN_ON_NODE)  # type: ignore[arg-type]  # the fake
+    assert made.key == facts.key
+    assert facts.key not in repr(made) + repr(facts)
+
+
+def test_a_testbed_of_an_older_version_gets_a_key(tmp_path: Path) -> None:
+    _facts().save(tmp_path)
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "key"}))
+    found = Facts.load(tmp_path)
+    assert found
+    assert found.key

@@ -1,0 +1,57 @@
+"""Gates: the server's own word, what the API shows, and what is only assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from testbed import folders
+from testbed.conformance import catalogue
+from testbed.conformance.facts import usual_gates
+from testbed.conformance.gates import Gates, gates_found
+from testbed.kube import features
+
+KUBE: Any = None
+
+
+def _found(
+    monkeypatch: pytest.MonkeyPatch, version: str, said: Mapping[str, bool] | None, shown: Mapping[str, bool]
+) -> Gates:
+    monkeypatch.setattr(features, "gates", lambda _: said)
+    monkeypatch.setattr(features, "shown_gates", lambda *_, **__: shown)
+    return gates_found(KUBE, version, usual_gates(version), tries=True)
+
+
+def test_where_metrics_may_be_read_nothing_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _found(monkeypatch, "v1.37.0", {"DRADeviceTaints": True, "Other": False}, {"Other": True})
+    assert found == Gates(frozenset({"DRADeviceTaints"}))
+
+
+def test_what_the_api_shows_goes_before_what_is_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _found(monkeypatch, "v1.37.0", None, {"DRADeviceTaints": False, "DRAPartitionableDevices": True})
+    assert "DRADeviceTaints" not in found.on
+    assert "DRAPartitionableDevices" in found.on
+    assert found.assumed == {
+        "DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaintRules", "ResourceHealthStatus",
+        "ResourceHealthStatusMessage",
+    }  # fmt: skip
+
+
+def test_a_gate_that_a_version_lacks_is_not_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _found(monkeypatch, "v1.34.0", None, {"DRAExtendedResource": True})
+    assert "DRAExtendedResource" in found.on
+    assert "DRAConsumableCapacity" not in found.on
+    assert "DRAConsumableCapacity" in found.assumed
+    assert "DRADeviceTaintRules" not in found.assumed
+
+
+def test_of_a_version_that_nobody_knows_all_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(frozenset(), features.DECIDING)
+
+
+def test_each_gate_that_a_requirement_names_is_tried_or_named() -> None:
+    """If this fails, a requirement names a new gate: it belongs into DECIDING, and with a trial into features.py where a field shows it."""
+    known = catalogue.read([folders.data("suites")]).every
+    assert {gate for each in known for gate in each.requirement.gates} <= features.DECIDING

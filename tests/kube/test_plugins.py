@@ -1,0 +1,151 @@
+"""Credential plugins: what they give is used, and what they fail with is one message without a secret in it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.kube import plugins
+from testbed.kube.client import Kube
+from testbed.kube.kubeconfig import Access, access
+from tests.fakes import api_server
+from tests.fakes.api_server import ApiServer
+
+VERSION = "client.authentication.k8s.io/v1"
+
+
+def _plugin(folder: Path, script: str) -> str:
+    file = folder / "give-token"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(file.stat().st_mode | stat.S_IEXEC)
+    return str(file)
+
+
+def _access(folder: Path, script: str, **said: Any) -> Access:
+    said = {"apiVersion": VERSION, "command": _plugin(folder, script), **said}
+    return access(ApiServer("http://127.0.0.1:1").kubeconfig(folder, exec=said), None)
+
+
+def _giving(status: Any, version: str = VERSION) -> str:
+    answer = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+    return f"echo '{answer}'"
+
+
+def test_what_it_gives_stands_where_it_stood_and_in_no_file(tmp_path: Path) -> None:
+    found = _access(tmp_path, _giving({"token": "SECRET", "expirationTimestamp": "2030-01-01T00:00:00Z"}))
+    given, end = plugins.settled(found)
+    assert given.user == {"token": "SECRET"}
+    assert end == datetime(2030, 1, 1, tzinfo=UTC)
+    assert "exec" in found.user
+    assert "SECRET" not in str(found.content)
+
+
+def test_a_certificate_comes_with_its_key(tmp_path: Path) -> None:
+    found = _access(tmp_path, _giving({"clientCertificateData": "PEM", "clientKeyData": "KEY"}))
+    given, end = plugins.settled(found)
+    user = given.loadable()["users"][0]["user"]
+    assert {name: Path(file).read_text() for name, file in user.items()} == {
+        "client-certificate": "PEM",
+        "client-key": "KEY",
+    }
+    assert end is None
+
+
+def test_who_has_a_token_asks_no_plugin(tmp_path: Path) -> None:
+    content = ApiServer("http://127.0.0.1:1").kubeconfig(
+        tmp_path, token="t", exec={"command": "/none", "apiVersion": "v"}
+    )
+    found = access(content, None)
+    assert plugins.settled(found) == (found, None)
+
+
+def test_it_is_told_its_arguments_its_environment_and_the_cluster(tmp_path: Path) -> None:
+    script = f'echo "$1 $MORE" > {tmp_path}/told; echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; ' + _giving(
+        {"token": "t"}
+    )
+    more = [{"name": "MORE", "value": "2"}]
+    plugins.settled(_access(tmp_path, script, args=["1"], env=more, provideClusterInfo=True))
+    info = json.loads((tmp_path / "info").read_text())
+    assert (tmp_path / "told").read_text() == "1 2\n"
+    assert info["spec"] == {"interactive": False, "cluster": {"server": "http://127.0.0.1:1"}}
+    assert (info["apiVersion"], info["kind"]) == (VERSION, "ExecCredential")
+
+
+def test_a_program_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
+    said = {"apiVersion": VERSION, "command": "aws-of-nobody", "args": ["SECRET"], "installHint": "Get it\nfrom here."}
+    found = access(ApiServer("http://127.0.0.1:1").kubeconfig(tmp_path, exec=said), None)
+    with pytest.raises(
+        UsageError, match=r"credential plugin aws-of-nobody of http.* is not there\n  try: Get it from here."
+    ):
+        plugins.settled(found)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            "echo first >&2; echo your session is over >&2; echo SECRET; exit 3",
+            r"failed \(exit 3\): your session is over",
+        ),
+        ("exit 1", r"failed \(exit 1\): it said nothing"),
+        ("echo SECRET", "answered, but with no ExecCredential"),
+        ("echo '[\"SECRET\"]'", "answered, but with no ExecCredential"),
+        (_giving({"token": ""}), "gave neither a token nor a certificate"),
+        (_giving({"clientCertificateData": "SECRET"}), "gave neither a token nor a certificate"),
+        (_giving(None), "gave neither a token nor a certificate"),
+        (_giving({"token": "SECRET"}, "other/v1"), "answered with another version"),
+    ],
+)
+def test_what_it_fails_with_is_one_message_without_a_secret(tmp_path: Path, script: str, said: str) -> None:
+    found = _access(
+        tmp_path, script, args=["SECRET"], env=[{"name": "A", "value": "SECRET"}], installHint="Log in first."
+    )
+    with pytest.raises(TestbedError, match=f"credential plugin .*give-token of http.*{said}") as failed:
+        plugins.settled(found)
+    assert "Log in first." in failed.value.hint
+    assert "SECRET" not in str(failed.value)
+    assert failed.value.__cause__ is None
+
+
+def test_one_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "_PATIENCE", 0.2)
+    with pytest.raises(TestbedError, match=r"gave no answer in 0\.2 s: visit me"):
+        plugins.settled(_access(tmp_path, "echo visit me >&2; sleep 60"))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"interactiveMode": "Always"}, "asks questions"),
+        ({"env": [{"SECRET": 1}]}, "its env must be a list"),
+        ({"apiVersion": ""}, "needs a command and an apiVersion"),
+    ],
+)
+def test_what_cannot_be_asked_is_the_users_mistake(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        plugins.settled(_access(tmp_path, "true", **more))
+
+
+def test_it_is_asked_again_when_its_credentials_end(tmp_path: Path) -> None:
+    soon = (datetime.now(UTC) + timedelta(seconds=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    script = f"echo x >> {tmp_path}/asked; " + _giving({"token": "t", "expirationTimestamp": soon})
+    with api_server.running() as server:
+        said = {"apiVersion": VERSION, "command": _plugin(tmp_path, script)}
+        kube = Kube(server.kubeconfig(tmp_path, exec=said))
+        kube.request("GET", "/version")
+    assert len((tmp_path / "asked").read_text().split()) >= 2
+
+
+def test_it_is_asked_once_while_its_credentials_hold(tmp_path: Path) -> None:
+    script = f"echo x >> {tmp_path}/asked; " + _giving({"token": "t"})
+    with api_server.running() as server:
+        kube = Kube(server.kubeconfig(tmp_path, exec={"apiVersion": VERSION, "command": _plugin(tmp_path, script)}))
+        kube.request("GET", "/version")
+        kube.request("GET", "/version")
+    assert (tmp_path / "asked").read_text() == "x\n"
