@@ -26,7 +26,10 @@ class Taken:
 
 def taken_by_others(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[Taken]:
     """The devices in these slices that claims of others have, sorted. Looking at a device (admin access) takes it from nobody."""
-    nodes, others = _nodes(slices, driver), namespaces_of_others(kube, owner)
+    nodes = _nodes(slices, driver)
+    if not nodes:
+        return []
+    others = namespaces_of_others(kube, owner)
     claims = kube.list("resource.k8s.io/v1", "ResourceClaim")
     return sorted(
         Taken(_name(claim), nodes[place], *place, shared="shareID" in result)
