@@ -19,8 +19,15 @@ DRA = "resource.k8s.io"
 # All that a requirement names. Those of them that no look and no trial shows are taken to be as their Kubernetes has them by itself.
 DECIDING = frozenset(
     {
-        *("DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaintRules", "DRADeviceTaints"),
-        *("DRAExtendedResource", "DRAPartitionableDevices", "DRAResourceClaimDeviceStatus"),
+        *(
+            "DRAAdminAccess",
+            "DRAConsumableCapacity",
+            "DRADeviceBindingConditions",
+            "DRADeviceTaintRules",
+            "DRADeviceTaints",
+        ),
+        *("DRAExtendedResource", "DRAPartitionableDevices", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus"),
+        *("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
         *("ResourceHealthStatus", "ResourceHealthStatusMessage"),
     }
 )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.conformance.facts import expected, gather, usual_gates
+from testbed.kube import features
 from testbed.providers.base import Capability
 from tests.fakes import cluster
 
@@ -100,6 +101,7 @@ def test_who_may_only_look_does_not_ask_for_claims(monkeypatch: pytest.MonkeyPat
         return known(api_version, kind, **how)
 
     monkeypatch.setattr(kube, "list", listing)
+    monkeypatch.setattr(features, "gates", lambda _: {})
     gather(kube, made.driver_file, [], made.owner)
     assert set(listed) == {"ResourceSlice", "Node"}
 

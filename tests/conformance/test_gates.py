@@ -25,8 +25,9 @@ def _found(
 
 
 def test_where_metrics_may_be_read_nothing_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = _found(monkeypatch, "v1.37.0", {"DRADeviceTaints": True, "Other": False}, {"Other": True})
-    assert found == Gates(frozenset({"DRADeviceTaints"}))
+    said = {"DRADeviceTaints": False, "Other": True, "Another": False}
+    found = _found(monkeypatch, "v1.37.0", said, {"Another": True})
+    assert found == Gates(usual_gates("v1.37.0") - {"DRADeviceTaints"} | {"Other"})
 
 
 def test_what_the_api_shows_goes_before_what_is_usual(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +49,7 @@ def test_a_gate_that_a_version_lacks_is_not_assumed(monkeypatch: pytest.MonkeyPa
 
 
 def test_of_a_version_that_nobody_knows_all_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(frozenset(), features.DECIDING)
+    assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(usual_gates("v1.99.0"), features.DECIDING)
 
 
 def test_each_gate_that_a_requirement_names_is_tried_or_named() -> None:
