@@ -9,6 +9,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -236,7 +237,14 @@ class Kube:
             finally:
                 response.release_conn() if whole else response.close()
         except urllib3.exceptions.HTTPError as lost:
-            raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}") from lost
+            raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}{_of_the_clock(str(lost))}") from lost
+
+
+def _of_the_clock(said: str) -> str:
+    """Where a certificate is out of its time, mostly a clock is wrong; nobody else would say so."""
+    if not any(each in said for each in ("certificate is not yet valid", "certificate has expired")):
+        return ""
+    return f"; this host's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: is it right?"
 
 
 def _patient(seconds: float) -> float:

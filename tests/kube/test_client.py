@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 import yaml
 
 from testbed.errors import ApiError, UsageError
 from testbed.kube.client import Kube, Resource
+from testbed.kube.transport import Transport
 from testbed.waiting import set_patience
 
 CORE = {"resources": [
@@ -159,6 +161,21 @@ def test_a_server_that_is_not_there_is_an_error_without_a_status(kubeconfig: Pat
     with pytest.raises(ApiError, match="GET /version: no answer") as lost:
         Kube(kubeconfig).request("GET", "/version")
     assert lost.value.status == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [("certificate is not yet valid", "this host's clock says"), ("hostname mismatch", "hostname mismatch$")],
+)
+def test_a_certificate_out_of_its_time_makes_us_doubt_the_clock(
+    said: str, hint: str, kube: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise urllib3.exceptions.SSLError(f"certificate verify failed: {said}")
+
+    monkeypatch.setattr(Transport, "send", refuse)
+    with pytest.raises(ApiError, match=hint):
+        kube.request("GET", "/version")
 
 
 @pytest.mark.parametrize("content", ["", "apiVersion: v1\nkind: Config\n"])
