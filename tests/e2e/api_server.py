@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,12 +18,15 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from fake_driver.api import Api
 from fake_driver.errors import DriverError
 from testbed import binaries, process
+from testbed.binaries.lock import minors
 from testbed.progress import Silent
 from testbed.waiting import Budget, NotYet, eventually
 
 UP = Budget("API server", 60, "etcd, an API server and its own bootstrap take 3 s where nobody else works")
 Object = dict[str, Any]
 T = TypeVar("T")
+# Each of the others takes minutes to build where it is not cached; `tox -e matrix` has them all.
+MINORS = minors() if os.environ.get("DRA_TESTBED_TEST_ALL_VERSIONS") else minors()[:1]
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,9 +34,8 @@ from fake_driver.publisher import Publisher
 from fake_driver.slices import Owner, Places, desired, of_network
 from fake_driver.versions import Served
 from testbed import binaries
-from testbed.binaries import minors
 from testbed.waiting import Budget, eventually_true
-from tests.e2e.api_server import Server, running
+from tests.e2e.api_server import MINORS, Server, running
 
 DRIVER = "gpu.dra-testbed.example"
 HARDWARE = Path(__file__).parents[2] / "manifests" / "hardware"
@@ -104,10 +102,6 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
     for writer in started:
         writer.stop()
         writer.server.wipe()
-
-
-# A version takes nine minutes to build; `tox -e matrix` tries all.
-MINORS = minors() if os.environ.get("DRA_TESTBED_TEST_ALL_VERSIONS") else minors()[:1]
 
 
 @pytest.fixture(scope="module", params=MINORS)

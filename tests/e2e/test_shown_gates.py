@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from testbed import binaries
-from testbed.binaries.lock import minors
 from testbed.kube import features
 from testbed.kube.client import Kube
-from tests.e2e.api_server import Server, running
+from tests.e2e.api_server import MINORS, Server, running
 
 GATES = (
     "DRAExtendedResource", "DRAConsumableCapacity", "DRADeviceTaints", "DRAPartitionableDevices", "DRADeviceBindingConditions",
@@ -35,7 +34,7 @@ def _kube(server: Server) -> Kube:
 
 
 @pytest.mark.parametrize("wanted", [True, False], ids=["on", "off"])
-@pytest.mark.parametrize("minor", minors())
+@pytest.mark.parametrize("minor", MINORS)
 def test_the_api_shows_what_its_metrics_say(tmp_path: Path, minor: str, wanted: bool) -> None:
     known = binaries.lock_for(minor).gates
     asked = {gate: wanted for gate in GATES if not known[gate].locked}
