@@ -167,8 +167,9 @@ class Driver:
         return self.world.driver_file.examples
 
     def tainted(self, effect: str) -> Tainted:
-        """A device that it has tainted itself."""
-        described = ((Device(self.name, *each[:2]), each[3]) for each in self._described())
+        """A device that it has tainted itself, where ordinary pods run."""
+        reached = {*self.nodes, ""}
+        described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] in reached)
         return specials.tainted(described, effect)
 
     def divisible_on(self, node: str) -> Division:

@@ -65,6 +65,10 @@ def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: 
     driver = Driver(made)
     assert len(driver.devices) == 8
     assert len(driver.devices_on("control-plane")) == 4
+    taint = [{"key": "k", "effect": "NoSchedule"}]
+    for node in ("control-plane", "node-2"):
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"][0]["taints"] = taint
+    assert driver.tainted("NoSchedule").device.pool == "node-2"  # where a pod that tolerates it can run
 
 
 def test_a_driver_that_publishes_nothing_has_failed_and_not_the_test_that_wants_a_device(world: Make) -> None:
