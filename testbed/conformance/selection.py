@@ -138,7 +138,8 @@ def _not_given(requirement: Requirement, facts: Facts) -> str:
         "few": one_allocation if most > _ROOM else "",
         "unshared": f"needs devices for one claim at a time, there are {shared} for several" if shared else "",
     }
-    return next((reasons[word] for word in requirement.given if reasons[word]), "")
+    reason = next((reasons[word] for word in requirement.given if reasons[word]), "")
+    return f"{reason} (devices that its class does not select stand in spec.otherDevices)" if reason else ""
 
 
 def _needed(requirement: Requirement) -> set[str]:

@@ -122,7 +122,8 @@ def test_a_driver_is_spared_what_does_not_hold_for_devices_like_its_own(
     word: str, here: dict[str, Any], reason: str
 ) -> None:
     spared = choose(_requirement(given=(word,)), replace(FACTS, **here))
-    assert (spared.verdict, spared.reason) == (Verdict.CLUSTER_UNSUPPORTED, reason)
+    hint = "devices that its class does not select stand in spec.otherDevices"
+    assert (spared.verdict, spared.reason) == (Verdict.CLUSTER_UNSUPPORTED, f"{reason} ({hint})")
     assert choose(_requirement(given=tuple({*GIVEN} - {word})), replace(FACTS, **here)).verdict is None
     assert choose(_requirement(given=(word,)), replace(FACTS, most_devices=32)).verdict is None
 
