@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -19,6 +20,7 @@ from fake_driver.api import Api
 from fake_driver.errors import DriverError
 from testbed import binaries, process
 from testbed.binaries.lock import minors
+from testbed.kube.client import Kube
 from testbed.progress import Silent
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -141,3 +143,20 @@ def _ready(server: Server) -> None:
         server.ask(lambda api: api.get("/api/v1/namespaces/default"))
     except (DriverError, OSError) as not_yet:
         raise NotYet(str(not_yet)) from not_yet
+
+
+def client_of(server: Server) -> Kube:
+    """The judge's own client of it, through a kubeconfig in its folder."""
+    authority = str(server.folder / "certificates" / "apiserver.crt")
+    cluster = {"server": f"https://127.0.0.1:{server.port}", "certificate-authority": authority}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": "of-a-test"}}],
+    }
+    file = server.folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(content))
+    return Kube(file)

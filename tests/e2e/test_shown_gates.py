@@ -5,32 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from testbed import binaries
 from testbed.kube import features
-from testbed.kube.client import Kube
-from tests.e2e.api_server import MINORS, Server, running
+from tests.e2e.api_server import MINORS, Server, client_of, running
 
 GATES = (
     "DRAExtendedResource", "DRAConsumableCapacity", "DRADeviceTaints", "DRAPartitionableDevices", "DRADeviceBindingConditions",
 )  # fmt: skip
-
-
-def _kube(server: Server) -> Kube:
-    authority = str(server.folder / "certificates" / "apiserver.crt")
-    cluster = {"server": f"https://127.0.0.1:{server.port}", "certificate-authority": authority}
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": "of-a-test"}}],
-    }
-    file = server.folder / "kubeconfig"
-    file.write_text(yaml.safe_dump(content))
-    return Kube(file)
 
 
 @pytest.mark.parametrize("wanted", [True, False], ids=["on", "off"])
@@ -40,7 +22,7 @@ def test_the_api_shows_what_its_metrics_say(tmp_path: Path, minor: str, wanted: 
     asked = {gate: wanted for gate in GATES if not known[gate].locked}
     asked |= {name: False for name in known if not wanted and set(known[name].needs) & asked.keys()}
     with running(Server(tmp_path, minor, gates=asked)) as server:
-        kube = _kube(server)
+        kube = client_of(server)
         said, shown = features.gates(kube), features.shown_gates(kube, features.version(kube), tries=True)
         left = kube.list("resource.k8s.io/v1", "ResourceClaim") + kube.list("resource.k8s.io/v1", "ResourceSlice")
 

@@ -12,7 +12,7 @@ from ci.mutants.changing import changed_cluster
 from testbed.binaries import minors
 from testbed.errors import ApiError
 from testbed.kube.client import Kube
-from tests.e2e.api_server import Server, running
+from tests.e2e.api_server import Server, client_of, running
 
 Object = dict[str, Any]
 DEVICES = """
@@ -37,21 +37,7 @@ containers:
 @pytest.fixture(scope="module")
 def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
     with running(Server(tmp_path_factory.mktemp("server"), minors()[0])) as server:
-        cluster = {
-            "server": f"https://127.0.0.1:{server.port}",
-            "certificate-authority": str(server.folder / "certificates" / "apiserver.crt"),
-        }
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "here",
-            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": "of-a-test"}}],
-        }
-        file = server.folder / "kubeconfig"
-        file.write_text(yaml.safe_dump(content))
-        made = Kube(file)
+        made = client_of(server)
         made.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
         made.apply(claim("allocated", DEVICES.replace("adminAccess: true, ", "")))
         yield made
