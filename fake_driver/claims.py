@@ -146,6 +146,9 @@ def overdrawn(wanted: PreparedClaim, others: Mapping[str, PreparedClaim], draws:
     A whole and its parts draw from one set of counters. Schedulers see to it, but one that never saw the counters, because a feature
     gate is off, gives away both. `draws` says what a device takes.
     """
+    used = (device for device in wanted.devices if not device.admin_access)
+    if not any(draws(device.pool, device.device) for device in used):
+        return ""  # most devices share nothing, however many claims there are
     users: dict[tuple[str, str], dict[str, tuple[PreparedClaim, Draw]]] = {}
     for claim in (*(other for uid, other in others.items() if uid != wanted.ref.uid), wanted):
         for device in (device for device in claim.devices if not device.admin_access):
