@@ -243,7 +243,9 @@ def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
         with pytest.raises(grpc.FutureTimeoutError):
             call.result(1)
     assert not call.result(3).claims[claim["uid"]].error
-    assert asked[0] < 2.5 * 0.8  # of 3 s one was spent waiting; the driver's clock for the call began a little later than ours
+    assert (
+        asked[0] < 2.5 * 0.8
+    )  # of 3 s one was spent waiting; the driver's clock for the call began a little later than ours
 
 
 def test_no_claims_is_an_empty_answer_and_a_claim_twice_is_one_entry(
