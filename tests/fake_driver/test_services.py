@@ -241,11 +241,9 @@ def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
     with process.driver._locks.hold(claim["uid"]):
         call = kubelet.dra(settings.data / "dra.sock").NodePrepareResources.future(request, timeout=3)
         with pytest.raises(grpc.FutureTimeoutError):
-            call.result(1)
+            call.result(1.3)  # not 1: the driver's clock for the call began a little later than ours
     assert not call.result(3).claims[claim["uid"]].error
-    assert (
-        asked[0] < 2.5 * 0.8
-    )  # of 3 s one was spent waiting; the driver's clock for the call began a little later than ours
+    assert asked[0] < 2 * 0.8
 
 
 def test_no_claims_is_an_empty_answer_and_a_claim_twice_is_one_entry(
