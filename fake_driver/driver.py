@@ -213,8 +213,7 @@ class Driver:
         if not claim.devices:
             self._release(ledger, uid)
             return ()
-        draws = self._use.inventory.draws
-        problem = self._use.conflict(claim, ledger.claims) or claims.overdrawn(claim, ledger.claims, draws)
+        problem = self._in_the_way(claim, ledger.claims)
         if problem:
             raise Taken(problem, self._holders(claim, ledger.claims))
         is_new = uid not in ledger.claims
@@ -231,9 +230,12 @@ class Driver:
         self._use.reached("after-cdi")
         return additions
 
+    def _in_the_way(self, claim: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
+        return self._use.conflict(claim, others) or claims.overdrawn(claim, others, self._use.inventory.draws)
+
     def _holders(self, claim: PreparedClaim, others: Mapping[str, PreparedClaim]) -> list[ClaimRef]:
         """The other claims each of which alone is in the way."""
-        return [other.ref for uid, other in others.items() if self._use.conflict(claim, {uid: other})]
+        return [other.ref for uid, other in others.items() if self._in_the_way(claim, {uid: other})]
 
     def _release(self, ledger: Ledger, uid: str) -> bool:
         had_file = self._remove_files(uid)

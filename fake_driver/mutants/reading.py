@@ -11,7 +11,7 @@ from fake_driver.callers import PATIENT, Caller
 from fake_driver.claims import ClaimRef, Object, PreparedClaim
 from fake_driver.driver import Driver, Prepared
 from fake_driver.errors import ClaimRefused
-from fake_driver.hardware.model import Device
+from fake_driver.hardware.model import Device, Draw
 from fake_driver.inventory import Inventory
 from fake_driver.wiring import Parts
 
@@ -46,6 +46,11 @@ def take_devices_of_other_drivers(right: Parts) -> Parts:
 def prepares_busy_devices(right: Parts) -> Parts:
     """Whoever comes gets a device, also one that another claim has."""
     return replace(right, conflict=lambda _wanted, _others: "")
+
+
+def forget_what_parts_share(right: Parts) -> Parts:
+    """A device and its parts are taken for different hardware."""
+    return replace(right, inventory=ForgetWhatPartsShare(right.inventory.pool, right.inventory.devices))
 
 
 def admin_takes_device(right: Parts) -> Parts:
@@ -107,6 +112,14 @@ class KnowDevicesByName(Inventory):
         return super().find(self.pool, name)
 
 
+class ForgetWhatPartsShare(Inventory):
+    """A device and its parts are taken for different hardware."""
+
+    def draws(self, _pool: str, _name: str) -> tuple[Draw, ...]:
+        """Each device is for itself."""
+        return ()
+
+
 def _whole(claim: PreparedClaim) -> PreparedClaim:
     return replace(claim, devices=tuple(replace(device, share_id=None) for device in claim.devices))
 
@@ -147,6 +160,7 @@ ALL = (
     know_devices_by_name,
     take_devices_of_other_drivers,
     prepares_busy_devices,
+    forget_what_parts_share,
     admin_takes_device,
     refuse_administrators,
     shares_exclude_each_other,

@@ -1,8 +1,11 @@
 """Partitionable devices: a device can be had whole or in parts, as long as the counters that they share allow it."""
 
-from testbed.conformance import E2E, MUST, requirement
+import pytest
+
+from testbed.conformance import E2E, MUST, SHOULD, requirement
 
 DOCS = "kubernetes.io: Dynamic Resource Allocation, Partitionable devices"
+HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
 KEP = "KEP-4815, DRA partitionable devices"
 
 
@@ -176,3 +179,32 @@ def test_a_whole_or_else_a_part(scenario, driver, node):
     scenario.apply("partitions/whole-or-part.yaml", **choices)
 
     assert scenario.pod("pod").should_run().seen_devices == {other}
+
+
+@requirement(
+    "PART-008",
+    "As long as a device is prepared for a claim, its parts are refused to other claims, and the whole as long as a part is.",
+    level=SHOULD,
+    tier=E2E,
+    exclusive=True,  # no other claim may meet a scheduler that sees a device given away twice
+    source=HELPER,
+    features=("partitions", "identity"),
+    gates=("DRAPartitionableDevices",),
+    covers=("W19", "G26"),
+    mutants=("forget-what-parts-share",),
+)
+@pytest.mark.parametrize("owned", ["whole", "part"])
+def test_a_whole_and_its_part_are_never_prepared_together(scenario, node, driver, owned):
+    divisible = driver.divisible_on(node)
+    whole, part = divisible.whole, divisible.companions[0]
+    mine, wanted = (whole, part) if owned == "whole" else (part, whole)
+    scenario.apply("partitions/first.yaml", wanted=driver.identity(mine))
+    owner = scenario.pod("first").should_run()
+
+    scenario.apply("partitions/allocated.yaml", node=node)
+    scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=wanted.pool, name=wanted.name)
+    scenario.claim("other").should_be_reserved_for("other")
+    other = scenario.pod("other").look_again()
+    other.should_be_refused_by_its_driver("other").should_stay_pending()
+
+    assert owner.container("workload").restart().seen_devices == {mine}

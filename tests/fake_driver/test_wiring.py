@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
@@ -88,17 +88,21 @@ def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., Proces
     assert process.health.counts() == {UNKNOWN: 4}
 
 
-def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplugged_by_now(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
-) -> None:
+@pytest.fixture
+def whole_one_other(settings: Settings, fake_api: FakeApi) -> tuple[Any, Any, Any]:
+    """Claims for a GPU and for its two halves, and hardware that has them."""
     half = "{name: half, count: 2, takes: {compute: 3}}"
     text = Path(settings.hardware).read_text().partition("  - {kind")[0]
     parts = f"partitions: {{counters: {{compute: 7}}, profiles: [{half}]}}"
     Path(settings.hardware).write_text(f"{text}  - {{kind: gpu, count: 1, {parts}}}\n")
-    whole, one, other = (
-        fake_api.claim(name, (device,))
-        for name, device in (("whole", "gpu-0"), ("one", "gpu-0-half-0"), ("other", "gpu-0-half-1"))
-    )
+    whole, one, other = (fake_api.claim(f"has-{name}", (name,)) for name in ("gpu-0", "gpu-0-half-0", "gpu-0-half-1"))
+    return whole, one, other
+
+
+def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplugged_by_now(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+) -> None:
+    whole, one, other = whole_one_other
     process, socket = start(settings), settings.data / "dra.sock"
     assert [kubelet.prepare(socket, claim)[claim["uid"]].error for claim in (one, other)] == ["", ""]
     process._hardware.change("unplug", Section("", {"device": "gpu-0-half-0"}, []))
@@ -107,3 +111,27 @@ def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplu
     assert "device gpu-0 is of the same hardware as device gpu-0-half-0, which is still prepared for claim" in refusal
     kubelet.unprepare(socket, one)
     assert not kubelet.prepare(socket, whole)[whole["uid"]].error
+
+
+def test_who_needs_the_whole_of_which_a_lost_claim_has_a_part_is_told_what_to_do(
+    start: Callable[..., Process],
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    whole_one_other: tuple[Any, Any, Any],
+) -> None:
+    whole, one, _ = whole_one_other
+    start(settings)
+    kubelet.prepare(settings.data / "dra.sock", one)
+    del fake_api.claims["default", one["name"]]
+    refusal = kubelet.prepare(settings.data / "dra.sock", whole)[whole["uid"]].error
+    assert f"claim {one['name']} does not exist any more; unless the kubelet unprepares it soon" in refusal
+
+
+def test_the_mutant_that_forgets_what_parts_share_prepares_both(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+) -> None:
+    whole, one, _ = whole_one_other
+    start(settings, FAULTS["forget-what-parts-share"])
+    answers = [kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]] for claim in (whole, one)]
+    assert [answer.error for answer in answers] == ["", ""]
