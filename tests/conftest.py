@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import hypothesis
 import pytest
 
-# How long an example takes says something about this machine, not about the code.
-hypothesis.settings.register_profile("busy", deadline=None)
-hypothesis.settings.register_profile("long", deadline=None, max_examples=100_000)  # `tox -e fuzz`
-hypothesis.settings.load_profile("busy")
+try:
+    import hypothesis
+except ModuleNotFoundError:  # a mistyped path makes pytest look here for tests, also for who has come to run the suites
+    pass
+else:
+    # How long an example takes says something about this machine, not about the code.
+    hypothesis.settings.register_profile("busy", deadline=None)
+    hypothesis.settings.register_profile("long", deadline=None, max_examples=100_000)  # `tox -e fuzz`
+    hypothesis.settings.load_profile("busy")
 
 
 @pytest.fixture(autouse=True)

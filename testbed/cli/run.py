@@ -61,7 +61,9 @@ class _Wanted:
 @click.option(
     "--profile", metavar="core|full", help="The requirements to judge by. [default: core; full with -k or --tier]"
 )
-@click.option("-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names match, as in pytest.")
+@click.option(
+    "-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names or ids match, as in pytest."
+)
 @click.option("-n", "workers", type=_Workers(), default="auto", show_default=True, help="Tests at once; 0: no workers.")
 @click.option("--report", type=click.Path(path_type=Path), default="dra-testbed-report", help="The report folder.")
 @click.option("--keep", type=_KEEP, default="never", help="Whether the testbed stays. [default: never]")

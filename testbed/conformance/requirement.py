@@ -108,6 +108,7 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
 
     def attach(function: F) -> F:
         setattr(function, _ATTRIBUTE, made)
+        setattr(function, made.id, True)  # names that a function has are names for pytest's -k, too
         return function
 
     return attach

@@ -86,8 +86,6 @@ def _near(keyword: str) -> str:
     entries = catalogue.read([folders.data("suites")]).entries
     names = {name.lower(): name for entry in entries for name in (entry.function, entry.requirement.id)}
     near = difflib.get_close_matches(keyword.lower(), names, n=3, cutoff=0.4)
-    if keyword.upper() in names.values():
-        return f"dra-testbed explain {keyword.upper()} names its test; -k looks for names of tests and of their files"
     return (
         f"did you mean {' or '.join(names[each] for each in near)}?"
         if near

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import bringup
+from testbed import bringup, folders
 from testbed.conformance import catalogue, events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.drivers import refuse_wrong_names
@@ -32,6 +32,8 @@ WORKER_KEY = "dra_testbed"
 def start(config: pytest.Config) -> None:
     """Register what the rest of the session needs."""
     shipped = getattr(config, "workerinput", {}).get(WORKER_KEY)
+    if not shipped:
+        _check_places(config)
     context = RunContext.from_json(shipped) if shipped else _decided(config)
     set_patience(context.patience)
     if threading.current_thread() is threading.main_thread():
@@ -59,6 +61,22 @@ def workers(config: pytest.Config) -> int:
     except TestbedError:
         return 0
     return leases.workers(len(os.sched_getaffinity(0)), node_devices)
+
+
+def _check_places(config: pytest.Config) -> None:
+    """Pytest chooses its settings before it knows our options, by all words that are the names of files."""
+    here = config.invocation_params.dir
+    for word in config.args:
+        place = word.partition("::")[0]
+        suites = folders.data("suites")
+        if not (here / place).exists() and (suites / place).exists():
+            raise pytest.UsageError(f"there is no {place} here; ids begin in {suites}: {suites / word}")
+        top = catalogue.top(here / place)
+        if top and config.inipath != top / "pytest.ini" and not config.option.inifilename:
+            raise pytest.UsageError(
+                f"pytest takes the settings of {config.inipath} and not those of {top}, because it takes the word behind an option for a "
+                "test: write --report=DIR and --driver=FILE, with an equals sign"
+            )
 
 
 def _decided(config: pytest.Config) -> RunContext:

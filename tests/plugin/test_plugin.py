@@ -128,6 +128,39 @@ def test_a_testbed_that_is_not_there_is_refused(pytester: pytest.Pytester, monke
     result.stderr.fnmatch_lines(["*there is no testbed nobody*"])
 
 
+@pytest.fixture
+def suites(pytester: pytest.Pytester) -> Path:
+    """Suites with settings of their own, in a project that has others, beside a report folder of an earlier run."""
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\n")
+    folder = pytester.mkdir("suites")
+    for name, text in (("upstream.yaml", ""), ("pytest.ini", "[pytest]\n"), ("test_suite.py", _REQUIRED)):
+        (folder / name).write_text(text)
+    pytester.mkdir("rep")
+    return folder
+
+
+def test_a_folder_behind_an_option_may_not_change_the_settings(pytester: pytest.Pytester, suites: Path) -> None:
+    apart = _run(pytester, "suites", "--testbed", "nobody", "--report", "rep")
+    assert apart.ret == pytest.ExitCode.USAGE_ERROR
+    apart.stderr.fnmatch_lines([f"*settings of {pytester.path}/pyproject.toml and not those of {suites}*--report=DIR*"])
+    together = _run(pytester, "suites", "--testbed", "nobody", "--report=rep")
+    together.stderr.fnmatch_lines(["*there is no testbed nobody*"])
+
+
+def test_an_id_that_is_pasted_elsewhere_says_where_it_begins(pytester: pytest.Pytester) -> None:
+    result = _run(pytester, "sharing/test_consumers.py::test_it", "--testbed", "nobody")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*there is no sharing/test_consumers.py here*/suites/sharing/test_consumers.py::test_it"]
+    )
+
+
+def test_an_id_chooses_its_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(_REQUIRED)
+    assert _run(pytester, "--collect-only", "-q", "-k", "T-001").ret == 0
+    assert _run(pytester, "--collect-only", "-q", "-k", "T-002").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
 def test_a_method_cannot_be_a_requirement(judge: Judge) -> None:
     run = judge("class TestIt:\n    @required(1)\n    def test_it(self):\n        pass\n")
     assert "not by a method" in run.output
