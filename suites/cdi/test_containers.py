@@ -155,7 +155,7 @@ def test_nothing_is_left_when_the_pod_has_ended(scenario, node, kubelets):
 
 @requirement(
     "CDI-008",
-    "A CDI id that was one claim's does not come back with another meaning: a later claim of the device has another id, or gets the same by it.",
+    "A CDI id that was one claim's never means something else later: the next claim of the device has another id, or gets the same by it.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,

@@ -47,7 +47,7 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
 
 @requirement(
     "LIFE-003",
-    "The driver publishes its devices again after a kubelet, as each does that starts, has deleted the slices of its node; those of others stay.",
+    "A kubelet that starts deletes the slices of its node: the driver publishes its devices again, and its slices of other nodes stay.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,

@@ -28,7 +28,7 @@ def test_a_file_for_a_claim_by_name(scenario):
 
 @requirement(
     "META-002",
-    "For a claim from a template it finds the file below resourceclaimtemplates/, under the pod's name for the claim, with the claim itself.",
+    "For a claim from a template it finds the file below resourceclaimtemplates/, under the pod's name for the claim, with that claim.",
     level=MUST,
     tier=E2E,
     source=DOCS,

@@ -105,7 +105,7 @@ class Kubelets:
         return frozenset(self._cdi_specs(node)[0])
 
     def cdi_definitions(self, pod: Pod) -> dict[str, str]:
-        """What the CDI ids of a pod's claims mean on its node: what a container gets with each. A driver with ids that mean nothing has failed."""
+        """What a container gets with each CDI id of a pod's claims. A driver with ids that mean nothing on its node has failed."""
         ids, (defined, broken) = self.cdi_ids(pod), self._cdi_specs(pod.node)
         missing = sorted(ids - defined.keys())
         if missing:
