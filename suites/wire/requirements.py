@@ -86,7 +86,7 @@ PLANNED = (
         "PREP-102",
         MUST,
         DRA,
-        "Each device of the answer has the pool and the name of the allocation, and requests without subrequests; those of other drivers are not in it.",
+        "Each device of the answer has the pool and the name of the allocation, requests without subrequests, and is of no other driver.",
         "W10 G11",
     ),
     _planned(
@@ -143,7 +143,7 @@ PLANNED = (
         "PREP-110",
         MUST,
         "kubernetes.io: Dynamic Resource Allocation, device configuration",
-        "Configuration that is not valid is refused with the name of the field; that of other drivers is passed over, and a request has only its own.",
+        "Configuration that is not valid is refused with the name of the field; others' is nothing, and a request has its own.",
         "W21",
         "configuration",
     ),
