@@ -82,12 +82,15 @@ class MetadataFolder:
             if fits(UID, path.name) and path.name not in known:
                 self.remove(path.name)
 
+    def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
+        return stream(claim, request, devices, self._versions)
+
     def _write(
         self, claim: PreparedClaim, request: str, uses: Sequence[AllocatedDevice], find: Callable[[str, str], Device]
     ) -> Object:
         found = [(find(use.pool, use.device), use) for use in uses]
         devices = [described(device, use, self._driver, self._known(device, use)) for device, use in found]
-        content = stream(claim, uses[0].request, devices, self._versions)
+        content = self._content(claim, uses[0].request, devices)
         path = self._folder / claim.ref.uid / f"{request}.json"
         # A running container has the file itself, not its name: one that says the same already stays as it is.
         if not (path.is_file() and path.read_bytes() == content):

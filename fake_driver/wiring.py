@@ -62,6 +62,8 @@ class Parts:
     publisher: type[Publisher] = Publisher
     service: type[DraService] = DraService
     health: Callable[[Device], Health] = at_first
+    board: type[Board] = Board
+    metadata: type[MetadataFolder] = MetadataFolder
 
 
 def parts(settings: Settings) -> Parts:
@@ -87,9 +89,9 @@ class Process:
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
         self._traps = Traps(self.journal)
         self._reporter = Reporter(self._claims, settings.driver, settings.node, self._known, self.journal)
-        self._metadata = MetadataFolder(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
+        self._metadata = use.metadata(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
-        self.health = Board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
+        self.health = use.board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
         self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service, use.asked)
         self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fake_driver import cdi
 from fake_driver.callers import PATIENT, Caller
 from fake_driver.cdi import CdiDevice
-from fake_driver.claims import AllocatedDevice, ClaimRef
+from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from fake_driver.driver import Driver, Prepared
 from fake_driver.hardware.model import Device
+from fake_driver.metadata import MetadataFolder, Object, stream
 from fake_driver.wiring import Parts
 
 _UNTIL_CONTAINERS_RUN = 1.5  # seconds after the answer
@@ -61,6 +62,13 @@ class ReuseCdiNames(Driver):
         return tuple(replace(each, cdi_ids=one.cdi_ids) for each, one in zip(answer, self._first, strict=False))
 
 
+class CdiNamesOfDevices(Driver):
+    """CDI ids are named after devices, in a file for each claim: the next claim's say something else under the same id."""
+
+    def _addition(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        return replace(super()._addition(uid, device, mount), name=device.device)
+
+
 class WrongCdiNames(Driver):
     """The answer names CDI devices that no file on the node defines."""
 
@@ -88,6 +96,26 @@ def mounts_missing(right: Parts) -> Parts:
     return replace(right, driver=_NoMounts)
 
 
+def metadata_of_another_namespace(right: Parts) -> Parts:
+    """Device metadata says that its claim is in a namespace where it is not."""
+    return replace(right, metadata=_Elsewhere)
+
+
+def metadata_oldest_first(right: Parts) -> Parts:
+    """Readers of device metadata get the oldest version that they know."""
+    return replace(right, metadata=_OldestFirst)
+
+
+class _Elsewhere(MetadataFolder):
+    def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
+        return super()._content(replace(claim, ref=replace(claim.ref, namespace="elsewhere")), request, devices)
+
+
+class _OldestFirst(MetadataFolder):
+    def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
+        return stream(claim, request, devices, self._versions[::-1])
+
+
 class _NoMounts(Driver):
     def _addition(self, *of: Any) -> CdiDevice:
         right = super()._addition(*of)
@@ -100,7 +128,10 @@ ALL = (
     no_env_for_administrators,
     CdiFileIsLost,
     ReuseCdiNames,
+    CdiNamesOfDevices,
     WrongCdiNames,
     OneCdiFileForAll,
     mounts_missing,
+    metadata_of_another_namespace,
+    metadata_oldest_first,
 )

@@ -138,6 +138,11 @@ def publishes_from_scratch(right: Parts) -> Parts:
     return replace(right, plan=plan)
 
 
+def publishes_nothing_at_first(right: Parts) -> Parts:
+    """A new process empties the slices of the one before it, and fills them again a moment later."""
+    return replace(right, publisher=_EmptyAtFirst)
+
+
 def _one_slice_per_device(wanted: list[Object]) -> list[Object]:
     single = [
         {
@@ -154,6 +159,10 @@ def _one_slice_per_device(wanted: list[Object]) -> list[Object]:
     ]
 
 
+def _emptied(slice_: Object) -> Object:
+    return {**slice_, "spec": {**slice_["spec"], "devices": []}} if slice_["spec"].get("devices") else slice_
+
+
 def _ownerless(slice_: Object) -> Object:
     said = {key: value for key, value in slice_["metadata"].items() if key != "ownerReferences"}
     return {**slice_, "metadata": said}
@@ -168,6 +177,16 @@ class _SameGeneration(Publisher):
     def _outward(self, slice_: Object) -> Object:
         pool = {**slice_["spec"]["pool"], "generation": 1}
         return super()._outward({**slice_, "spec": {**slice_["spec"], "pool": pool}})
+
+
+class _EmptyAtFirst(Publisher):
+    def _wanted(self) -> list[Object]:
+        wanted = super()._wanted()
+        return wanted if self.published.is_set() else [_emptied(each) for each in wanted]
+
+    def _work(self) -> None:
+        super()._work()
+        super()._work()
 
 
 class _Blind(Publisher):
@@ -199,4 +218,5 @@ ALL = (
     never_heal_slices,
     deleted_slices_stay_away,
     publishes_from_scratch,
+    publishes_nothing_at_first,
 )

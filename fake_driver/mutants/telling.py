@@ -10,7 +10,7 @@ from fake_driver.api import Object, path
 from fake_driver.claim_access import ClaimAccess
 from fake_driver.claims import AllocatedDevice
 from fake_driver.hardware.model import Device
-from fake_driver.health import UNKNOWN, Health
+from fake_driver.health import UNKNOWN, Board, Health, Key
 from fake_driver.versions import GROUP
 from fake_driver.wiring import Parts
 
@@ -67,6 +67,18 @@ def health_always_well(right: Parts) -> Parts:
     return replace(right, health=lambda _device: Health())
 
 
+def health_told_once(right: Parts) -> Parts:
+    """How a device is when the driver starts is how it stays, whatever happens to it."""
+    return replace(right, board=_WrittenOnce)
+
+
+class _WrittenOnce(Board):
+    def write(self, key: Key, health: Health) -> None:
+        """Only what is not there yet."""
+        if key not in self._health:
+            super().write(key, health)
+
+
 def health_without_words(right: Parts) -> Parts:
     """Nobody learns why a device is not well."""
     return replace(right, health=lambda device: replace(right.health(device), message=""))
@@ -79,5 +91,6 @@ ALL = (
     status_replaces_all,
     health_unknown,
     health_always_well,
+    health_told_once,
     health_without_words,
 )

@@ -1,6 +1,6 @@
 """How the containers of a pod come to the devices of its claims."""
 
-from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance import E2E, MUST, Capability, requirement
 
 DOCS = "kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation"
 POD = "API reference: Pod v1, spec.containers.resources.claims"
@@ -162,20 +162,41 @@ def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
 
 @requirement(
     "CLAIM-016",
-    "A claim that no container refers to is allocated and prepared for its pod all the same, and the pod runs.",
+    "A claim that no container refers to is allocated for its pod all the same, and the pod runs.",
     level=MUST,
     tier=E2E,
     source="KEP-4381, preparing resources",
     features=("per-container",),
-    covers=("P3",),
     mutants=("forget-registration-socket",),
 )
-def test_a_claim_that_no_container_refers_to(scenario):
-    scenario.apply("claims/unused-claim.yaml")
+def test_a_claim_that_no_container_refers_to(scenario, node):
+    scenario.apply("claims/unused-claim.yaml", node=node)
     pod = scenario.pod("pod").should_run()
 
     assert len(pod.devices) == 1
     assert pod.seen_devices == frozenset()
+
+
+@requirement(
+    "CLAIM-019",
+    "A claim that no container refers to is prepared for its pod all the same, and unprepared when the pod has ended.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    needs=(Capability.KUBELET_METRICS,),
+    source="KEP-4381, preparing resources",
+    covers=("P3",),
+    mutants=("forget-registration-socket", "unprepare-fails", "pods-lose-their-claims"),
+)
+def test_a_claim_that_no_container_refers_to_is_prepared(scenario, kubelets, node):
+    before = kubelets.claims_in_use(node)
+    scenario.apply("claims/unused-claim.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    assert kubelets.claims_in_use(node) == before + 1
+
+    pod.delete().should_be_gone()
+
+    kubelets.should_have_in_use(node, before)
 
 
 @requirement(

@@ -170,15 +170,15 @@ def test_a_claim_that_is_used_is_protected(scenario):
     mutants=("pods-lose-their-claims",),
 )
 def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
-    scenario.apply("claims/first-pod.yaml")
-    scenario.pod("first").should_run()
-    claim = scenario.claim("by-hand")
+    scenario.apply("basic/claim-by-name.yaml")
+    scenario.pod("pod").should_run()
+    claim = scenario.claim("my-device")
     claim.delete()
 
-    scenario.apply("claims/second-pod.yaml")
+    scenario.apply("basic/second-pod.yaml")
     scenario.pod("second").should_stay_unscheduled()
 
-    assert claim.pods == {"first"}
+    assert claim.pods == {"pod"}
 
 
 @requirement(

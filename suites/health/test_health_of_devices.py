@@ -89,3 +89,46 @@ def test_each_container_is_told_of_its_own_device(scenario):
     right.should_have_health("devices/right", "Healthy")
 
     assert (len(left.health_messages), len(right.health_messages)) == (1, 1)
+
+
+@requirement(
+    "HEALTH-005",
+    "Where one device of a claim is well and another is not, each container is told of the one that it has.",
+    level=MUST,
+    tier=E2E,
+    source=KEP,
+    devices=2,
+    features=("health", "unhealthy"),
+    gates=("ResourceHealthStatus",),
+    mutants=("health-unknown", "health-always-well", "forget-request-names"),
+)
+def test_containers_have_devices_of_different_health(scenario):
+    scenario.apply("health/well-and-not.yaml")
+    well, not_well = scenario.pod("pod").should_run().containers("well", "not-well")
+
+    well.should_have_health("devices/well", "Healthy")
+    not_well.should_have_health("devices/not-well", "Unhealthy")
+
+
+@requirement(
+    "HEALTH-006",
+    "The status of a running pod follows its device: it says soon that the device is not well any more, and that it is well again.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("health", "live-control", "identity"),
+    gates=("ResourceHealthStatus",),
+    exclusive=True,
+    mutants=("health-told-once", "health-unknown"),
+    covers=("H1", "N29"),
+)
+def test_the_health_of_a_device_changes(scenario, driver, hardware):
+    device = max(driver.devices)
+    scenario.apply("basic/chosen-device.yaml", name="pod", wanted=driver.identity(device))
+    container = scenario.pod("pod").should_run().container("workload").should_have_health("device", "Healthy")
+
+    hardware.say_health(device, "unhealthy")
+    container.should_have_health("device", "Unhealthy")
+    hardware.say_health(device, "healthy")
+
+    assert container.should_have_health("device", "Healthy").seen_devices == {device}

@@ -39,7 +39,7 @@ def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
 def test_a_pod_waits_for_its_driver(scenario, daemon, node):
     daemon.leave(node)
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told("FailedPrepareDynamicResources", "Failed to prepare dynamic resources")
+    pod = scenario.pod("pod").should_miss_its_driver()
     pod.should_stay_pending()
     daemon.come_back()
     pod.should_recover()

@@ -1,8 +1,9 @@
 """Device metadata: a program in a container finds out which devices it has from files at paths that it can work out by itself."""
 
-from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance import E2E, MUST, SHOULD, requirement
 
 DOCS = "KEP-5304, DRA attributes downward API"
+FILES = "k8s.io/dynamic-resource-allocation/api/metadata, the files and how they are read"
 
 
 @requirement(
@@ -12,7 +13,7 @@ DOCS = "KEP-5304, DRA attributes downward API"
     tier=E2E,
     source=DOCS,
     features=("metadata",),
-    mutants=("mounts-missing",),
+    mutants=("mounts-missing", "metadata-of-another-namespace"),
     covers=("M1",),
 )
 def test_a_file_for_a_claim_by_name(scenario):
@@ -20,26 +21,28 @@ def test_a_file_for_a_claim_by_name(scenario):
     container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("my-device")
     found = container.metadata("resourceclaims/my-device/device")
 
-    assert found.claim == ("my-device", claim.uid)
+    assert found.claim == (scenario.namespace, "my-device", claim.uid)
+    assert found.generation >= 1
     assert found.devices == claim.devices
 
 
 @requirement(
     "META-002",
-    "For a claim from a template it finds the file below resourceclaimtemplates/, under the name that the pod has for the claim.",
+    "For a claim from a template it finds the file below resourceclaimtemplates/, under the pod's name for the claim, with that claim.",
     level=MUST,
     tier=E2E,
     source=DOCS,
     features=("metadata",),
-    mutants=("mounts-missing",),
+    mutants=("mounts-missing", "metadata-of-another-namespace"),
     covers=("M3",),
 )
 def test_a_file_for_a_claim_from_a_template(scenario):
     scenario.apply("metadata/template.yaml")
     pod = scenario.pod("pod").should_run()
-    found = pod.container("workload").metadata("resourceclaimtemplates/device/device")
+    found, claim = pod.container("workload").metadata("resourceclaimtemplates/device/device"), pod.claims["device"]
 
     assert found.pod_claim == "device"
+    assert found.claim == (scenario.namespace, claim.name, claim.uid)
     assert found.devices == pod.devices
 
 
@@ -65,18 +68,37 @@ def test_each_container_finds_its_own_files(scenario):
 
 @requirement(
     "META-004",
-    "The file says of a device what its ResourceSlice says.",
+    "The file says of a device what its ResourceSlice says: no attribute is another one there.",
     level=MUST,
     tier=E2E,
     source=DOCS,
     features=("metadata", "example-attribute"),
-    mutants=("mounts-missing",),
+    mutants=("mounts-missing", "publish-attributes-of-another-device"),
 )
 def test_the_file_says_what_the_slice_says(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
-    pod, name = scenario.pod("pod").should_run(), driver.examples.attribute
+    pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
-    found = pod.container("workload").metadata("resourceclaims/my-device/device")
+    found = pod.container("workload").metadata("resourceclaims/my-device/device").attributes(device)
+    published = driver.attributes(device)
 
-    assert found.attribute(device, name) == driver.attribute(device, name)
-    assert found.attribute(device, name)
+    # Either may have some that the other lacks.
+    assert found | published == published | found
+    assert driver.says(device, driver.examples.attribute).full_name in found
+
+
+@requirement(
+    "META-005",
+    "Where a file says the same in several versions, the newest comes first: readers take the first that they know.",
+    level=SHOULD,
+    tier=E2E,
+    source=FILES,
+    features=("metadata",),
+    mutants=("metadata-oldest-first",),
+    covers=("M1",),
+)
+def test_the_newest_version_comes_first(scenario):
+    scenario.apply("basic/claim-by-name.yaml")
+    container = scenario.pod("pod").should_run().container("workload")
+
+    assert container.metadata("resourceclaims/my-device/device").newest_first

@@ -43,6 +43,8 @@ def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
     before = kubelets.claims_in_use(node)
     scenario.apply("monitor/shared-on-a-node.yaml", node=node)
     first, second = scenario.pods("first", "second").should_run()
+    assert kubelets.claims_in_use(node) == before + 1
+
     first.delete().should_be_gone()
     assert kubelets.claims_in_use(node) == before + 1
 
@@ -69,4 +71,31 @@ def test_calls_are_counted(scenario, kubelets, node):
     pod.delete().should_be_gone()
 
     assert kubelets.calls(node, "NodePrepareResources") == prepared + 1
+    assert kubelets.calls(node, "NodeUnprepareResources") == unprepared + 1
+
+
+@requirement(
+    "MONITOR-013",
+    "A claim that pods share is prepared for the first of them, and unprepared after the last: the driver is called once for each.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    needs=(Capability.KUBELET_METRICS,),
+    source="KEP-4381, NodeUnprepareResources: called when the last pod on the node has ended",
+    features=("shared-claims",),
+    covers=("G19",),
+    mutants=("unprepare-fails",),
+)
+def test_calls_for_a_shared_claim_are_counted(scenario, kubelets, node):
+    prepared, unprepared = kubelets.calls(node, "NodePrepareResources"), kubelets.calls(node, "NodeUnprepareResources")
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    first = scenario.pod("pod").should_run()
+    scenario.apply("monitor/second-on-a-node.yaml", node=node)
+    second = scenario.pod("second").should_run()
+    assert kubelets.calls(node, "NodePrepareResources") == prepared + 1
+
+    first.delete().should_be_gone()
+    assert kubelets.calls(node, "NodeUnprepareResources") == unprepared
+
+    second.delete().should_be_gone()
     assert kubelets.calls(node, "NodeUnprepareResources") == unprepared + 1

@@ -7,7 +7,7 @@ DOCS = "kubernetes.io: Device Plugins, Monitoring device plugin resources; k8s.i
 
 @requirement(
     "MONITOR-001",
-    "PodResources List names the claim of a pod and its device, as they were allocated, and nothing for a pod without claims.",
+    "PodResources List names the claim of a pod and its device, as they were allocated, and has a pod without claims without any.",
     level=MUST,
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
@@ -22,6 +22,7 @@ def test_list_names_the_devices_of_a_pod(scenario, kubelets):
     claim = pod.claims["device"]
 
     assert kubelets.claims_listed(pod) == {claim.name: claim.devices}
+    assert kubelets.lists(plain)
     assert kubelets.claims_listed(plain) == {}
 
 

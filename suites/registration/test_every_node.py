@@ -18,7 +18,7 @@ from testbed.conformance import E2E, MUST, requirement
     ),
 )
 def test_a_pod_with_a_claim_starts_on_every_node(scenario, nodes):
-    scenario.apply("registration/one-pod-per-node.yaml")
+    scenario.apply("basic/one-pod-per-node.yaml")
     pods = scenario.daemonset("one-per-node").pods_on(nodes)
 
     pods.should_run()

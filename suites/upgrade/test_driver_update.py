@@ -76,21 +76,22 @@ def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
 
 @requirement(
     "UPGRADE-004",
-    "A pod that is made while the driver is updated runs with its device.",
+    "Pods that are made while the driver is updated run with their devices, on whichever node it is updated first.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=NEEDED,
+    given=("local",),
     source=UPDATE,
     mutants=("leaves-its-lock-behind",),
     covers=("U1",),
 )
-def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
+def test_pods_are_made_while_their_driver_is_updated(scenario, daemon, nodes):
     old = daemon.begin_update()
-    scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod = scenario.pod("pod").should_recover()
+    scenario.apply("basic/one-pod-per-node.yaml")
     daemon.should_be_updated(old)
+    pods = scenario.daemonset("one-per-node").pods_on(nodes).should_recover()
 
-    assert pod.seen_devices == pod.devices
+    assert pods.seen_devices == pods.devices
 
 
 @requirement(
@@ -99,15 +100,17 @@ def test_a_pod_is_made_while_its_driver_is_updated(scenario, daemon, node):
     level=SHOULD,
     tier=DISRUPTIVE,
     needs=NEEDED,
+    given=("local",),
     source=UPDATE,
-    mutants=("publishes-from-scratch",),
+    mutants=("publishes-from-scratch", "publishes-nothing-at-first"),
     covers=("U1",),
 )
 def test_the_slices_stay_while_the_driver_is_updated(scenario, driver, daemon, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod, slices = scenario.pod("pod").should_run(), driver.slices_on(node)
+    pod, slices, seen = scenario.pod("pod").should_run(), driver.slices_on(node), driver.watch(node)
 
     daemon.update()
 
-    assert driver.slices_on(node) == slices
+    assert driver.slices_on(node) == slices != frozenset()
+    assert seen.missed == ()
     assert pod.should_stay_running().seen_devices == pod.devices

@@ -9,6 +9,7 @@ REGISTRATION = "k8s.io/kubelet, pluginregistration/v1/api.proto; kubernetes pkg/
 DRA = "k8s.io/kubelet, dra/v1/api.proto; kubernetes pkg/kubelet/cm/dra/manager.go"
 HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
 CDI = "github.com/cncf-tags/container-device-interface, SPEC.md"
+ORDER = "sigs.k8s.io/dra-example-driver, GetOpaqueDeviceConfigs"
 HEALTH = "k8s.io/kubelet, dra-health/v1/api.proto; KEP-4680"
 
 
@@ -85,7 +86,7 @@ PLANNED = (
         "PREP-102",
         MUST,
         DRA,
-        "Each device of the answer has the pool and the name of the allocation, requests without subrequests, and is the driver's own.",
+        "Each device of the answer has the pool and the name of the allocation, requests without subrequests, and is of no other driver.",
         "W10 G11",
     ),
     _planned(
@@ -136,13 +137,15 @@ PLANNED = (
         "KEP-5018: DRA AdminAccess",
         "A claim with admin access gets a device that is in use, without harm to its user, and its end does not free the device.",
         "W20",
+        "admin-access",
     ),
     _planned(
         "PREP-110",
         MUST,
         "kubernetes.io: Dynamic Resource Allocation, device configuration",
-        "Configuration that is not valid is refused with the name of the field; class comes before claim, and a request has only its own.",
+        "Configuration that is not valid is refused with the name of the field; others' is nothing, and a request has its own.",
         "W21",
+        "configuration",
     ),
     _planned(
         "PREP-111",
@@ -180,10 +183,18 @@ PLANNED = (
         "W29 G13",
     ),
     _planned(
+        "PREP-116",
+        SHOULD,
+        ORDER,
+        "Configuration is followed in its order, that of the class first: what comes later wins, and what is for all requests is for each.",
+        "W21",
+        "configuration",
+    ),
+    _planned(
         "CDI-101",
         MUST,
         CDI,
-        "The CDI ids of an answer are well formed, are no other claim's, and can be resolved before the answer comes.",
+        "The CDI ids of an answer are well formed, and what was defined for one claim is no other claim's.",
         "W11",
     ),
     _planned(
@@ -201,10 +212,18 @@ PLANNED = (
         "W14",
     ),
     _planned(
+        "CDI-104",
+        SHOULD,
+        DRA,
+        "The CDI ids of an answer can be resolved before the answer comes.",
+        "W11",
+        "cdi",
+    ),
+    _planned(
         "UNPREP-101",
         MUST,
         DRA,
-        "After unprepare the claim's CDI file is gone, and its device can be prepared for another claim.",
+        "After unprepare the claim's device can be prepared for another claim.",
         "W25",
     ),
     _planned(
@@ -234,6 +253,13 @@ PLANNED = (
         HELPER,
         "Unprepare goes by the UID: a later claim under the same name stays prepared.",
         "W27",
+    ),
+    _planned(
+        "UNPREP-106",
+        SHOULD,
+        DRA,
+        "After unprepare the node has no other CDI files than before.",
+        "W25",
     ),
     _planned(
         "HEALTH-101",

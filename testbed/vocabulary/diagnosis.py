@@ -189,6 +189,15 @@ def is_refusal(event: Object, claim: str) -> bool:
     )
 
 
+def is_absence(event: Object) -> bool:
+    """Whether a kubelet could prepare nothing because nobody answers for a driver: none is registered, or no call gets through."""
+    if event.get("reason") != "FailedPrepareDynamicResources":
+        return False
+    message = event.get("message", "")
+    call = _WHOLE_CALL.search(message)
+    return "is not registered" in message or bool(call and call["code"] in _UNANSWERED)
+
+
 def in_order(events: Iterable[Object]) -> list[Object]:
     """Events, the newest last."""
     return sorted(

@@ -14,10 +14,11 @@ from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
 from testbed.vocabulary import asking, budgets, published, specials
+from testbed.vocabulary.changes import Watch
 from testbed.vocabulary.observing import Diagnosis, failure
-from testbed.vocabulary.sayings import Saying, saying
+from testbed.vocabulary.sayings import Saying, saying, with_domains
 from testbed.vocabulary.specials import Divisible, Division, Tainted
-from testbed.vocabulary.world import World
+from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually, eventually_true
 
 T = TypeVar("T")
@@ -115,6 +116,16 @@ class Driver:
         """The UIDs of the slices that it publishes for one node: a slice that was made again has another one."""
         return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) == node)
 
+    def slices_beside(self, node: str) -> frozenset[str]:
+        """The UIDs of the slices that it publishes for other nodes."""
+        return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) not in ("", node))
+
+    def watch(self, node: str) -> Watch:
+        """What schedulers see, from now on, of its pools on a node."""
+        version, slices = self.world.kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
+        here = tuple(pool.name for pool in pools(slices, self.name) if node in pool.nodes)
+        return Watch(self.world, here, slices, version)
+
     def should_publish_instead_of(self, slices: frozenset[str], node: str) -> Driver:
         """Wait until it has made other slices for a node, and its pool there is complete."""
 
@@ -144,11 +155,11 @@ class Driver:
                 return saying(described, attribute, self.name)
         raise DriverFailed(f"{self.name} publishes no device {device}")
 
-    def attribute(self, device: Device, name: str) -> Object:
-        """What it publishes of an attribute of a device, as it stands in the ResourceSlice."""
+    def attributes(self, device: Device) -> dict[str, Object]:
+        """The attributes that it publishes of a device, by their full names, as they stand in the ResourceSlice."""
         for pool, known, _, described in self._described():
             if (pool, known) == (device.pool, device.name):
-                return dict(described.get("attributes", {}).get(name, {}))
+                return with_domains(described.get("attributes", {}), self.name)
         raise DriverFailed(f"{self.name} publishes no device {device}")
 
     def identity(self, device: Device) -> Saying:

@@ -16,6 +16,10 @@ class Pods(tuple[Pod, ...]):
         """Wait until all of them run."""
         return Pods(pod.should_run() for pod in self)
 
+    def should_recover(self) -> Pods:
+        """Wait until all of them run, now that nothing keeps them from it any more."""
+        return Pods(pod.should_recover() for pod in self)
+
     def should_succeed(self) -> Pods:
         """Wait until all of them have succeeded."""
         return Pods(pod.should_succeed() for pod in self)
@@ -32,6 +36,10 @@ class Pods(tuple[Pod, ...]):
     def containers(self, name: str) -> tuple[Container, ...]:
         """The container of that name in each of them."""
         return tuple(pod.container(name) for pod in self)
+
+    def seen_by(self, container: str) -> dict[str, frozenset[Device]]:
+        """The devices that the container of that name in each sees, by the pods' names."""
+        return {pod.name: pod.container(container).seen_devices for pod in self}
 
     @property
     def all_devices(self) -> frozenset[Device]:

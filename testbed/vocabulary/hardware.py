@@ -12,46 +12,16 @@ from dataclasses import dataclass, field
 
 from testbed.drivers import live
 from testbed.drivers.slices import Device
-from testbed.drivers.transitions import State, state_of, states
+from testbed.drivers.transitions import State, state_of
 from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import asking, budgets
+from testbed.vocabulary.changes import Change, Watch
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually
 
 _NOT_FOLLOWED = Diagnosis("the driver does not publish anew what has changed")
-_SETTLING = 1.0  # seconds in which a driver that is done writes nothing more
-
-
-@dataclass(frozen=True)
-class Change:
-    """One change of the hardware, and what could be seen of the pool meanwhile."""
-
-    world: World
-    pool: str
-    before: tuple[Object, ...]
-    version: str
-
-    @property
-    def states(self) -> tuple[State, ...]:
-        """Each state in which a scheduler took the pool for whole, from before the change until now."""
-        selector = f"spec.driver={self.world.driver_file.driver}"
-        events = self.world.kube.watch(
-            RESOURCE, "ResourceSlice", seconds=_SETTLING, fieldSelector=selector, resourceVersion=self.version
-        )
-        return states(self.before, events, self.world.driver_file.driver, self.pool)
-
-    @property
-    def half_done(self) -> tuple[State, ...]:
-        """The whole states that are neither what was before nor what is now."""
-        seen = self.states
-        return tuple(each for each in seen if each.devices not in (seen[0].devices, seen[-1].devices))
-
-    @property
-    def generations(self) -> list[int]:
-        """The generations of the pool, as they were seen."""
-        return [each.generation for each in self.states]
 
 
 @dataclass(frozen=True)
@@ -83,6 +53,13 @@ class Hardware:
         """Take a taint away."""
         return self._change(device, ["untaint"], [key], _has_no_taint(key), f"have no taint {key}")
 
+    def say_health(self, device: Device, health: str) -> None:
+        """How a device is from now on: healthy or unhealthy. No slice says so, so nothing is waited for."""
+        slices = self.world.slices()
+        node, driver = _node_of(tuple(slices), device), self.world.driver_file.driver
+        self.touched.setdefault((node, device.pool), state_of(slices, driver, device.pool))
+        live.ask(self.world.kube, self.world.driver_file, node, ["health", device.name, health])
+
     def restore(self) -> None:
         """All is as it was before the first change."""
         touched, refused = dict(self.touched), []
@@ -111,7 +88,7 @@ class Hardware:
             return check([each for each in map(json.loads, now.devices) if each["name"] == device.name])
 
         self._wait(device.pool, follows, f"{device} to {verbs} in what is published")
-        return Change(self.world, device.pool, before, version)
+        return Change(device.pool, Watch(self.world, (device.pool,), before, version))
 
     def _wait(self, pool: str, check: Callable[[State], bool], expected: str) -> None:
         def followed() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 import yaml
 
 from testbed.drivers.slices import Device
-from testbed.errors import TestbedError, WaitTimeout
+from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kubelet.stubs import podresources_v1_pb2, podresources_v1_pb2_grpc
 from testbed.providers.base import Cluster, Node, ReachesSockets
 from testbed.vocabulary import asking, budgets
@@ -32,6 +34,10 @@ _CALLS = "dra_grpc_operations_duration_seconds_count"
 _NOT_TIDY = Diagnosis("the driver has not unprepared the claim, or the kubelet was not told so")
 
 
+class _Unreadable(Exception):
+    """A CDI file defines nothing, because no runtime could read it; its text is why."""
+
+
 @dataclass(frozen=True)
 class Kubelets:
     """The kubelets of the cluster."""
@@ -39,8 +45,15 @@ class Kubelets:
     world: World
 
     def claims_listed(self, pod: Pod) -> dict[str, frozenset[Device]]:
-        """The devices of each claim that a pod's containers have, as PodResources List says it; {} for a pod that it does not know."""
+        """The devices of each claim that a pod's containers have, as PodResources List says it; {} for a pod that it does not know.
+
+        A claim of another namespace than the pod's is one under another name.
+        """
         return self._listed(pod, pod.node)
+
+    def lists(self, pod: Pod) -> bool:
+        """Whether PodResources List knows a pod at all."""
+        return self._entry(pod, pod.node) is not None
 
     def claims_of(self, pod: Pod) -> dict[str, frozenset[Device]]:
         """The same, as PodResources Get says it of one pod."""
@@ -88,10 +101,17 @@ class Kubelets:
         return frozenset(self._shell(node, _LIST, *_CDI_FOLDERS).splitlines())
 
     def cdi_ids_defined(self, node: str) -> frozenset[str]:
-        """The CDI ids that the CDI files of a node define."""
-        texts = [self._shell(node, _READ, each) for each in sorted(self.cdi_files(node))]
-        specs = [yaml.safe_load(text) for text in texts if text]
-        return frozenset(f"{spec['kind']}={device['name']}" for spec in specs for device in spec["devices"])
+        """The CDI ids that the CDI files of a node define. What no runtime could read defines nothing, whosever it is."""
+        return frozenset(self._cdi_specs(node)[0])
+
+    def cdi_definitions(self, pod: Pod) -> dict[str, str]:
+        """What a container gets with each CDI id of a pod's claims. A driver with ids that mean nothing on its node has failed."""
+        ids, (defined, broken) = self.cdi_ids(pod), self._cdi_specs(pod.node)
+        missing = sorted(ids - defined.keys())
+        if missing:
+            unread = "".join(f"\n  not to be read: {path}: {why}" for path, why in sorted(broken.items()))
+            raise DriverFailed(f"no CDI file of {pod.node} defines {', '.join(missing)} of pod {pod.name}{unread}")
+        return {each: defined[each] for each in sorted(ids)}
 
     def should_have_cdi_files(self, node: str, wanted: frozenset[str]) -> None:
         """Wait until a node has these CDI files and no others."""
@@ -116,10 +136,12 @@ class Kubelets:
         return found
 
     def _listed(self, pod: Pod, node: str) -> dict[str, frozenset[Device]]:
+        return _devices(self._entry(pod, node) or podresources_v1_pb2.PodResources())
+
+    def _entry(self, pod: Pod, node: str) -> podresources_v1_pb2.PodResources | None:
         with self._lister(node) as lister:
             every = lister.List(podresources_v1_pb2.ListPodResourcesRequest(), timeout=_ANSWER).pod_resources
-        meant = (each for each in every if (each.namespace, each.name) == (pod.namespace, pod.name))
-        return _devices(next(meant, podresources_v1_pb2.PodResources()))
+        return next((each for each in every if (each.namespace, each.name) == (pod.namespace, pod.name)), None)
 
     @contextlib.contextmanager
     def _lister(self, node: str) -> Iterator[podresources_v1_pb2_grpc.PodResourcesListerStub]:
@@ -139,6 +161,18 @@ class Kubelets:
     def _metric(self, node: str, name: str, **labels: str) -> float:
         text = str(self.world.kube.request("GET", f"/api/v1/nodes/{node}/proxy/metrics"))
         return value(text, name, **labels)
+
+    def _cdi_specs(self, node: str) -> tuple[dict[str, str], dict[str, str]]:
+        """What each CDI id means; and why nobody can read the files that define none, by their paths: nobody knows whose they are."""
+        defined: dict[str, str] = {}
+        broken: dict[str, str] = {}
+        for path in sorted(self.cdi_files(node)):
+            text = self._shell(node, _READ, path)
+            try:
+                defined |= _definitions(text) if text else {}
+            except _Unreadable as why:
+                broken[path] = str(why)
+        return defined, broken
 
     def _shell(self, node: str, script: str, *words: str) -> str:
         return self._cluster_node(node).run("sh", "-c", script, "sh", *words).stdout
@@ -163,10 +197,33 @@ def value(text: str, name: str, **labels: str) -> float:
     return total
 
 
+def _definitions(text: str) -> dict[str, str]:
+    """What each CDI id of a file means, as text that can be compared."""
+    spec = _parsed(text)
+    try:
+        kind, devices, common = spec["kind"], spec["devices"], spec.get("containerEdits")
+        return {f"{kind}={each['name']}": json.dumps([each, common], sort_keys=True) for each in devices}
+    except KeyError as missing:
+        raise _Unreadable(f"it lacks {missing}") from missing
+    except (AttributeError, TypeError) as wrong:
+        raise _Unreadable(f"it is not shaped as CDI says: {wrong}") from wrong
+
+
+def _parsed(text: str) -> Any:
+    """JSON, which may have tabs, or any other YAML."""
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as wrong:
+        raise _Unreadable(f"it is neither JSON nor YAML: {wrong}") from wrong
+
+
 def _devices(pod: podresources_v1_pb2.PodResources) -> dict[str, frozenset[Device]]:
     found: dict[str, set[Device]] = {}
     for container in pod.containers:
         for claim in container.dynamic_resources:
             devices = (Device(each.driver_name, each.pool_name, each.device_name) for each in claim.claim_resources)
-            found.setdefault(claim.claim_name, set()).update(devices)
+            home = "" if claim.claim_namespace == pod.namespace else f"{claim.claim_namespace}/"
+            found.setdefault(f"{home}{claim.claim_name}", set()).update(devices)
     return {name: frozenset(devices) for name, devices in found.items()}

@@ -12,7 +12,7 @@ from testbed.kube.client import Object
 from testbed.vocabulary import asking, budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
-from testbed.vocabulary.diagnosis import HELD, interrupted, is_refusal, line, tell
+from testbed.vocabulary.diagnosis import HELD, interrupted, is_absence, is_refusal, line, tell
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
@@ -153,6 +153,10 @@ class Pod:
         """Wait until its driver has refused to prepare a claim, in that claim's answer or for the whole call, in these words."""
         expected = f"that its driver refuses claim {claim}" + (f": …{because}…" if because else "")
         return self._should_be_told(expected, lambda event: is_refusal(event, claim) and because in event["message"])
+
+    def should_miss_its_driver(self) -> Pod:
+        """Wait until its kubelet has said that nobody answers for its driver."""
+        return self._should_be_told("that nobody answers for its driver", is_absence)
 
     def _should_be_told(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
         def check(event: Object) -> None:

@@ -38,6 +38,11 @@ def saying(device: Object, name: str, driver: str) -> Saying:
     return Saying(domain or driver, short, _literal(value))
 
 
+def with_domains(attributes: Object, driver: str) -> dict[str, Object]:
+    """Attributes by their full names: one without a domain is in the driver's."""
+    return {name if "/" in name else f"{driver}/{name}": dict(value) for name, value in attributes.items()}
+
+
 def _literal(value: Any) -> str:
     """A value of a slice as CEL writes it. A capacity is {value: 80Gi}."""
     ((kind, said),) = (

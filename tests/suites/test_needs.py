@@ -48,7 +48,6 @@ _OTHERWISE = {
     "CDI-006": Needs(2, exclusive=True, one_pod=2),  # its two pods run at once, and nobody else's may
     "MULTI-001": Needs(1, exclusive=False),  # the other device is another driver's
     "MULTI-002": Needs(1, exclusive=False),  # as above
-    "CLAIM-027": Needs(1, exclusive=False),  # the second pod, with a claim of its own, is never scheduled
     "SELECT-005": Needs(0, exclusive=False),  # class and claim contradict each other
     "SELECT-006": Needs(1, exclusive=False),  # all devices have so much of it
     "SELECT-022": Needs(0, exclusive=False),  # two of one device cannot be had

@@ -32,7 +32,7 @@ def _says(here: World, container: str, text: str) -> None:
 
 def test_a_name_is_that_of_a_device_of_the_node_where_the_container_runs(here: World) -> None:
     with opened(here, "REG-001") as scenario:
-        scenario.apply("registration/one-pod-per-node.yaml")
+        scenario.apply("basic/one-pod-per-node.yaml")
         pods = scenario.daemonset("one-per-node").pods_on(["node-1", "node-2"]).should_run()
         for pod in pods:
             _says(here, f"{pod.name}/workload", "DEVICE=gpu-0\n")

@@ -40,6 +40,24 @@ def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> No
     assert driver.incomplete_pools == ()
 
 
+def test_slices_of_other_nodes_are_those_that_name_another(world: Make) -> None:
+    made = world()
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    for node in cluster.NODES:
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = f"uid-{node}"
+    network = {key: value for key, value in cluster.slice_spec("fabric", 1).items() if key != "nodeName"}
+    kube.put("ResourceSlice", "slice-fabric", spec=network, metadata={"uid": "uid-fabric"})
+    assert Driver(made).slices_beside("node-1") == {"uid-node-2"}
+
+
+def test_the_attributes_of_a_device_have_full_names(world: Make) -> None:
+    device = Device(cluster.DRIVER, "node-1", "gpu-0")
+    driver = Driver(world())
+    assert driver.attributes(device) == {f"{cluster.DRIVER}/uuid": {"string": "node-1-uuid-0"}}
+    with pytest.raises(DriverFailed, match="publishes no device"):
+        driver.attributes(replace(device, name="gpu-9"))
+
+
 def test_slices_that_contradict_each_other_or_belong_to_nobody_are_told(world: Make) -> None:
     made = world("publish-devices-twice")
     kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake

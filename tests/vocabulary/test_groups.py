@@ -7,8 +7,21 @@ from testbed.drivers.slices import Device
 from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.world import World
+from tests.fakes import cluster
 
 Make = Callable[..., World]
+
+
+def test_what_one_container_of_each_sees(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    for name in ("a", "b"):
+        kube.put("Pod", name, "here", spec={"nodeName": "node-1", "containers": [{"name": "one"}, {"name": "other"}]})
+        kube.said |= {f"{name}/one": "GPU_DEVICE_GPU_0_UUID=node-1-uuid-0\n", f"{name}/other": ""}
+    pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
+    seen = frozenset({Device(cluster.DRIVER, "node-1", "gpu-0")})
+    assert pods.seen_devices == pods.seen_by("one") == {"a": seen, "b": seen}
+    assert pods.seen_by("other") == {"a": frozenset(), "b": frozenset()}
 
 
 def test_what_several_pods_have_together(world: Make) -> None:

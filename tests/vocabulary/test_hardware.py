@@ -100,6 +100,13 @@ def test_a_pool_that_is_not_as_before_at_the_end_is_told(playing: Callable[..., 
         hardware.restore()
 
 
+def test_the_health_of_a_device_is_said_and_undone_at_the_end(playing: Callable[..., Playing]) -> None:
+    its = playing()
+    with changeable(its.world) as hardware:
+        hardware.say_health(GPU, "unhealthy")
+    assert its.asked == [("node-1", "health", "gpu-1", "unhealthy"), ("node-1", "restore")]
+
+
 def test_a_device_of_the_network_cannot_be_changed(playing: Callable[..., Playing]) -> None:
     with pytest.raises(DriverFailed, match="is in no pool of a node"):
         Hardware(playing().world).unplug(replace(GPU, pool="fabric"))

@@ -14,7 +14,7 @@ import pytest
 
 from testbed import process
 from testbed.drivers.slices import Device
-from testbed.errors import CommandFailed, TestbedError
+from testbed.errors import CommandFailed, DriverFailed, TestbedError
 from testbed.kubelet.stubs import podresources_v1_pb2 as messages
 from testbed.kubelet.stubs import podresources_v1_pb2_grpc as stubs
 from testbed.process import Completed
@@ -117,6 +117,20 @@ def test_the_devices_of_a_pod_are_listed_by_claim(kubelets: Kubelets) -> None:
     assert kubelets.cdi_ids(pod) == {"d.example/device=a"}
 
 
+def test_a_pod_without_claims_is_listed_all_the_same(kubelets: Kubelets, lister: Lister) -> None:
+    plain = Pod(kubelets.world, "here", "plain")
+    assert not kubelets.lists(plain)
+    lister.pods.append(messages.PodResources(name="plain", namespace="here"))
+    assert kubelets.lists(plain)
+    assert kubelets.claims_listed(plain) == {}
+
+
+def test_a_claim_of_another_namespace_is_another_one(kubelets: Kubelets, lister: Lister) -> None:
+    for container in lister.pods[0].containers:
+        container.dynamic_resources[0].claim_namespace = "there"
+    assert kubelets.claims_listed(Pod(kubelets.world, "here", "p")).keys() == {"there/c"}
+
+
 def test_a_pod_that_is_still_listed_is_not_forgotten(kubelets: Kubelets, lister: Lister) -> None:
     pod = Pod(kubelets.world, "here", "p")
     with pytest.raises(NotObserved, match="it lists"):
@@ -159,6 +173,46 @@ def test_cdi_files_of_a_node(kubelets: Kubelets, cdi: Path) -> None:
 
     assert kubelets.cdi_files("node-1") == {f"{cdi}/one.json", f"{cdi}/two more.yaml"}
     assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b", "d.example/other=a"}
+
+
+def test_what_the_ids_of_a_pod_mean(kubelets: Kubelets, cdi: Path) -> None:
+    pod = Pod(kubelets.world, "here", "p")
+    edits = '{"kind": "d.example/device",\t"containerEdits": {"env": ["B=2"]}, "devices": [{"name": "a", "containerEdits": %s}]}'
+    (cdi / "one.json").write_text(edits % '{"env": ["A=1"]}')
+    before = kubelets.cdi_definitions(pod)
+    assert list(before) == ["d.example/device=a"]
+
+    (cdi / "one.json").write_text(edits % '{"env": ["A=2"]}')
+    after = kubelets.cdi_definitions(pod)
+    assert before | after != after | before
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"kind": "d.example/dev', "neither JSON nor YAML"),
+        ('{"devices": [{"name": "a"}]}', "it lacks 'kind'"),
+        ('{"kind": "d.example/device"}', "it lacks 'devices'"),
+        ('{"kind": "d.example/device", "devices": [{}]}', "it lacks 'name'"),
+        ('{"kind": "d.example/device", "devices": ["a"]}', "not shaped as CDI says"),
+        ("[]", "not shaped as CDI says"),
+        ("nothing", "not shaped as CDI says"),
+    ],
+)
+def test_a_broken_cdi_file_defines_nothing_and_is_the_drivers_fault_only_where_its_ids_are_missing(
+    kubelets: Kubelets, cdi: Path, text: str, why: str
+) -> None:
+    pod = Pod(kubelets.world, "here", "p")
+    (cdi / "somebody.json").write_text(text)
+    assert kubelets.cdi_ids_defined("node-1") == frozenset()
+    with pytest.raises(
+        DriverFailed, match=f"no CDI file of node-1 defines d.example/device=a(?s:.*)somebody.json: .*{why}"
+    ):
+        kubelets.cdi_definitions(pod)
+
+    (cdi / "one.json").write_text(FILE)
+    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b"}
+    assert list(kubelets.cdi_definitions(pod)) == ["d.example/device=a"]
 
 
 def test_nodes_are_waited_for_until_they_have_certain_cdi_files(kubelets: Kubelets, cdi: Path) -> None:

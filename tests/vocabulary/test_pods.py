@@ -90,6 +90,38 @@ def test_what_is_no_refusal_of_that_claim(pod: Callable[..., Pod], reason: str, 
         told.should_be_refused_by_its_driver("mine")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "prepare dynamic resources: DRA driver d.example.com is not registered",
+        "prepare dynamic resources: NodePrepareResources: rpc error: code = Unavailable desc = connection error: x",
+    ],
+)
+def test_a_pod_misses_its_driver_when_nobody_answers_for_it(pod: Callable[..., Pod], said: str) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    assert waiting.should_miss_its_driver() is waiting
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "FailedPrepareDynamicResources",
+            "fetch ResourceClaim c: no relationship found between node 'n' and this object",
+        ),
+        ("FailedPrepareDynamicResources", "NodePrepareResources: rpc error: code = Internal desc = it is broken"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim mine: no such device"),
+        ("Failed", "DRA driver d.example.com is not registered"),
+    ],
+)
+def test_what_is_no_absence_of_its_driver(pod: Callable[..., Pod], reason: str, said: str) -> None:
+    told = pod()
+    _tell(told, reason, said)
+    with pytest.raises((NotObserved, WaitTimeout), match="told that nobody answers for its driver"):
+        told.should_miss_its_driver()
+
+
 def test_a_kubelet_that_was_too_quick_looks_again_while_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")

@@ -64,7 +64,7 @@ def test_a_container_that_sees_a_wrong_device_is_caught(world: Make) -> None:
 def test_everything_is_deleted_in_an_order_that_lets_the_driver_finish(world: Make) -> None:
     here = world()
     with opened(here, "REG-001") as scenario:
-        scenario.apply("registration/one-pod-per-node.yaml")
+        scenario.apply("basic/one-pod-per-node.yaml")
         scenario.daemonset("one-per-node").pods_on(["node-1", "node-2"]).should_run()
     kinds = [each.split("/")[0] for each in _kube(here).deleted]
     assert kinds == ["DaemonSet", "Pod", "Pod", "ResourceClaimTemplate", "ServiceAccount", "Namespace"]

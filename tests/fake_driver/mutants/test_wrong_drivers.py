@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,3 +123,39 @@ def test_know_devices_by_name(wrong: Callable[[str], Wrong], fake_api: FakeApi, 
     error = wrong(word).prepare(claim).error
     assert said in error
     assert bool(error) is not bool(word)
+
+
+@pytest.mark.parametrize(("word", "names"), [("", 2), ("cdi-names-of-devices", 1)])
+def test_cdi_names_of_devices(wrong: Callable[[str], Wrong], fake_api: FakeApi, word: str, names: int) -> None:
+    driver, claim = wrong(word), fake_api.claim()
+    (before,) = driver.prepare(claim).devices
+    assert driver.has_file(claim)
+    driver.unprepare(claim)
+    (after,) = driver.prepare(fake_api.claim("two")).devices
+    assert len({*before.cdi_device_ids, *after.cdi_device_ids}) == names
+
+
+@pytest.mark.parametrize(
+    ("word", "namespaces", "versions"),
+    [
+        ("", {"default"}, ["v1beta1", "v1alpha1"]),
+        ("metadata-of-another-namespace", {"elsewhere"}, ["v1beta1", "v1alpha1"]),
+        ("metadata-oldest-first", {"default"}, ["v1alpha1", "v1beta1"]),
+    ],
+)
+def test_wrong_metadata(
+    start: Start,
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    word: str,
+    namespaces: set[str],
+    versions: list[str],
+) -> None:
+    with_metadata = replace(settings, metadata="v1beta1,v1alpha1")
+    start(with_metadata, partial(faults.apply, [word] if word else []))
+    assert not Wrong(with_metadata, kubelet).prepare(fake_api.claim()).error
+    (path,) = (settings.data / "metadata").rglob("*.json")
+    said = path.read_text()
+    assert set(re.findall(r'"namespace": "(\w+)"', said)) == namespaces
+    assert re.findall(r"metadata\.resource\.k8s\.io/(\w+)", said) == versions

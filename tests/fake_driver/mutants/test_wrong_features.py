@@ -13,7 +13,7 @@ from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from fake_driver.driver import Collaborators
 from fake_driver.hardware import description
 from fake_driver.hardware.devices import devices
-from fake_driver.health import HEALTHY, UNHEALTHY, UNKNOWN
+from fake_driver.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from fake_driver.inventory import Inventory
 from fake_driver.opaque import Config
 from fake_driver.wiring import Parts
@@ -117,3 +117,11 @@ def test_how_the_devices_are(fault: str, statuses: set[str], has_message: bool) 
     found = [use.health(device) for device in use.inventory.devices]
     assert {each.status for each in found} == statuses
     assert any(each.message for each in found) is has_message
+
+
+@pytest.mark.parametrize(("fault", "status"), [("", UNHEALTHY), ("health-told-once", HEALTHY)])
+def test_health_told_once(fault: str, status: str) -> None:
+    board = wrong(fault).board({("n", "gpu-0"): Health()})
+    board.write(("n", "gpu-0"), Health(UNHEALTHY))
+    board.write(("n", "gpu-1"), Health(UNKNOWN))
+    assert board.counts() == {status: 1, UNKNOWN: 1}

@@ -56,3 +56,18 @@ def test_publish_with_wrong_generation(
     process._hardware.change("unplug", Section("", {"device": "gpu-0"}, []))
     fake_api.until(lambda: published() == ["gpu-1", "gpu-2", "gpu-3"])
     assert seen == generations
+
+
+@pytest.mark.parametrize(("word", "writes"), [("", []), ("publishes-nothing-at-first", ["PUT", "PUT"])])
+def test_publishes_nothing_at_first(
+    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, word: str, writes: list[str]
+) -> None:
+    def begin() -> None:
+        process = start(settings, lambda right: faults.apply([word] if word else [], right))
+        fake_api.until(process._publisher.published.is_set)
+        fake_api.until(lambda: [len(each["spec"]["devices"]) for each in fake_api.slices.values()] == [4])
+
+    begin()
+    before = len(fake_api.writes)
+    begin()
+    assert [each.partition(" ")[0] for each in fake_api.writes[before:]] == writes
