@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _TIERS = click.Choice(["static", "wire", "e2e", "disruptive"])
 _KEEP = click.Choice(["never", "on-failure", "always"])
-_OF_THE_JUDGING = ("tiers", "profile", "keyword", "workers", "report", "patience")
+_OF_THE_JUDGING = ("tiers", "profile", "keyword", "workers", "report", "patience", "verbose")
 _OF_THE_COMMAND = ("testbed", "keep", "plan", "output")
 
 
@@ -65,6 +65,7 @@ class _Wanted:
     "-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names or ids match, as in pytest."
 )
 @click.option("-n", "workers", type=_Workers(), default="auto", show_default=True, help="Tests at once; 0: no workers.")
+@click.option("-v", "--verbose", is_flag=True, help="A line for each test, with its seconds.")
 @click.option("--report", type=click.Path(path_type=Path), default="dra-testbed-report", help="The report folder.")
 @click.option("--keep", type=_KEEP, default="never", help="Whether the testbed stays. [default: never]")
 @options.patience

@@ -35,6 +35,7 @@ class SuiteRun:
     keyword: str = ""
     workers: int | str = 0  # or "auto"
     patience: float = 1.0
+    verbose: bool = False
     paths: tuple[Path, ...] = ()
 
     def argv(self) -> Sequence[str]:
@@ -52,6 +53,7 @@ class SuiteRun:
         words += [word for tier in self.tiers for word in ("--tier", tier)]
         words += ["--profile", self.profile] if self.profile else []
         words += ["-k", self.keyword] if self.keyword else []
+        words += ["-v"] if self.verbose else []
         return [*words, "-n", str(self.workers)] if self.workers else words
 
 
