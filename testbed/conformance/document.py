@@ -13,9 +13,9 @@ What a DRA driver, or a cluster with it, has to do. Made from the suites by `pyt
 
 Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
 What each is proven with, a driver or a cluster that it fails on, is in [mutants.md](mutants.md).
-`since` is the first version of Kubernetes that asks for it. `needs` is what has to be there, or it cannot be judged: devices at once, nodes,
-what the driver file declares (`features`), feature gates, what the test may take for granted of the devices
-(`given`; [optional.md](optional.md) has the words), and what it does to the cluster (`abilities`; `dra-testbed run --plan` says which it has).
+`since` is the first version of Kubernetes that asks for it. `needs` is what has to be there, or it cannot be judged: devices at once,
+nodes, what the driver file declares (`features`), feature gates, what the test may take for granted of the devices (`given`;
+[optional.md](optional.md) has the words), and what it does to the cluster (`abilities`; `dra-testbed run --plan` says which it has).
 What has no test yet is written down and no more: no run judges by it.
 
 | id | level | tier | about | since | requirement | needs | source | fails on | test |
