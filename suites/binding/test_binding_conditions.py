@@ -71,8 +71,8 @@ def test_a_condition_that_is_false(scenario):
     claim = scenario.claim("my-device").should_be_allocated()
     (device,), (result,) = claim.devices, claim.results
 
-    condition = result.get("bindingConditions", ["none"])[0]
-    scenario.apply_status("binding/conditions.yaml", device=device, conditions=[condition], status=False)
+    conditions = result.get("bindingConditions", ["none"])
+    scenario.apply_status("binding/conditions.yaml", device=device, conditions=conditions, status=False)
 
     assert scenario.pod("pod").should_stay_unbound().devices == {device}
 
