@@ -17,16 +17,17 @@ _patience = 1.0
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a wait may take, and the reason for it. `--patience` stretches all budgets alike."""
+    """How long a wait may take, and the reason for it. `--patience` stretches all budgets alike, and shortens none below its `least`."""
 
     name: str
     seconds: float
     why: str
+    least: float = 0  # for what comes at an interval of its own, however quick the machine
 
     @property
     def stretched(self) -> float:
         """The seconds that are really waited."""
-        return self.seconds * _patience
+        return max(self.seconds * _patience, self.least)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.stretched:g} s"

@@ -67,6 +67,16 @@ def test_the_longest_pause_can_be_shorter(clock: Clock) -> None:
     assert max(clock.pauses) == 0.1
 
 
+def test_no_haste_shortens_what_has_an_interval_of_its_own() -> None:
+    looks = Budget("looks", 7, "they come every 5 s", least=6)
+    stretched = []
+    for patience in (0.1, 1, 2):
+        set_patience(patience)
+        stretched.append(looks.stretched)
+    set_patience(1)
+    assert stretched == [6, 7, 14]
+
+
 def test_after_the_budget_the_error_says_what_was_seen_last(clock: Clock) -> None:
     with pytest.raises(WaitTimeout) as late:
         eventually(check_of(after(1000)), "it to come", BUDGET, hint="look there")

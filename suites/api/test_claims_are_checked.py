@@ -23,14 +23,25 @@ API = "API reference: ResourceClaim v1 resource.k8s.io"
         ("api/claim-of-two-kinds.yaml", "exactly one of `exactly` or `firstAvailable` is required"),
         ("api/claim-of-no-kind.yaml", "exactly one of `exactly` or `firstAvailable` is required"),
         ("api/many-requests.yaml", "Too many: 33: must have at most 32 items"),
+        ("api/many-constraints.yaml", "Too many: 33: must have at most 32 items"),
+        ("api/many-configurations.yaml", "Too many: 33: must have at most 32 items"),
+        ("api/many-selectors.yaml", "Too many: 33: must have at most 32 items"),
         ("api/no-class.yaml", "deviceClassName: Required value"),
         ("api/unknown-request-in-constraint.yaml", "must be the name of a request in the claim"),
         ("api/all-with-count.yaml", "must not be specified when allocationMode is 'All'"),
+        ("api/request-twice.yaml", "Duplicate value"),
+        ("api/no-parameters.yaml", "parameters: Required value"),
+        ("api/long-parameters.yaml", "parameters: Too long"),
+        ("api/plain-parameters.yaml", "must be a valid JSON object"),
     ],
-    ids=["two-kinds", "no-kind", "33-requests", "no-class", "unknown-request", "all-with-count"],
+    ids=[
+        *("two-kinds", "no-kind", "33-requests", "33-constraints", "33-configurations", "33-selectors", "no-class"),
+        *("unknown-request", "all-with-count", "request-twice", "no-parameters", "long-parameters"),
+        "plain-parameters",
+    ],
 )
 def test_a_claim_without_meaning_is_refused(scenario, manifest, words):
-    assert words in scenario.should_be_refused(manifest)
+    assert words in scenario.should_not_be_created(manifest)
 
 
 @requirement(
@@ -47,3 +58,22 @@ def test_claims_and_templates_are_immutable(scenario, manifest):
     scenario.apply(manifest, count=1)
 
     assert "field is immutable" in scenario.should_be_refused(manifest, count=2)
+
+
+@requirement(
+    "API-003",
+    "The devices that a claim has been given cannot be exchanged for others.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.allocation",
+    about=CLUSTER,
+    mutants=("allocations-kept",),
+)
+def test_an_allocation_is_immutable(scenario):
+    scenario.apply("api/claim.yaml", count=1)
+    given = {"claim": "fixed", "node": "nowhere", "pool": "nobodys"}
+    scenario.apply_status("basic/allocation.yaml", **given, name="one")
+
+    refusal = scenario.status_should_be_refused("basic/allocation.yaml", **given, name="other")
+
+    assert "status.allocation: Invalid value" in refusal

@@ -21,8 +21,14 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
         ("api/pod-claim-with-two-sources.yaml", "at most one of `resourceClaimName` or `resourceClaimTemplateName`"),
         ("api/container-with-unknown-claim.yaml", "must be one of the names in pod.spec.resourceClaims"),
         ("api/claims-of-the-whole-pod.yaml", "claims may not be set for Resources at pod-level"),
+        ("api/pod-claim-twice.yaml", 'Duplicate value: "device"'),
+        ("api/whole-claim-and-request.yaml", 'Duplicate value: "device"'),
+        ("api/ephemeral-container-with-claim.yaml", "cannot be set for an Ephemeral Container"),
     ],
-    ids=["no-source", "two-sources", "unknown-claim", "whole-pod"],
+    ids=[
+        *("no-source", "two-sources", "unknown-claim", "whole-pod"),
+        *("claim-twice", "whole-claim-and-request", "ephemeral-container"),
+    ],
 )
 def test_a_contradictory_pod_is_refused(scenario, manifest, words):
-    assert words in scenario.should_be_refused(manifest)
+    assert words in scenario.should_not_be_created(manifest)

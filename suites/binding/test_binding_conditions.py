@@ -39,17 +39,18 @@ def test_a_pod_waits_for_its_device(scenario):
         "no-env",
         "share-one-device",
         "binding-conditions-missing",
+        "one-binding-condition",
     ),
     covers=("G5",),
 )
-def test_a_pod_runs_when_its_device_is_attached(scenario):
+def test_a_pod_runs_when_its_device_is_attached(scenario, driver):
     scenario.apply("binding/pod.yaml")
-    claim = scenario.claim("my-device").should_be_allocated()
-    (device,), (result,) = claim.devices, claim.results
-    pod = scenario.pod("pod").should_stay_unscheduled()
+    (device,) = scenario.claim("my-device").should_be_allocated().devices
+    *others, last = driver.binding_conditions(device)
 
-    (condition,) = result["bindingConditions"]
-    scenario.apply_status("binding/condition.yaml", device=device, condition=condition, status=True)
+    scenario.apply_status("binding/conditions.yaml", device=device, conditions=others, status=True)
+    pod = scenario.pod("pod").should_stay_unbound()
+    scenario.apply_status("binding/conditions.yaml", device=device, conditions=[*others, last], status=True)
 
     assert pod.should_run().seen_devices == {device}
 
@@ -63,17 +64,17 @@ def test_a_pod_runs_when_its_device_is_attached(scenario):
     source=KEP,
     features=("binding",),
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
-    mutants=("binding-conditions-missing",),
+    mutants=("binding-conditions-missing", "conditions-come-true"),
 )
 def test_a_condition_that_is_false(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
     (device,), (result,) = claim.devices, claim.results
 
-    condition = result.get("bindingConditions", ["none"])[0]
-    scenario.apply_status("binding/condition.yaml", device=device, condition=condition, status=False)
+    conditions = result.get("bindingConditions", ["none"])
+    scenario.apply_status("binding/conditions.yaml", device=device, conditions=conditions, status=False)
 
-    assert scenario.pod("pod").should_stay_unscheduled().devices == {device}
+    assert scenario.pod("pod").should_stay_unbound().devices == {device}
 
 
 @requirement(
@@ -85,14 +86,15 @@ def test_a_condition_that_is_false(scenario):
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.bindingConditions",
     features=("binding",),
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
-    mutants=("binding-conditions-missing",),
+    mutants=("binding-conditions-missing", "one-binding-condition"),
 )
-def test_the_allocation_repeats_the_conditions(scenario):
+def test_the_allocation_repeats_the_conditions(scenario, driver):
     scenario.apply("binding/pod.yaml")
-    (result,) = scenario.claim("my-device").should_be_allocated().results
+    claim = scenario.claim("my-device").should_be_allocated()
+    (device,), (result,) = claim.devices, claim.results
 
-    assert result.get("bindingConditions"), "the device has no binding conditions"
-    assert result.get("bindingFailureConditions"), "the device has no conditions for a failure"
+    assert result.get("bindingConditions") == driver.binding_conditions(device)
+    assert result.get("bindingFailureConditions") == driver.binding_failure_conditions(device)
 
 
 @requirement(
@@ -112,7 +114,7 @@ def test_attaching_fails(scenario):
     (device,), (result,) = claim.devices, claim.results
 
     condition = result.get("bindingFailureConditions", ["none"])[0]
-    scenario.apply_status("binding/condition.yaml", device=device, condition=condition, status=True)
+    scenario.apply_status("binding/conditions.yaml", device=device, conditions=[condition], status=True)
     scenario.pod("pod").should_be_told("FailedScheduling", "device binding failed")
 
     claim.should_say_nothing_of(device)

@@ -48,10 +48,10 @@ def test_each_share_has_an_id(scenario, driver, node):
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
     scenario.pods("left", "right").should_run()
-    (left,), (right,) = scenario.claim("left").results, scenario.claim("right").results
+    left, right = scenario.claim("left").shares, scenario.claim("right").shares
 
-    assert left.get("shareID")
-    assert left["shareID"] != right.get("shareID")
+    assert len(left) == len(right) == 1
+    assert left != right
 
 
 @requirement(
@@ -138,7 +138,11 @@ def test_an_uneven_amount_is_rounded_up(scenario, driver, node):
 )
 def test_more_than_one_claim_may_have(scenario, driver, node):
     device, *_ = driver.shared_on(node)
-    wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.too_much, "wanted": driver.identity(device)}
+    wanted = {
+        "capacity": driver.sharing.capacity,
+        "amount": driver.too_much_of(device),
+        "wanted": driver.identity(device),
+    }
     scenario.apply("capacity/one-pod.yaml", **wanted)
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 
@@ -190,6 +194,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
     left, right = scenario.pod("pod").should_run().containers("left", "right")
 
     assert left.seen_devices == right.seen_devices == {device}
+    assert len(scenario.claim("both").shares) == 2
 
 
 @requirement(

@@ -207,7 +207,7 @@ def test_a_claim_that_no_container_refers_to_is_prepared(scenario, kubelets, nod
     devices=2,
     source="github.com/kubernetes/kubernetes issue 135919",
     features=("shared-claims",),
-    given=("unshared",),
+    given=("local", "unshared"),
     covers=("P9", "#135919"),
     mutants=(
         "no-env",

@@ -213,10 +213,11 @@ def test_a_container_that_starts_again_is_configured(scenario):
     source=ALLOCATION,
     about=CLUSTER,
     covers=("P4",),
-    mutants=("configuration-dropped",),
+    mutants=("configuration-dropped", "class-configures-alone"),
 )
 def test_the_allocation_keeps_the_configuration(scenario):
     scenario.apply("configuration/class-and-claim.yaml")
     scenario.pod("pod").should_run()
 
     assert scenario.claim("configured").configured_by == ("FromClass", "FromClaim")
+    assert scenario.claim("configured").configured_as == ("one", "other")

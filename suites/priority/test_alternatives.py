@@ -76,7 +76,7 @@ def test_no_alternative_can_be_had(scenario):
 
 @requirement(
     "PRIO-004",
-    "A request has at most 8 alternatives; one more is refused.",
+    "A request may have 8 alternatives; one more is refused.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -85,7 +85,11 @@ def test_no_alternative_can_be_had(scenario):
     mutants=("claims-repaired",),
 )
 def test_at_most_eight_alternatives(scenario):
-    assert "Too many: 9: must have at most 8 items" in scenario.should_be_refused("priority/nine-choices.yaml")
+    scenario.apply("priority/choices.yaml", choices=range(8))
+
+    assert "Too many: 9: must have at most 8 items" in scenario.should_be_refused(
+        "priority/choices.yaml", choices=range(9)
+    )
 
 
 @requirement(
@@ -152,18 +156,44 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
 
 @requirement(
     "PRIO-008",
-    "Configuration for the chosen alternative, or for its request, reaches the container; that for others does not.",
+    "Configuration for the chosen alternative, or for its request, reaches its container and no other; that for others reaches none.",
     level=MUST,
     tier=E2E,
     devices=2,
     source=DOCS,
     gates=("DRAPrioritizedList",),
-    features=("configuration",),
-    mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests"),
+    features=("configuration", "per-container"),
+    given=("unshared",),
+    mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests", "ignores-config-scope"),
     covers=("PL2", "PL4"),
 )
 @pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
 def test_the_configuration_of_the_chosen_one(scenario, request_name):
     scenario.apply("priority/configured-devices.yaml", request=request_name)
+    workload, beside = scenario.pod("pod").should_run().containers("workload", "beside")
 
-    assert scenario.pod("pod").should_run().container("workload").settings == {"other"}
+    assert workload.settings == {"other"}
+    assert beside.settings == frozenset()
+
+
+@requirement(
+    "PRIO-009",
+    "An alternative whose devices a constraint rules out is not taken; the next one is, for which it does not hold.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
+    gates=("DRAPrioritizedList",),
+    features=("identity", "per-container"),
+    given=("unshared",),
+    mutants=("constraints-dropped", "answer-with-subrequest-names", "no-env"),
+    covers=("PL3",),
+)
+def test_a_constraint_rules_out_an_alternative(scenario, driver):
+    unique = driver.identity(max(driver.devices)).full_name
+    scenario.apply("priority/ruled-out.yaml", attribute=unique)
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+
+    assert scenario.claim("both").requests == {"left/other", "right"}
+    assert left.seen_devices == left.devices
+    assert right.seen_devices == right.devices

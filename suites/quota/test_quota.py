@@ -7,7 +7,7 @@ DOCS = "kubernetes.io: Resource Quotas, object count and DeviceClass quota"
 
 @requirement(
     "QUOTA-001",
-    "A quota on ResourceClaims is obeyed: a claim more than it allows is refused, with the reason.",
+    "A quota on ResourceClaims counts them as they come and go; a claim more than it allows is refused, with the reason.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -22,6 +22,11 @@ def test_a_quota_on_claims(scenario):
     scenario.quota("quota").should_count("count/resourceclaims.resource.k8s.io", used="1")
 
     assert "exceeded quota: quota" in scenario.should_be_refused("quota/claim.yaml", name="second", count=1)
+
+    scenario.claim("first").delete()
+    scenario.quota("quota").should_count("count/resourceclaims.resource.k8s.io", used="0")
+    scenario.apply("quota/claim.yaml", name="second", count=1)
+    scenario.quota("quota").should_count("count/resourceclaims.resource.k8s.io", used="1")
 
 
 @requirement(

@@ -75,6 +75,8 @@ def test_more_devices_than_there_are(scenario, driver):
     mutants=("counts-are-one",),
 )
 def test_a_claim_gets_at_most_32_devices(scenario):
+    scenario.apply("selection/so-many-of-none.yaml")
+    scenario.pod("allowed").should_be_unschedulable(because="cannot allocate all claims")
     scenario.apply("basic/several.yaml", count=33)
     pod = scenario.pod("pod").should_be_unschedulable(because="exceeds the claim limit of 32")
 
@@ -83,7 +85,7 @@ def test_a_claim_gets_at_most_32_devices(scenario):
 
 @requirement(
     "SELECT-024",
-    "A request for no device at all, or for less, is refused.",
+    "A request for less than one device is refused; one that says 0 or nothing asks for one.",
     level=MUST,
     tier=E2E,
     source=COUNT,
@@ -92,6 +94,10 @@ def test_a_claim_gets_at_most_32_devices(scenario):
 )
 def test_less_than_one_device(scenario):
     assert "must be greater than zero" in scenario.should_be_refused("basic/several.yaml", count=-1)
+
+    scenario.apply("selection/no-count.yaml")
+
+    assert scenario.claim("zero").counts == scenario.claim("silent").counts == (1,)
 
 
 @requirement(

@@ -55,10 +55,12 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
     exclusive=True,
     source=DOCS,
     features=("identity",),
-    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
+    mutants=("share-one-device", "no-env", "publish-attributes-of-another-device", "last-selector-counts"),
 )
 def test_all_selectors_have_to_be_true(scenario, driver):
     device = max(driver.devices)
+    scenario.apply("selection/contradictory.yaml", wanted=driver.identity(device))
+    scenario.pod("contradictory").should_be_unschedulable(because="cannot allocate all claims")
     scenario.apply("selection/two-selectors.yaml", wanted=driver.identity(device))
 
     assert scenario.pod("pod").should_run().seen_devices == {device}
@@ -100,20 +102,24 @@ def test_class_and_claim_both_count(scenario, driver):
 
 @requirement(
     "SELECT-006",
-    "A selector on a capacity chooses a device that has at least as much.",
+    "A selector on a capacity chooses a device that has at least as much, and none where no device has.",
     level=MUST,
     tier=E2E,
     source=DOCS,
     features=("example-capacity",),
-    mutants=("no-env",),
+    mutants=("no-env", "selectors-dropped"),
 )
 def test_a_capacity_chooses_a_device(scenario, driver):
-    capacity = driver.examples.capacity
-    scenario.apply("selection/by-capacity.yaml", wanted=driver.says(max(driver.devices), capacity))
+    capacity, most = driver.examples.capacity, max(driver.devices)
+    scenario.apply("selection/more-than-there-is.yaml", wanted=driver.beyond_all(capacity))
+    scenario.pod("greedy").should_be_unschedulable(because="cannot allocate all claims")
+    scenario.apply("selection/by-capacity.yaml", wanted=driver.says(most, capacity))
     pod = scenario.pod("pod").should_run()
 
-    assert len(pod.devices) == 1
-    assert pod.seen_devices == pod.devices
+    (chosen,) = pod.devices
+
+    assert pod.seen_devices == {chosen}
+    assert driver.says(chosen, capacity).amount >= driver.says(most, capacity).amount
 
 
 @requirement(
@@ -155,7 +161,7 @@ def test_an_attribute_that_no_device_has(scenario):
 
 @requirement(
     "SELECT-009",
-    "A selector that is not a CEL expression about devices, or no condition, is refused, with the reason.",
+    "A selector that is not a CEL expression about devices, or no condition, or too much work, is refused, with the reason.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -169,8 +175,9 @@ def test_an_attribute_that_no_device_has(scenario):
         ("machine.driver == 'x'", "undeclared reference to 'machine'"),
         ("device.driver", "must evaluate to bool"),
         ("true" + " || true" * 1500, "Too long"),
+        ("[1, 2, 3, 4, 5, 6, 7, 8].all(n, " * 7 + "n > 0" + ")" * 7, "too complex, exceeds cost limit"),
     ],
-    ids=["syntax", "unknown-variable", "no-condition", "too-long"],
+    ids=["syntax", "unknown-variable", "no-condition", "too-long", "too-complex"],
 )
 def test_a_selector_is_checked(scenario, expression, words):
     assert words in scenario.should_be_refused("selection/selector.yaml", expression=expression)

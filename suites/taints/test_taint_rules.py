@@ -17,7 +17,7 @@ EVICTED = "DeviceTaintManagerEviction"
     features=("identity",),
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
-    mutants=("no-env",),
+    mutants=("no-env", "taint-rules-narrowed", "taint-rules-evict"),
 )
 def test_a_rule_keeps_new_pods_away(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
@@ -25,11 +25,15 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
     (device,) = pod.devices
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
+    scenario.taint_rule.should_be_noticed()
+    assert pod.should_stay_running().seen_devices == {device}
+
+    pod.delete().should_be_gone()
+    scenario.claim("my-device").should_be_deallocated()
     scenario.apply("taints/second-pod.yaml", wanted=driver.identity(device))
     second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
 
-    assert pod.should_stay_running().seen_devices == {device}
-    assert second.devices == frozenset()
+    assert second.should_stay_unscheduled().devices == frozenset()
 
 
 @requirement(
@@ -45,11 +49,13 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
     mutants=(
         "no-env",
         "share-one-device",
+        "taint-rules-narrowed",
     ),
 )
 def test_the_end_of_a_rule(scenario, driver):
     device = max(driver.devices)
     scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
+    scenario.taint_rule.should_be_noticed()
     scenario.apply("taints/no-toleration.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 
@@ -60,23 +66,26 @@ def test_the_end_of_a_rule(scenario, driver):
 
 @requirement(
     "TAINT-022",
-    "A rule with the effect NoExecute evicts the pod that has the device; the pod is told, ends, and gives its claim back.",
+    "A rule with the effect NoExecute evicts the pod that has the device; pod and rule say so, and the claim is given back.",
     level=MUST,
     tier=E2E,
     exclusive=True,
     source=DOCS,
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
-    mutants=("unprepare-fails",),
+    mutants=("unprepare-fails", "disruptions-untold", "taint-rules-untold"),
     covers=("T3",),
 )
 def test_a_rule_evicts_a_pod(scenario):
-    scenario.apply("basic/claim-by-name.yaml")
+    scenario.apply("taints/slow-to-end.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
+    pod.should_be_disrupted("DeletionByDeviceTaintManager")
     pod.should_be_told(EVICTED, "Marking for deletion")
+    scenario.taint_rule.should_say("PodsPendingEviction", "Completed")
+    assert scenario.taint_rule.since
     pod.should_be_gone()
 
     scenario.claim("my-device").should_be_deallocated()
@@ -104,6 +113,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     pod = scenario.pod("pod").should_run()
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
+    scenario.taint_rule.should_be_noticed()
     pod.should_stay_running()
 
     assert pod.container("workload").restart().seen_devices == {device}
@@ -149,15 +159,22 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
     mutants=(
         "no-env",
         "share-one-device",
+        "taint-rules-evict",
     ),
 )
 def test_a_rule_without_effect(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("taints/rule.yaml", device=device, effect="None")
     scenario.apply("taints/no-toleration.yaml", wanted=driver.identity(device))
-    pod = scenario.pod("pod").should_run().should_stay_running()
+    pod = scenario.pod("pod").should_run()
+    scenario.apply("taints/rule.yaml", device=device, effect="None")
+    scenario.taint_rule.should_be_noticed()
+    assert pod.should_stay_running().seen_devices == {device}
 
-    assert pod.seen_devices == {device}
+    pod.delete().should_be_gone()
+    scenario.apply("taints/second-pod.yaml", wanted=driver.identity(device))
+    second = scenario.pod("second").should_run().should_stay_running()
+
+    assert second.seen_devices == {device}
 
 
 @requirement(
@@ -171,17 +188,19 @@ def test_a_rule_without_effect(scenario, driver):
     gates=("DRADeviceTaintRules",),
     given=("local",),
     kubernetes="1.37",
-    mutants=("no-env",),
+    mutants=("no-env", "taint-rules-narrowed", "taint-rules-widened"),
 )
 def test_a_rule_for_a_pool(scenario, driver, node):
-    tainted = min(driver.devices_on(node)).pool
+    tainted = driver.only_pool_on(node)
     scenario.apply("taints/rule-for-a-pool.yaml", pool=tainted)
-    scenario.apply("basic/claim-by-name.yaml")
-    pod = scenario.pod("pod").should_run()
-    (device,) = pod.devices
+    scenario.taint_rule.should_be_noticed()
+    scenario.apply("taints/two-nodes.yaml", node=node)
+    here = scenario.pod("here").should_be_unschedulable(because="cannot allocate all claims")
+    elsewhere = scenario.pod("elsewhere").should_run()
 
-    assert device.pool != tainted
-    assert pod.seen_devices == {device}
+    assert here.should_stay_unscheduled().devices == frozenset()
+    assert elsewhere.seen_devices == elsewhere.devices
+    assert len(elsewhere.devices - driver.devices_on(node)) == 1
 
 
 @requirement(
@@ -198,6 +217,7 @@ def test_a_rule_for_a_pool(scenario, driver, node):
 )
 def test_a_rule_for_a_driver(scenario):
     scenario.apply("taints/rule-for-the-driver.yaml")
+    scenario.taint_rule.should_be_noticed()
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 

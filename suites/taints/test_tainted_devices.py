@@ -57,7 +57,7 @@ def test_no_schedule_can_be_tolerated(scenario, driver):
 
 @requirement(
     "TAINT-003",
-    "A toleration without key and effect tolerates every taint.",
+    "A toleration without key and effect tolerates a taint of effect NoSchedule, whatever its key and value.",
     level=MUST,
     tier=E2E,
     exclusive=True,

@@ -23,6 +23,10 @@ TOLD = Budget("event", 45, "the kubelet and the controllers say what is wrong at
 POD_GONE = Budget("pod gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
 RELEASED = Budget("claim released", 30, "the controller manager acts within a second on a pod that has ended")
 STAYS = Budget("stays so", 2, "whoever could change it acts within a second; a second one makes sure")
+STAYS_UNBOUND = Budget("stays unbound", 7, "the scheduler looks at binding conditions every 5 s", least=6)
+NOTICED = Budget(
+    "rule noticed", 30, "the controller manager writes what comes of a new rule before it does anything else"
+)
 HEALTH = Budget(
     "health in the status", 45, "a kubelet that lost the driver's stream asks again every 5 s, and writes then"
 )
@@ -52,7 +56,7 @@ def repeated(budget: Budget, times: int) -> Budget:
 
 
 ALL = (
-    *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS),
+    *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS, STAYS_UNBOUND, NOTICED),
     HEALTH,
     *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, ANSWERED, POOL, AS_BEFORE),
     *(NODE_READY, DRIVER_PODS, REPUBLISHED, RECOVERED),

@@ -59,6 +59,21 @@ class Claim:
         return tuple(each["source"] for each in devices.get("config", ()))
 
     @property
+    def configured_as(self) -> tuple[str, ...]:
+        """Which of the settings of the driver file (one, other) each of them said; 'something else' where it is none of these."""
+        devices = self.object.get("status", {}).get("allocation", {}).get("devices", {})
+        known = self.world.driver_file.configuration
+        settings = {"one": known.one, "other": known.other} if known else {}
+        said = [each["opaque"]["parameters"] for each in devices.get("config", ())]
+        names = [[name for name, each in settings.items() if each.parameters == one] for one in said]
+        return tuple(found[0] if found else "something else" for found in names)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many devices each of its requests is for, as the API server keeps it."""
+        return tuple(each["exactly"]["count"] for each in self.object["spec"]["devices"]["requests"])
+
+    @property
     def requests(self) -> frozenset[str]:
         """The requests that devices were allocated for; one with alternatives is followed by `/` and the one that was chosen."""
         return frozenset(each["request"] for each in self.results)

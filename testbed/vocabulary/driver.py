@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from testbed.models.driver_sections import Classes, Examples, Sharing
 from testbed.vocabulary import asking, budgets, published, specials
 from testbed.vocabulary.changes import Watch
 from testbed.vocabulary.observing import Diagnosis, failure
+from testbed.vocabulary.quantities import amount
 from testbed.vocabulary.sayings import Saying, saying, with_domains
 from testbed.vocabulary.specials import Divisible, Division, Tainted
 from testbed.vocabulary.world import RESOURCE, World
@@ -150,17 +152,15 @@ class Driver:
 
     def says(self, device: Device, attribute: str) -> Saying:
         """What it publishes about a device under that name; no domain means its own."""
-        for pool, name, _, described in self._described():
-            if (pool, name) == (device.pool, device.name):
-                return saying(described, attribute, self.name)
-        raise DriverFailed(f"{self.name} publishes no device {device}")
+        return saying(self._description(device), attribute, self.name)
 
     def attributes(self, device: Device) -> dict[str, Object]:
         """The attributes that it publishes of a device, by their full names, as they stand in the ResourceSlice."""
-        for pool, known, _, described in self._described():
-            if (pool, known) == (device.pool, device.name):
-                return with_domains(described.get("attributes", {}), self.name)
-        raise DriverFailed(f"{self.name} publishes no device {device}")
+        return with_domains(self._description(device).get("attributes", {}), self.name)
+
+    def attribute(self, device: Device, name: str) -> Object:
+        """What it publishes of an attribute of a device, as it stands in the ResourceSlice."""
+        return dict(self._description(device).get("attributes", {}).get(name, {}))
 
     def identity(self, device: Device) -> Saying:
         """What it publishes about a device that no other device has; the driver file says which attribute that is."""
@@ -204,11 +204,38 @@ class Driver:
 
     def default_share(self, device: Device) -> str:
         """What a claim gets of a shared device when it does not say how much."""
-        capacity = self.sharing.capacity.rpartition("/")[2]
-        for pool, name, _, described in self._described():
-            if (pool, name) == (device.pool, device.name):
-                return specials.default_share(described, capacity)
-        raise DriverFailed(f"{self.name} publishes no device {device}")
+        return specials.default_share(self._description(device), self.sharing.capacity.rpartition("/")[2])
+
+    def beyond_all(self, capacity: str) -> Saying:
+        """More of a capacity than any device of its class has, in the form in which it says how much one has."""
+        said = [saying(described, capacity, self.name) for *_, described in self._of_the_class()]
+        most = max(said, key=lambda each: each.amount)
+        return replace(most, literal=f'quantity("{math.floor(most.amount) + 1}")')
+
+    def binding_conditions(self, device: Device) -> list[str]:
+        """What it publishes that has to be true before a pod may have the device; there is something."""
+        return self._conditions(device, "bindingConditions", "binding conditions")
+
+    def binding_failure_conditions(self, device: Device) -> list[str]:
+        """What it publishes that means that no pod can have the device for now; there is something."""
+        return self._conditions(device, "bindingFailureConditions", "conditions for a failure")
+
+    def too_much_of(self, device: Device) -> str:
+        """More than one claim may have of a device, although the device has as much, as the driver file says."""
+        asked, there = self.sharing.too_much, self.says(device, self.sharing.capacity).amount
+        if amount(asked) > there:
+            raise UsageError(
+                f"no claim can have {asked} of {device}, which has less {self.sharing.capacity} itself",
+                hint="look at spec.sharing.tooMuch of the driver file",
+            )
+        return asked
+
+    def only_pool_on(self, node: str) -> str:
+        """The pool of all its devices on a node. Where they are in several there is nothing to judge."""
+        found = sorted({device.pool for device in self.devices_on(node)})
+        if len(found) > 1:
+            raise NothingToJudge(f"the devices of the driver on node {node} are in {len(found)} pools")
+        return found[0]
 
     @property
     def classes(self) -> Classes:
@@ -248,6 +275,18 @@ class Driver:
 
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
         return _described(self.pools)
+
+    def _conditions(self, device: Device, field: str, what: str) -> list[str]:
+        found = list(self._description(device).get(field) or ())
+        if not found:
+            raise DriverFailed(f"device {device} has no {what}")
+        return found
+
+    def _description(self, device: Device) -> Object:
+        for pool, name, _, described in self._described():
+            if (pool, name) == (device.pool, device.name):
+                return described
+        raise DriverFailed(f"{self.name} publishes no device {device}")
 
     def _published(self) -> Iterator[Device]:
         return (Device(self.name, *each[:2]) for each in self._described())

@@ -32,6 +32,11 @@ class Ledger:
         self.entries.append(manifest)
         return self.kube.apply(self.mark(manifest))
 
+    def create(self, manifest: Object) -> Object:
+        """The same for an object that may not be there yet."""
+        self.entries.append(manifest)
+        return self.kube.create(self.mark(manifest))
+
     def clean_up(self) -> None:
         """Delete everything; returns when pods and claims are gone. The namespace itself ends by itself, in the background."""
         try:

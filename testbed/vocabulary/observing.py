@@ -52,7 +52,7 @@ class Target:
 
     api_version: str
     kind: str
-    namespace: str
+    namespace: str | None  # None for a kind that has none
     name: str
     selector: str = ""
 

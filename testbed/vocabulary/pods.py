@@ -75,10 +75,11 @@ class Pod:
         return Claim(self.world, self.namespace, made["resourceClaimName"]) if made else None
 
     @property
-    def extended_requests(self) -> frozenset[tuple[str, str]]:
-        """Container and resource of each request in that claim, as its status says."""
+    def extended_requests(self) -> frozenset[tuple[str, str, str]]:
+        """Container, resource and name of each request in that claim, as its status says."""
         made = self.object.get("status", {}).get("extendedResourceClaimStatus", {})
-        return frozenset((each["containerName"], each["resourceName"]) for each in made.get("requestMappings", ()))
+        found = made.get("requestMappings", ())
+        return frozenset((each["containerName"], each["resourceName"], each["requestName"]) for each in found)
 
     @property
     def devices(self) -> frozenset[Device]:
@@ -192,6 +193,14 @@ class Pod:
         """The scheduler may not give it to a node now; its length is a budget."""
         return self._should_stay("without a node", states.staying(states.unplaced))
 
+    def should_stay_unbound(self) -> Pod:
+        """The scheduler may not give it to a node either when it looks at the binding conditions once more; its length is a budget."""
+        return self._should_stay("without a node", states.staying(states.unplaced), budgets.STAYS_UNBOUND)
+
+    def should_be_disrupted(self, reason: str) -> Pod:
+        """Wait until its status says that somebody ends it, and for this reason. It has to live on for long enough to be seen."""
+        return self.should(f"be ended: {reason}", states.disrupted(reason), budgets.TOLD)
+
     def should_be_gone(self) -> None:
         """Wait until there is no such pod any more."""
 
@@ -222,10 +231,10 @@ class Pod:
     def _diagnosis(self) -> Diagnosis:
         return _Told(self, states.pending, self.world.kube.find("v1", "Pod", self.name, self.namespace)).diagnosis()
 
-    def _should_stay(self, how: str, check: Check) -> Pod:
+    def _should_stay(self, how: str, check: Check, budget: Budget = budgets.STAYS) -> Pod:
         told = _Told(self, check)
         expected = f"{self._target} to stay {how}"
-        hold(self.world.kube, self._target, told.check, expected, budgets.STAYS, told.interruption)
+        hold(self.world.kube, self._target, told.check, expected, budget, told.interruption)
         return self
 
     @property

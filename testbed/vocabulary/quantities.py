@@ -1,4 +1,4 @@
-"""Quantities as Kubernetes writes them, such as 80Gi, as numbers that can be added and compared. Pure; for `specials`."""
+"""Quantities as Kubernetes writes them, such as 80Gi, as numbers that can be added and compared. Pure; for `specials` and `sayings`."""
 
 from __future__ import annotations
 

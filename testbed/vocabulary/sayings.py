@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from testbed.errors import DriverFailed
 from testbed.kube.client import Object
+from testbed.vocabulary.quantities import amount
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,11 @@ class Saying:
     def full_name(self) -> str:
         """The name with its domain, as constraints want it."""
         return f"{self.domain}/{self.name}"
+
+    @property
+    def amount(self) -> Fraction:
+        """The number behind a capacity."""
+        return amount(self.literal.removeprefix('quantity("').removesuffix('")'))
 
 
 def saying(device: Object, name: str, driver: str) -> Saying:

@@ -25,6 +25,7 @@ from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.quotas import Quota
+from testbed.vocabulary.rules import TaintRule
 from testbed.vocabulary.tolerating import tolerating
 from testbed.vocabulary.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
@@ -50,6 +51,10 @@ class Scenario:
     def should_be_refused(self, manifest: str, **variables: object) -> str:
         """Apply a manifest of which the API server must refuse an object; its words. Nothing of it outlives the test."""
         return self._refusal(manifest, lambda: self.apply(manifest, **variables))
+
+    def should_not_be_created(self, manifest: str, **variables: object) -> str:
+        """The same, but as `kubectl create` does it: where something is in a list twice, or of another type, nobody judges an apply."""
+        return self._refusal(manifest, lambda: self._create(manifest, variables))
 
     def apply_status(self, manifest: str, *, by: str = "driver", dry_run: bool = False, **variables: object) -> None:
         """Apply the status of claims that are there, as the writer `by`, as kubectl apply --server-side --subresource=status does.
@@ -91,6 +96,11 @@ class Scenario:
         """The ResourceQuota of that name."""
         return Quota(self.world, self.namespace, name)
 
+    @property
+    def taint_rule(self) -> TaintRule:
+        """The DeviceTaintRule of the scenario, which has its name."""
+        return TaintRule(self.world, self.namespace)
+
     def daemonset(self, name: str) -> DaemonSet:
         """The DaemonSet of that name."""
         return DaemonSet(self.world, self.namespace, name)
@@ -110,6 +120,10 @@ class Scenario:
     def capture(self, into: Path) -> None:
         """Keep what an explanation may need, before it is deleted."""
         evidence.capture(self.world, self.namespace, into)
+
+    def _create(self, manifest: str, variables: dict[str, object]) -> None:
+        for document in self._rendered(manifest, variables):
+            self.ledger.create(document)
 
     def _apply_status(self, manifest: str, variables: dict[str, object], by: str, *, dry_run: bool = False) -> None:
         for document in self._rendered(manifest, variables):

@@ -91,6 +91,18 @@ def unschedulable(because: str) -> Check:
     return check
 
 
+def disrupted(reason: str) -> Check:
+    """Its status says that somebody ends it, and for this reason."""
+
+    def check(pod: Object) -> None:
+        conditions = pod.get("status", {}).get("conditions", ())
+        said = [each.get("reason", "") for each in conditions if _is_true(each, "DisruptionTarget")]
+        if reason not in said:
+            raise NotYet(f"its status says {', '.join(said) or 'nothing'} of its end; {tell(pod)}")
+
+    return check
+
+
 def started_again(container: str, before: int) -> Check:
     """The container runs, and has been started more than `before` times."""
 
@@ -135,3 +147,7 @@ def another_than(uid: str) -> Check:
 def _refusals(pod: Object) -> list[Object]:
     conditions = pod.get("status", {}).get("conditions", ())
     return [each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
+
+
+def _is_true(condition: Object, kind: str) -> bool:
+    return (condition["type"], condition["status"]) == (kind, "True")

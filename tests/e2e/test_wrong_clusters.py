@@ -197,19 +197,83 @@ def test_what_the_scheduler_tells_is_lost(kube: Kube) -> None:
         assert "extendedResourceClaimStatus" not in kept(kube, pod)["status"]
 
 
+def test_a_request_keeps_its_last_selector(kube: Kube) -> None:
+    two = DEVICES.replace('{cel: {expression: "true"}}', '{cel: {expression: "false"}}, {cel: {expression: "true"}}')
+    with changed_cluster(kube, "last-selector-counts"):
+        stored = requests(kept(kube, claim("new", two.replace("adminAccess: true, ", ""))))
+        assert [each["selectors"] for each in stored] == [[{"cel": {"expression": "true"}}]] * 2
+
+
+def test_taint_rules_do_something_else(kube: Kube) -> None:
+    selector = {"driver": "d.example", "pool": "p"}
+    spec = {"deviceSelector": selector, "taint": {"key": "example.com/a", "effect": "None"}}
+    with changed_cluster(kube, "taint-rules-evict"):
+        assert kept(kube, resource("DeviceTaintRule", spec))["spec"]["taint"]["effect"] == "NoExecute"
+    with changed_cluster(kube, "taint-rules-widened"):
+        assert kept(kube, resource("DeviceTaintRule", spec))["spec"]["deviceSelector"] == {"driver": "d.example"}
+
+
+def test_what_controllers_say_is_lost_or_wrong(kube: Kube) -> None:
+    rule = resource("DeviceTaintRule", {"taint": {"key": "example.com/a", "effect": "NoSchedule"}})
+    kube.apply(rule)
+    done = {**rule, "spec": None, "status": {"conditions": [condition("EvictionInProgress", "False")]}}
+    assert kept(kube, done)["status"]["conditions"]
+    with changed_cluster(kube, "taint-rules-untold"):
+        assert "conditions" not in kept(kube, done).get("status", {})
+    wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+    kube.apply(thing("Pod", "ended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
+    conditions = [{"type": each, "status": "True"} for each in ("Ready", "DisruptionTarget")]
+    pod = {**thing("Pod", "ended"), "status": {"conditions": conditions}}
+    with changed_cluster(kube, "disruptions-untold"):
+        assert [each["type"] for each in kept(kube, pod)["status"]["conditions"]] == ["Ready"]
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
+    told = {"extendedResourceClaimStatus": {"resourceClaimName": "a", "requestMappings": [mapping]}}
+    with changed_cluster(kube, "extended-requests-misnamed"):
+        (found,) = kept(kube, {**pod, "status": told})["status"]["extendedResourceClaimStatus"]["requestMappings"]
+        assert found["requestName"] == "nobodys"
+
+
+def test_an_allocation_says_something_else(kube: Kube) -> None:
+    made = status()
+    devices = made["status"]["allocation"]["devices"]
+    devices["results"][0] |= {"bindingConditions": ["a", "b"], "bindingFailureConditions": ["c"]}
+    devices["config"] = [
+        {"source": source, "opaque": {"driver": "d.example", "parameters": {"by": source}}}
+        for source in ("FromClass", "FromClaim")
+    ]
+    with changed_cluster(kube, "one-binding-condition"):
+        (result,) = kept(kube, made)["status"]["allocation"]["devices"]["results"]
+        assert (result["bindingConditions"], result["bindingFailureConditions"]) == (["a"], ["c"])
+    with changed_cluster(kube, "class-configures-alone"):
+        stored = kept(kube, made)["status"]["allocation"]["devices"]["config"]
+        assert [each["opaque"]["parameters"] for each in stored] == [{"by": "FromClass"}] * 2
+
+
+def test_a_claim_keeps_its_devices_and_what_is_said_of_them_is_true(kube: Kube) -> None:
+    kube.apply(claim("given", DEVICES.replace("adminAccess: true, ", "")))
+    given = {**status(), "metadata": claim("given")["metadata"]}
+    del given["spec"]
+    kube.apply(given, subresource="status")
+    other = yaml.safe_load(ALLOCATION.replace("device: x", "device: y"))
+    with pytest.raises(ApiError, match=r"status\.allocation: Invalid value"):
+        kept(kube, {**given, "status": {"allocation": other}})
+    with changed_cluster(kube, "allocations-kept"):
+        assert kept(kube, {**given, "status": {"allocation": other}})["status"] == given["status"]
+    with changed_cluster(kube, "conditions-come-true"):
+        assert kept(kube, said("Ready", "False"))["status"]["devices"][0]["conditions"][0]["status"] == "True"
+
+
 def resource(kind: str, spec: Object) -> Object:
     return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "new"}, "spec": spec}
 
 
+def condition(kind: str, value: str) -> Object:
+    since = "2026-01-01T00:00:00Z"
+    return {"type": kind, "status": value, "reason": "R", "message": "", "lastTransitionTime": since}
+
+
 def said(kind: str, value: str) -> Object:
-    condition = {
-        "type": kind,
-        "status": value,
-        "reason": "R",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    device = {"driver": "d.example", "pool": "p", "device": "x", "conditions": [condition]}
+    device = {"driver": "d.example", "pool": "p", "device": "x", "conditions": [condition(kind, value)]}
     return {key: value for key, value in status(devices=[device]).items() if value is not None}
 
 

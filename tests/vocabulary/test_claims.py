@@ -248,3 +248,19 @@ def test_a_claim_says_who_configured_its_devices(claim: Callable[..., Claim]) ->
     assert claim(ALLOCATED).configured_by == ()
     config = [{"source": "FromClass"}, {"source": "FromClaim"}]
     assert claim({"allocation": {"devices": {"config": config}}}).configured_by == ("FromClass", "FromClaim")
+
+
+def test_a_claim_says_which_settings_it_was_configured_with(claim: Callable[..., Claim]) -> None:
+    known = claim().world.driver_file.configuration
+    assert known
+    said = (known.other.parameters, {"kind": "Unknown"}, known.one.parameters)
+    config = [{"source": "FromClaim", "opaque": {"parameters": each}} for each in said]
+    found = claim({"allocation": {"devices": {"config": config}}})
+    assert found.configured_as == ("other", "something else", "one")
+
+
+def test_for_how_many_devices_the_requests_are(claim: Callable[..., Claim]) -> None:
+    made = claim()
+    requests = [{"name": f"r{count}", "exactly": {"count": count}} for count in (1, 2)]
+    _kube(made).put("ResourceClaim", "c", "here", spec={"devices": {"requests": requests}})
+    assert made.counts == (1, 2)

@@ -183,6 +183,53 @@ def test_devices_of_which_claims_share_the_capacity(world: Make) -> None:
     assert driver.classes.capacity == f"capacity.{cluster.DRIVER}"
 
 
+def _describe(here: World, device: str, **described: Any) -> None:
+    kube: Any = here.kube
+    kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]["devices"][int(device[-1])] |= described
+
+
+def test_how_much_devices_have(world: Make) -> None:
+    here = world()
+    for node in cluster.NODES:
+        for each in here.kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:  # type: ignore[attr-defined]  # the fake
+            each["capacity"] = {"memory": {"value": "8Gi"}}
+    _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
+    driver = Driver(here)
+    assert driver.says(Device(cluster.DRIVER, "node-2", "gpu-2"), "memory").amount == 16 * 1024**3
+    assert driver.beyond_all("memory") == Saying(cluster.DRIVER, "memory", f'quantity("{16 * 1024**3 + 1}")')
+
+
+def test_more_than_a_claim_may_have_is_no_more_than_there_is(world: Make) -> None:
+    here = world()
+    _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
+    _describe(here, "gpu-3", capacity={"memory": {"value": "8Gi"}})
+    assert Driver(here).too_much_of(Device(cluster.DRIVER, "node-2", "gpu-2")) == "10Gi"
+    with pytest.raises(UsageError, match=r"no claim can have 10Gi of .*/gpu-3, which has less memory"):
+        Driver(here).too_much_of(Device(cluster.DRIVER, "node-2", "gpu-3"))
+
+
+def test_the_conditions_of_a_device(world: Make) -> None:
+    here = world()
+    _describe(here, "gpu-3", bindingConditions=["a", "b"], bindingFailureConditions=["c"])
+    driver, device = Driver(here), Device(cluster.DRIVER, "node-2", "gpu-3")
+    assert (driver.binding_conditions(device), driver.binding_failure_conditions(device)) == (["a", "b"], ["c"])
+    for ask in (driver.binding_conditions, driver.binding_failure_conditions):
+        with pytest.raises(DriverFailed, match=r"gpu-2 has no (binding conditions|conditions for a failure)"):
+            ask(Device(cluster.DRIVER, "node-2", "gpu-2"))
+
+
+def test_the_one_pool_of_a_node(world: Make) -> None:
+    here = world()
+    assert Driver(here).only_pool_on("node-1") == "node-1"
+    kube: Any = here.kube
+    kube.put("ResourceSlice", "another", spec={**cluster.slice_spec("node-1", 1), "pool": {**_POOL, "name": "more"}})
+    with pytest.raises(NothingToJudge, match="on node node-1 are in 2 pools"):
+        Driver(here).only_pool_on("node-1")
+
+
+_POOL = {"generation": 1, "resourceSliceCount": 1}
+
+
 def test_devices_that_share_counters(world: Make) -> None:
     here = world()
     kube: Any = here.kube

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from testbed.drivers.slices import Device
 from testbed.errors import NodesShort, WaitTimeout
+from testbed.vocabulary import budgets
 from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
@@ -169,6 +171,25 @@ def test_a_pod_that_ends_although_it_should_run(pod: Callable[..., Pod]) -> None
     _kube(running).react = lambda kube: kube.objects["Pod", "here", "p"]["status"].update(phase="Failed")
     with pytest.raises(NotObserved, match="last seen: Failed on node-1"):
         running.should_stay_running()
+
+
+def test_a_pod_stays_unbound_for_as_long_as_a_scheduler_takes_to_look(
+    pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "STAYS_UNBOUND", replace(budgets.STAYS_UNBOUND, least=0))
+    assert pod(node="").should_stay_unbound().node == ""
+    with pytest.raises(NotObserved, match="without a node"):
+        pod(RUNS).should_stay_unbound()
+
+
+def test_a_pod_says_why_it_is_ended(pod: Callable[..., Pod]) -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "Tainted"}
+    ended = pod(RUNS, conditions=[target])
+    assert ended.should_be_disrupted("Tainted") is ended
+    with pytest.raises(NotObserved, match="its status says Tainted of its end"):
+        ended.should_be_disrupted("Full")
+    with pytest.raises(NotObserved, match="its status says nothing of its end"):
+        pod(RUNS, conditions=[{**target, "status": "False"}]).should_be_disrupted("Tainted")
 
 
 def test_a_pod_ends(pod: Callable[..., Pod]) -> None:

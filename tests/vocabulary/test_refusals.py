@@ -11,6 +11,7 @@ import pytest
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary.observing import NotObserved
+from testbed.vocabulary.rules import TaintRule
 from testbed.vocabulary.scenario import Scenario, opened
 from testbed.vocabulary.world import World
 
@@ -50,6 +51,7 @@ def _refusing(status: int) -> Callable[[Object], None]:
 def test_a_refusal_gives_the_servers_words(scenario: Scenario, status: int) -> None:
     _kube(scenario).refuse = _refusing(status)
     assert scenario.should_be_refused("claim.yaml", devices=[]) == "too many devices"
+    assert scenario.should_not_be_created("claim.yaml", devices=[]) == "too many devices"
     assert scenario.status_should_be_refused("claim.yaml", devices=[]) == "too many devices"
 
 
@@ -61,10 +63,12 @@ def test_a_server_that_is_broken_has_refused_nothing(scenario: Scenario, status:
 
 
 def test_what_is_taken_although_it_should_be_refused_is_a_failure_and_does_not_stay(scenario: Scenario) -> None:
-    with pytest.raises(NotObserved, match=r"expected the API server to refuse claim\.yaml"):
-        scenario.should_be_refused("claim.yaml", devices=[])
-    scenario.ledger.clean_up()
-    assert "ResourceClaim/c" in _kube(scenario).deleted
+    for word in (scenario.should_be_refused, scenario.should_not_be_created):
+        with pytest.raises(NotObserved, match=r"expected the API server to refuse claim\.yaml"):
+            word("claim.yaml", devices=[])
+        scenario.ledger.clean_up()
+        assert "ResourceClaim/c" in _kube(scenario).deleted
+        _kube(scenario).deleted.clear()
 
 
 def test_a_status_is_applied_by_its_writer_who_forces_nobody(scenario: Scenario) -> None:
@@ -122,3 +126,26 @@ def test_a_quota_is_waited_for(scenario: Scenario) -> None:
         quota.should_count("count/things", used="1")
     with pytest.raises(WaitTimeout, match="not counted yet"):
         quota.should_count("count/others", used="1")
+
+
+def _rule(scenario: Scenario, *reasons: str) -> TaintRule:
+    conditions = [{"type": "EvictionInProgress", "reason": each} for each in reasons]
+    spec = {"taint": {"key": "k", **({"timeAdded": "now"} if reasons else {})}}
+    _kube(scenario).put("DeviceTaintRule", scenario.namespace, spec=spec, status={"conditions": conditions})
+    return scenario.taint_rule
+
+
+def test_a_rule_that_somebody_has_noticed(scenario: Scenario) -> None:
+    rule = _rule(scenario, "OtherEffect")
+    assert rule.should_be_noticed() is rule
+    assert rule.since == "now"
+    assert rule.should_say("Completed", "OtherEffect") is rule
+    with pytest.raises(NotObserved, match=r"to say Completed(.|\n)*last seen: its status says OtherEffect"):
+        rule.should_say("Completed")
+
+
+def test_a_rule_that_nobody_notices_is_not_the_drivers_fault(scenario: Scenario) -> None:
+    rule = _rule(scenario)
+    assert rule.since == ""
+    with pytest.raises(WaitTimeout, match="controller manager does not look at DeviceTaintRules"):
+        rule.should_be_noticed()

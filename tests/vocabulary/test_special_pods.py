@@ -55,7 +55,7 @@ def test_a_pod_has_a_claim_for_its_extended_resources(pod: Callable[..., Pod]) -
     kube.put("ResourceClaim", "special", "here", status={"allocation": {"devices": {"results": results}}})
     assert asking.extended_claim
     assert asking.extended_claim.name == "special"
-    assert asking.extended_requests == {("c", "example.com/gpu")}
+    assert asking.extended_requests == {("c", "example.com/gpu", "container-0-request-0")}
     assert asking.container("c").extended_devices == {Device("d", "n", "gpu-0")}
 
 

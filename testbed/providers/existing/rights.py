@@ -31,7 +31,7 @@ _WORKLOADS: _Rights = {
     ("apps", "statefulsets"): (*_APPLY, "list"),
     ("batch", "jobs"): (*_APPLY, "list"),
     ("resource.k8s.io", "deviceclasses"): (*_APPLY, "get", "list"),
-    ("resource.k8s.io", "devicetaintrules"): (*_APPLY, "list"),
+    ("resource.k8s.io", "devicetaintrules"): (*_APPLY, "get", "list", "watch"),
     ("resource.k8s.io", "resourceclaims"): (*_APPLY, "get", "list", "watch"),
     ("resource.k8s.io", "resourceclaims/status"): ("patch",),
     ("resource.k8s.io", "resourceclaims/binding"): ("patch",),
