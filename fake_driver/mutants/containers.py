@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fake_driver import cdi
@@ -88,10 +89,26 @@ def mounts_missing(right: Parts) -> Parts:
     return replace(right, driver=_NoMounts)
 
 
+def mounts_hide_those_of_others(right: Parts) -> Parts:
+    """The folder of a request is mounted for the one file in it, so that files of other drivers have no place there."""
+    return replace(right, driver=_MountsFolders)
+
+
 class _NoMounts(Driver):
     def _addition(self, *of: Any) -> CdiDevice:
         right = super()._addition(*of)
         return replace(right, edits={key: edit for key, edit in right.edits.items() if key != "mounts"})
+
+
+class _MountsFolders(Driver):
+    def _addition(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        if mount:
+            file, shown = Path(mount["hostPath"]), Path(mount["containerPath"])
+            folder = file.with_suffix("")
+            folder.mkdir(exist_ok=True)
+            (folder / shown.name).write_bytes(file.read_bytes())
+            mount = {**mount, "hostPath": str(folder), "containerPath": str(shown.parent)}
+        return super()._addition(uid, device, mount)
 
 
 ALL = (
@@ -103,4 +120,5 @@ ALL = (
     WrongCdiNames,
     OneCdiFileForAll,
     mounts_missing,
+    mounts_hide_those_of_others,
 )

@@ -80,3 +80,25 @@ def test_the_file_says_what_the_slice_says(scenario, driver):
 
     assert found.attribute(device, name) == driver.attribute(device, name)
     assert found.attribute(device, name)
+
+
+@requirement(
+    "META-014",
+    "Where one request has devices of two drivers, a container finds what each of them says in a file of its own.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("metadata", "companion", "identity"),
+    given=("local",),
+    mutants=("mounts-missing", "mounts-hide-those-of-others"),
+    covers=("M4",),
+)
+def test_two_drivers_for_one_request(scenario, driver, node):
+    own, other = max(driver.devices_on(node)), max(driver.distinct_companion.devices_on(node))
+    said = {"own": driver.identity(own), "other": driver.distinct_companion.identity(other)}
+    scenario.apply("metadata/two-drivers.yaml", other_driver=driver.companion.name, **said)
+    container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("both")
+
+    assert claim.devices == {own, other}
+    assert container.metadata("resourceclaims/both/devices").devices == {own}

@@ -46,15 +46,14 @@ class Kubelets:
         """The same, as PodResources Get says it of one pod."""
         return _devices(self._get(pod))
 
+    def shares_listed(self, pod: Pod) -> frozenset[str]:
+        """The ids of the shares of devices that a pod's containers have, as PodResources List says it."""
+        devices = _allocated(self._known(pod, pod.node))
+        return frozenset(device.share_id for _, device in devices if device.share_id)
+
     def cdi_ids(self, pod: Pod) -> frozenset[str]:
         """The CDI ids of all devices of a pod's claims."""
-        return frozenset(
-            cdi.name
-            for container in self._get(pod).containers
-            for claim in container.dynamic_resources
-            for device in claim.claim_resources
-            for cdi in device.cdi_devices
-        )
+        return frozenset(cdi.name for _, device in _allocated(self._get(pod)) for cdi in device.cdi_devices)
 
     def should_forget(self, pod: Pod, node: str) -> None:
         """Wait until a pod that was on a node has no claims any more for its kubelet."""
@@ -116,10 +115,13 @@ class Kubelets:
         return found
 
     def _listed(self, pod: Pod, node: str) -> dict[str, frozenset[Device]]:
+        return _devices(self._known(pod, node))
+
+    def _known(self, pod: Pod, node: str) -> podresources_v1_pb2.PodResources:
         with self._lister(node) as lister:
             every = lister.List(podresources_v1_pb2.ListPodResourcesRequest(), timeout=_ANSWER).pod_resources
         meant = (each for each in every if (each.namespace, each.name) == (pod.namespace, pod.name))
-        return _devices(next(meant, podresources_v1_pb2.PodResources()))
+        return next(meant, podresources_v1_pb2.PodResources())
 
     @contextlib.contextmanager
     def _lister(self, node: str) -> Iterator[podresources_v1_pb2_grpc.PodResourcesListerStub]:
@@ -164,9 +166,16 @@ def value(text: str, name: str, **labels: str) -> float:
 
 
 def _devices(pod: podresources_v1_pb2.PodResources) -> dict[str, frozenset[Device]]:
-    found: dict[str, set[Device]] = {}
+    found: dict[str, set[Device]] = {
+        claim.claim_name: set() for container in pod.containers for claim in container.dynamic_resources
+    }
+    for claim, device in _allocated(pod):
+        found[claim].add(Device(device.driver_name, device.pool_name, device.device_name))
+    return {name: frozenset(devices) for name, devices in found.items()}
+
+
+def _allocated(pod: podresources_v1_pb2.PodResources) -> Iterator[tuple[str, podresources_v1_pb2.ClaimResource]]:
+    """Each device of each of its containers, and the name of the claim that it has it from."""
     for container in pod.containers:
         for claim in container.dynamic_resources:
-            devices = (Device(each.driver_name, each.pool_name, each.device_name) for each in claim.claim_resources)
-            found.setdefault(claim.claim_name, set()).update(devices)
-    return {name: frozenset(devices) for name, devices in found.items()}
+            yield from ((claim.claim_name, device) for device in claim.claim_resources)
