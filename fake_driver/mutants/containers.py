@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fake_driver import cdi
@@ -106,6 +107,11 @@ def metadata_oldest_first(right: Parts) -> Parts:
     return replace(right, metadata=_OldestFirst)
 
 
+def mounts_hide_those_of_others(right: Parts) -> Parts:
+    """The folder of a request is mounted for the one file in it, so that files of other drivers have no place there."""
+    return replace(right, driver=_MountsFolders)
+
+
 class _Elsewhere(MetadataFolder):
     def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
         return super()._content(replace(claim, ref=replace(claim.ref, namespace="elsewhere")), request, devices)
@@ -122,6 +128,17 @@ class _NoMounts(Driver):
         return replace(right, edits={key: edit for key, edit in right.edits.items() if key != "mounts"})
 
 
+class _MountsFolders(Driver):
+    def _addition(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        if mount:
+            file, shown = Path(mount["hostPath"]), Path(mount["containerPath"])
+            folder = file.with_suffix("")
+            folder.mkdir(exist_ok=True)
+            (folder / shown.name).write_bytes(file.read_bytes())
+            mount = {**mount, "hostPath": str(folder), "containerPath": str(shown.parent)}
+        return super()._addition(uid, device, mount)
+
+
 ALL = (
     share_one_device,
     no_env,
@@ -134,4 +151,5 @@ ALL = (
     mounts_missing,
     metadata_of_another_namespace,
     metadata_oldest_first,
+    mounts_hide_those_of_others,
 )

@@ -156,6 +156,11 @@ def one_bad_claim_fails_all(right: Parts) -> Parts:
     return replace(right, service=_AllOrNothing)
 
 
+def answer_without_shares(right: Parts) -> Parts:
+    """The kubelet is not told which share of a device a claim has."""
+    return replace(right, service=_WithoutShares)
+
+
 class _Whole(AllocatedDevice):
     @property
     def base_request(self) -> str:
@@ -166,6 +171,13 @@ class _ForAllRequests(DraService):
     def _device(self, prepared: Prepared) -> Any:
         device = super()._device(prepared)
         device.ClearField("request_names")
+        return device
+
+
+class _WithoutShares(DraService):
+    def _device(self, prepared: Prepared) -> Any:
+        device = super()._device(prepared)
+        device.ClearField("share_id")
         return device
 
 
@@ -192,5 +204,6 @@ ALL = (
     AnswerWithoutCdiIds,
     AnswerWithAnotherDevice,
     answer_without_request_names,
+    answer_without_shares,
     one_bad_claim_fails_all,
 )

@@ -62,6 +62,14 @@ def health_unknown(right: Parts) -> Parts:
     return replace(right, health=lambda _device: Health(UNKNOWN))
 
 
+def health_unknown_after_a_restart(right: Parts) -> Parts:
+    """Only the first process on a node finds out how the devices are."""
+    found_out = right.data / "health-was-found-out"
+    known = not found_out.exists()
+    found_out.touch()
+    return right if known else health_unknown(right)
+
+
 def health_always_well(right: Parts) -> Parts:
     """Broken devices are said to be well."""
     return replace(right, health=lambda _device: Health())
@@ -90,6 +98,7 @@ ALL = (
     status_says_not_ready,
     status_replaces_all,
     health_unknown,
+    health_unknown_after_a_restart,
     health_always_well,
     health_told_once,
     health_without_words,

@@ -1,6 +1,6 @@
 """Consumable capacity: several claims have shares of one device at the same time, as long as its capacity lasts."""
 
-from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
 
 DOCS = "kubernetes.io: Dynamic Resource Allocation, Consumable capacity"
 KEP = "KEP-5075, DRA consumable capacity"
@@ -190,7 +190,7 @@ def test_no_amount(scenario, driver, node):
 def test_one_claim_has_two_shares(scenario, driver, node):
     device, *_ = driver.shared_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
-    scenario.apply("capacity/two-shares-of-one-claim.yaml", **wanted)
+    scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
     left, right = scenario.pod("pod").should_run().containers("left", "right")
 
     assert left.seen_devices == right.seen_devices == {device}
@@ -272,3 +272,28 @@ def test_the_status_speaks_of_the_share(scenario, driver, node):
 
     assert claim.shares_with_status == claim.shares
     assert claim.shares
+
+
+@requirement(
+    "CAP-021",
+    "PodResources List names the id of every share that a claim has of a device, as it was allocated.",
+    level=SHOULD,
+    tier=E2E,
+    only_user_of="capacity",
+    needs=(Capability.DRIVER_SOCKET,),
+    source="k8s.io/kubelet, podresources/v1/api.proto, ClaimResource.share_id",
+    features=("capacity", "identity"),
+    gates=("DRAConsumableCapacity", "KubeletPodResourcesDynamicResources"),
+    kubernetes="1.36",
+    covers=("N38", "G22"),
+    mutants=("answer-without-shares", "sharing-missing"),
+)
+def test_pod_resources_name_each_share(scenario, kubelets, driver, node):
+    device, *_ = driver.shared_on(node)
+    wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
+    scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
+    pod = scenario.pod("pod").should_run()
+    shares = scenario.claim("both").shares
+
+    assert kubelets.shares_listed(pod) == shares
+    assert len(shares) == 2

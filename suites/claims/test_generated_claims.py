@@ -166,3 +166,22 @@ def test_a_container_that_starts_again_finds_its_devices(scenario):
 
     assert container.seen_devices == devices
     assert pod.claims["device"].uid == claim
+
+
+@requirement(
+    "CLAIM-038",
+    "A pod runs without a claim when its status says that the claim is not needed, although there is no template to make it from.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: Pod v1 core, PodResourceClaimStatus.resourceClaimName",
+    about=CLUSTER,
+    covers=("L6",),
+    mutants=("unneeded-claims-untold",),
+)
+def test_a_claim_is_not_needed(scenario):
+    scenario.apply("claims/without-a-template.yaml")
+    scenario.apply_status("claims/not-needed.yaml", by="controller")
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.claims == {}
+    assert pod.seen_devices == frozenset()

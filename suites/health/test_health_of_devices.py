@@ -1,6 +1,6 @@
 """The status of a pod says how the devices of its containers are; their driver knows it and tells the kubelet."""
 
-from testbed.conformance import E2E, MUST, SHOULD, requirement
+from testbed.conformance import DISRUPTIVE, E2E, MUST, SHOULD, Capability, requirement
 
 DOCS = "kubernetes.io: Dynamic Resource Allocation, Device health monitoring"
 KEP = "KEP-4680, resource health in the status of a pod"
@@ -132,3 +132,76 @@ def test_the_health_of_a_device_changes(scenario, driver, hardware):
     hardware.say_health(device, "healthy")
 
     assert container.should_have_health("device", "Healthy").seen_devices == {device}
+
+
+@requirement(
+    "HEALTH-014",
+    "While the driver is away, the status of a pod says that nobody knows how its devices are; when it is back, it says how they are.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=(Capability.CHANGE_DRIVER,),
+    source=KEP,
+    features=("health",),
+    gates=("ResourceHealthStatus",),
+    mutants=("health-unknown-after-a-restart",),
+    covers=("N33",),
+)
+def test_health_while_the_driver_is_away(scenario, daemon, node):
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    container = pod.container("workload").should_have_health("device", "Healthy")
+
+    daemon.leave(node)
+    pod.look_again()
+    container.should_have_health("device", "Unknown")
+    daemon.come_back()
+    container.should_have_health("device", "Healthy")
+
+    assert pod.should_stay_running().seen_devices == pod.devices
+
+
+@requirement(
+    "HEALTH-015",
+    "Containers that have shares of one device are told of its health.",
+    level=MUST,
+    tier=E2E,
+    only_user_of="capacity",
+    source=KEP,
+    features=("health", "capacity", "identity"),
+    gates=("ResourceHealthStatus", "DRAConsumableCapacity"),
+    mutants=("health-unknown", "sharing-missing"),
+    covers=("N37", "G22"),
+)
+def test_shares_of_a_device_are_well(scenario, driver, node):
+    device, *_ = driver.shared_on(node)
+    wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
+    scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
+    left, right = scenario.pod("pod").should_run().containers("left", "right")
+
+    left.should_have_health("devices/left", "Healthy")
+    right.should_have_health("devices/right", "Healthy")
+
+
+@requirement(
+    "HEALTH-016",
+    "Pods that start at the same time with claims from a template are told of the health of their devices, also when one has ended.",
+    level=MUST,
+    tier=E2E,
+    devices=3,
+    spread=True,
+    source=KEP,
+    features=("health",),
+    gates=("ResourceHealthStatus",),
+    kubernetes="1.35",
+    mutants=("health-unknown",),
+    covers=("N35", "#134875"),
+)
+def test_pods_come_and_go(scenario):
+    scenario.apply("health/three-pods.yaml")
+    first, second, third = scenario.pods("first", "second", "third").should_run()
+    first.container("workload").should_have_health("device", "Healthy")
+
+    first.delete().should_be_gone()
+
+    second.look_again().container("workload").should_have_health("device", "Healthy")
+    third.look_again().container("workload").should_have_health("device", "Healthy")

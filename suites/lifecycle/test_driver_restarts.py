@@ -1,8 +1,9 @@
 """The driver of a node ends and comes back, or the whole node does: what runs goes on, and what was asked meanwhile is done."""
 
-from testbed.conformance import DISRUPTIVE, MUST, Capability, requirement
+from testbed.conformance import DISRUPTIVE, MUST, SHOULD, Capability, requirement
 
 CALLS = "KEP-4381, communication between kubelet and resource kubelet plugin"
+WIPED = "KEP-4381, ResourceSlice: a kubelet deletes those of a driver that it has not reached for a while"
 RESTART = (Capability.CHANGE_DRIVER,)
 
 
@@ -94,3 +95,48 @@ def test_a_pod_runs_again_after_a_reboot(scenario, node):
     pod.should_recover()
 
     assert pod.seen_devices == pod.devices == devices
+
+
+@requirement(
+    "LIFE-041",
+    "The slices of a driver that stays away from a node are deleted; when it comes back, it publishes its devices there again.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=RESTART,
+    given=("local",),
+    source=WIPED,
+    mutants=("slices-outlive-their-driver", "publishes-only-the-first-time"),
+    covers=("N25", "U4"),
+)
+def test_slices_go_when_their_driver_stays_away(scenario, driver, daemon, node):
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    devices, slices = driver.devices_on(node), driver.slices_on(node)
+
+    daemon.leave(node)
+    driver.should_lose(slices, node)
+    daemon.come_back()
+    driver.should_publish_instead_of(slices, node)
+
+    assert driver.devices_on(node) == devices
+    assert pod.should_stay_running().seen_devices == pod.devices
+
+
+@requirement(
+    "LIFE-042",
+    "A restart of the driver takes no slice away: schedulers see its devices all the time.",
+    level=SHOULD,
+    tier=DISRUPTIVE,
+    needs=RESTART,
+    source=WIPED,
+    mutants=("publishes-from-scratch",),
+    covers=("N28", "U4"),
+)
+def test_slices_stay_while_their_driver_is_restarted(scenario, driver, daemon, node):
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod, slices = scenario.pod("pod").should_run(), driver.slices_on(node)
+
+    daemon.restart(node)
+
+    assert driver.slices_on(node) == slices
+    assert pod.should_stay_running().seen_devices == pod.devices

@@ -100,6 +100,7 @@ def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
     features=("identity",),
     given=("local",),
     mutants=("unprepare-fails",),
+    covers=("N12",),
 )
 def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     device = max(driver.devices_on(node))
@@ -171,7 +172,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
     features=("identity",),
     given=("local",),
     mutants=("unprepares-only-its-own",),
-    covers=("N10",),
+    covers=("N10", "N12"),
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))

@@ -102,3 +102,25 @@ def test_the_newest_version_comes_first(scenario):
     container = scenario.pod("pod").should_run().container("workload")
 
     assert container.metadata("resourceclaims/my-device/device").newest_first
+
+
+@requirement(
+    "META-014",
+    "Where one request has devices of two drivers, a container finds what each of them says in a file of its own.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("metadata", "companion", "identity"),
+    given=("local",),
+    mutants=("mounts-missing", "mounts-hide-those-of-others"),
+    covers=("M4",),
+)
+def test_two_drivers_for_one_request(scenario, driver, node):
+    own, other = max(driver.devices_on(node)), max(driver.distinct_companion.devices_on(node))
+    said = {"own": driver.identity(own), "other": driver.distinct_companion.identity(other)}
+    scenario.apply("metadata/two-drivers.yaml", other_driver=driver.companion.name, **said)
+    container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("both")
+
+    assert claim.devices == {own, other}
+    assert container.metadata("resourceclaims/both/devices").devices == {own}

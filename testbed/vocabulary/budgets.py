@@ -48,6 +48,11 @@ RECOVERED = Budget(
 REPUBLISHED = Budget(
     "published again", 60, "upstream's library for drivers waits 30 s before it repairs what was deleted"
 )
+WIPED = Budget(
+    "slices deleted",
+    150,
+    "a kubelet waits 30 s for a driver that has gone, whatever the patience, and tries again what the API server refuses",
+)
 
 
 def repeated(budget: Budget, times: int) -> Budget:
@@ -59,5 +64,5 @@ ALL = (
     *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS, STAYS_UNBOUND, NOTICED),
     HEALTH,
     *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, ANSWERED, POOL, AS_BEFORE),
-    *(NODE_READY, DRIVER_PODS, REPUBLISHED, RECOVERED),
+    *(NODE_READY, DRIVER_PODS, REPUBLISHED, RECOVERED, WIPED),
 )

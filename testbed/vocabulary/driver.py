@@ -24,6 +24,9 @@ from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually, eventually_true
 
 T = TypeVar("T")
+_NOT_WIPED = Diagnosis(
+    "a kubelet deletes the slices of a driver that it does not reach any more: is a process of it left there, or another kubelet plugin?"
+)
 _NOT_REPAIRED = Diagnosis(
     "every kubelet that starts deletes all slices of its node; only their driver can bring them back"
 )
@@ -54,6 +57,16 @@ class Driver:
                 hint="a requirement says features=companion",
             )
         return Driver(replace(self.world, driver_file=self.world.companions[0], companions=()))
+
+    @property
+    def distinct_companion(self) -> Driver:
+        """The first of the drivers beside it, where its devices can be told apart."""
+        found = self.companion
+        if not found.world.driver_file.probe.identity_attribute:
+            raise NothingToJudge(
+                f"driver file {found.world.driver_file.name} names no attribute that tells devices apart"
+            )
+        return found
 
     def own(self, devices: Iterable[Device]) -> frozenset[Device]:
         """Those of them that are this driver's."""
@@ -127,6 +140,20 @@ class Driver:
         version, slices = self.world.kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         here = tuple(pool.name for pool in pools(slices, self.name) if node in pool.nodes)
         return Watch(self.world, here, slices, version)
+
+    def should_lose(self, slices: frozenset[str], node: str) -> Driver:
+        """Wait until none of these slices, which it published for a node, is there any more."""
+
+        def gone() -> None:
+            if left := slices & self.slices_on(node):
+                raise NotYet(f"{len(left)} of them are there")
+
+        expected = f"the slices of {self.name} for {node} to be deleted"
+        try:
+            eventually(gone, expected, budgets.WIPED)
+        except WaitTimeout as late:
+            raise failure(expected, late.last_seen, late.budget, asking.unless_away(self.world, _NOT_WIPED)) from late
+        return self
 
     def should_publish_instead_of(self, slices: frozenset[str], node: str) -> Driver:
         """Wait until it has made other slices for a node, and its pool there is complete."""

@@ -59,15 +59,14 @@ class Kubelets:
         """The same, as PodResources Get says it of one pod."""
         return _devices(self._get(pod))
 
+    def shares_listed(self, pod: Pod) -> frozenset[str]:
+        """The ids of the shares of devices that a pod's containers have, as PodResources List says it."""
+        entry = self._entry(pod, pod.node) or podresources_v1_pb2.PodResources()
+        return frozenset(device.share_id for device in _allocated(entry) if device.share_id)
+
     def cdi_ids(self, pod: Pod) -> frozenset[str]:
         """The CDI ids of all devices of a pod's claims."""
-        return frozenset(
-            cdi.name
-            for container in self._get(pod).containers
-            for claim in container.dynamic_resources
-            for device in claim.claim_resources
-            for cdi in device.cdi_devices
-        )
+        return frozenset(cdi.name for device in _allocated(self._get(pod)) for cdi in device.cdi_devices)
 
     def should_forget(self, pod: Pod, node: str) -> None:
         """Wait until a pod that was on a node has no claims any more for its kubelet."""
@@ -221,9 +220,16 @@ def _parsed(text: str) -> Any:
 
 def _devices(pod: podresources_v1_pb2.PodResources) -> dict[str, frozenset[Device]]:
     found: dict[str, set[Device]] = {}
-    for container in pod.containers:
-        for claim in container.dynamic_resources:
-            devices = (Device(each.driver_name, each.pool_name, each.device_name) for each in claim.claim_resources)
-            home = "" if claim.claim_namespace == pod.namespace else f"{claim.claim_namespace}/"
-            found.setdefault(f"{home}{claim.claim_name}", set()).update(devices)
+    for claim in _claims(pod):
+        devices = (Device(each.driver_name, each.pool_name, each.device_name) for each in claim.claim_resources)
+        home = "" if claim.claim_namespace == pod.namespace else f"{claim.claim_namespace}/"
+        found.setdefault(f"{home}{claim.claim_name}", set()).update(devices)
     return {name: frozenset(devices) for name, devices in found.items()}
+
+
+def _claims(pod: podresources_v1_pb2.PodResources) -> Iterator[podresources_v1_pb2.DynamicResource]:
+    return (claim for container in pod.containers for claim in container.dynamic_resources)
+
+
+def _allocated(pod: podresources_v1_pb2.PodResources) -> Iterator[podresources_v1_pb2.ClaimResource]:
+    return (device for claim in _claims(pod) for device in claim.claim_resources)

@@ -57,7 +57,7 @@ class Scenario:
         return self._refusal(manifest, lambda: self._create(manifest, variables))
 
     def apply_status(self, manifest: str, *, by: str = "driver", dry_run: bool = False, **variables: object) -> None:
-        """Apply the status of claims that are there, as the writer `by`, as kubectl apply --server-side --subresource=status does.
+        """Apply the status of objects that are there, as the writer `by`, as kubectl apply --server-side --subresource=status does.
 
         With `dry_run` the API server only says whether it would take it.
         """

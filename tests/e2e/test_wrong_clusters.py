@@ -12,7 +12,8 @@ from ci.mutants.changing import changed_cluster
 from testbed.binaries import minors
 from testbed.errors import ApiError
 from testbed.kube.client import Kube
-from tests.e2e.api_server import Server, client_of, running
+from testbed.waiting import eventually_true
+from tests.e2e.api_server import UP, Server, client_of, running
 
 Object = dict[str, Any]
 DEVICES = """
@@ -261,6 +262,43 @@ def test_a_claim_keeps_its_devices_and_what_is_said_of_them_is_true(kube: Kube) 
         assert kept(kube, {**given, "status": {"allocation": other}})["status"] == given["status"]
     with changed_cluster(kube, "conditions-come-true"):
         assert kept(kube, said("Ready", "False"))["status"]["devices"][0]["conditions"][0]["status"] == "True"
+
+
+def test_what_a_pod_says_of_claims_that_it_does_not_need_is_lost_and_of_others_is_not(kube: Kube) -> None:
+    claims = [{"name": name, "resourceClaimTemplateName": "t"} for name in ("made", "unneeded")]
+    kube.apply(thing("Pod", "claiming", {"resourceClaims": claims, "containers": [{"name": "c", "image": "i"}]}))
+
+    def told(*entries: Object) -> Any:
+        pod = {**thing("Pod", "claiming"), "status": {"resourceClaimStatuses": list(entries)}}
+        return kept(kube, pod)["status"].get("resourceClaimStatuses")
+
+    made, unneeded = {"name": "made", "resourceClaimName": "a"}, {"name": "unneeded"}
+    assert told(made, unneeded) == [made, unneeded]
+    with changed_cluster(kube, "unneeded-claims-untold"):
+        assert told(made) == [made]
+        assert told(unneeded) is None
+
+
+def test_kubelets_delete_no_slices_and_others_do(kube: Kube) -> None:
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d.example", "nodeName": "worker", "pool": pool, "devices": [{"name": "x"}]}
+    made = kube.apply(resource("ResourceSlice", spec))
+    with changed_cluster(kube, "slices-outlive-their-driver"):
+        assert eventually_true(lambda: "mutant slices-outlive-their-driver" in wiped_by_a_kubelet(kube), UP)
+        kube.delete(made)
+    kube.apply(resource("ResourceSlice", spec))
+    assert wiped_by_a_kubelet(kube) == ""
+
+
+def wiped_by_a_kubelet(kube: Kube) -> str:
+    """Why a kubelet may not delete the slices of its node."""
+    wanted = {"fieldSelector": "spec.nodeName=worker", "dryRun": "All"}
+    kubelet = [("Impersonate-User", "system:node:worker"), ("Impersonate-Group", "system:masters")]
+    try:
+        kube.request("DELETE", "/apis/resource.k8s.io/v1/resourceslices", query=wanted, headers=kubelet)
+    except ApiError as refused:
+        return refused.message
+    return ""
 
 
 def resource(kind: str, spec: Object) -> Object:

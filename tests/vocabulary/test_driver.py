@@ -132,6 +132,15 @@ def test_without_an_attribute_that_tells_devices_apart_the_question_is_the_suite
             ask(Device(cluster.DRIVER, "node-1", "gpu-0"))
 
 
+def test_of_a_companion_whose_devices_cannot_be_told_apart_none_can_be_chosen(world: Make) -> None:
+    alone = world()
+    (companion,) = load_companions(alone.driver_file)
+    probe = companion.probe.model_copy(update={"identity_attribute": ""})
+    vague = companion.model_copy(update={"spec": companion.spec.model_copy(update={"probe": probe})})
+    with pytest.raises(NothingToJudge, match="driver file fake-nic names no attribute"):
+        Driver(replace(alone, companions=(vague,))).distinct_companion  # noqa: B018 - it is what is asked
+
+
 def test_a_device_that_is_not_published_says_nothing(world: Make) -> None:
     with pytest.raises(DriverFailed, match="publishes no device"):
         Driver(world()).identity(Device(cluster.DRIVER, "node-1", "gpu-99"))
@@ -266,6 +275,16 @@ def test_a_driver_that_does_not_repair_its_slices_is_blamed(world: Make, uid: st
         Driver(made).should_publish_instead_of(frozenset({"old"}), "node-1")
 
 
+def test_slices_that_their_driver_has_lost_are_gone_and_others_may_be_there(world: Make) -> None:
+    made = world()
+    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube.objects["ResourceSlice", "default", "slice-node-1"]["metadata"]["uid"] = "new"
+    driver = Driver(made)
+    assert driver.should_lose(frozenset({"old"}), "node-1") is driver
+    with pytest.raises(NotObserved, match=r"a process of it(.|\n)*1 of them are there"):
+        driver.should_lose(frozenset({"old", "new"}), "node-1")
+
+
 def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:
     assert Driver(world()).mistaken_field == "sharing.interval"
 
@@ -274,6 +293,7 @@ def test_the_companion_is_another_driver_and_devices_are_told_apart(world: Make)
     alone = world()
     driver = Driver(replace(alone, companions=load_companions(alone.driver_file)))
     assert (driver.companion.name, driver.companion.device_class) == ("nic.dra-testbed.example",) * 2
+    assert driver.distinct_companion == driver.companion
     mine, other = Device(driver.name, "node-1", "gpu-0"), Device(driver.companion.name, "node-1", "nic-0")
     assert driver.own([mine, other]) == {mine}
     assert driver.companion.own([mine, other]) == {other}

@@ -115,6 +115,14 @@ def test_the_devices_of_a_pod_are_listed_by_claim(kubelets: Kubelets) -> None:
     assert kubelets.claims_listed(pod) == kubelets.claims_of(pod) == {"c": {Device(DRIVER, "node-1", "gpu-0")}}
     assert kubelets.claims_listed(plain) == {}
     assert kubelets.cdi_ids(pod) == {"d.example/device=a"}
+    assert kubelets.shares_listed(pod) == frozenset()
+
+
+def test_the_shares_of_a_pod_are_listed(kubelets: Kubelets, lister: Lister) -> None:
+    lister.pods[0].containers[0].dynamic_resources[0].claim_resources[0].share_id = "one"
+    lister.pods[0].containers[1].dynamic_resources[0].claim_resources[0].share_id = "other"
+
+    assert kubelets.shares_listed(Pod(kubelets.world, "here", "p")) == {"one", "other"}
 
 
 def test_a_pod_without_claims_is_listed_all_the_same(kubelets: Kubelets, lister: Lister) -> None:

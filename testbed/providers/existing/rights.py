@@ -24,6 +24,7 @@ _WORKLOADS: _Rights = {
     ("", "pods"): (*_APPLY, "get", "list", "watch"),
     ("", "pods/exec"): ("create", "get"),
     ("", "pods/log"): ("get",),
+    ("", "pods/status"): ("patch",),
     ("", "events"): ("list", "watch"),
     ("", "resourcequotas"): (*_APPLY, "list", "watch"),
     ("apps", "daemonsets"): (*_APPLY, "list"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
 DRIVER = "gpu.dra-testbed.example"
+SHARE = "11111111-1111-4111-8111-111111111111"
 SHORT = {"apiVersion": API_VERSION, "kind": "GpuConfig", "sharing": {"strategy": "TimeSlicing", "interval": "Short"}}
 WRONG = {**SHORT, "sharing": {"strategy": "TimeSlicing", "interval": "Sometimes"}}
 
@@ -74,6 +77,27 @@ def test_an_answer_with_another_device(judged: Make, fake_api: FakeApi, word: st
     (device,) = driver.prepare(fake_api.claim(devices=("gpu-2",))).devices
     assert device.device_name == named
     assert "GPU_DEVICE_GPU_2" in driver.files[0]
+
+
+@pytest.mark.parametrize(("word", "said"), [("", SHARE), ("answer-without-shares", "")])
+def test_an_answer_without_shares(judged: Make, fake_api: FakeApi, word: str, said: str) -> None:
+    (device,) = judged(word).prepare(fake_api.claim(shareID=SHARE)).devices
+    assert device.share_id == said
+
+
+@pytest.mark.parametrize(
+    ("word", "what"), [("", f"gpu/{DRIVER}-metadata.json"), ("mounts-hide-those-of-others", "gpu")]
+)
+def test_mounts_that_hide_those_of_others(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, what: str
+) -> None:
+    start(replace(settings, metadata="v1beta1"), partial(faults.apply, [word] if word else []))
+    claim = fake_api.claim()
+    assert not kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].error
+    (file,) = Path(settings.cdi).glob("*.json")
+    (mount,) = json.loads(file.read_text())["devices"][0]["containerEdits"]["mounts"]
+    assert mount["containerPath"].endswith(f"/resourceclaims/one/{what}")
+    assert (Path(mount["hostPath"]) / f"{DRIVER}-metadata.json").is_file() is bool(word)
 
 
 @pytest.mark.parametrize(("word", "same"), [("", False), ("reuse-cdi-names", True)])

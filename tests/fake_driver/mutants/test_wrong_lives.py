@@ -73,6 +73,16 @@ def test_leaves_its_lock_behind(settings: Settings, word: str, second: bool) -> 
     assert (registers(), registers()) == (True, second)
 
 
+@pytest.mark.parametrize(("word", "second"), [("", "HEALTHY"), ("health-unknown-after-a-restart", "UNKNOWN")])
+def test_health_unknown_after_a_restart(settings: Settings, word: str, second: str) -> None:
+    def says() -> str:
+        use = faults.apply([word] if word else [], parts(settings))
+        return use.health(use.inventory.devices[0]).status
+
+    settings.data.mkdir(parents=True)
+    assert (says(), says()) == ("HEALTHY", second)
+
+
 @pytest.mark.parametrize(("word", "left"), [("", True), ("starts-clean", False)])
 def test_starts_clean(lives: Callable[[str], Lives], fake_api: FakeApi, word: str, left: bool) -> None:
     driver, claim = lives(word), fake_api.claim()
@@ -132,6 +142,18 @@ def test_publishes_from_scratch(settings: Settings, word: str, deleted: list[str
     assert [each["metadata"]["uid"] for each in first.delete] == deleted
     assert bool(first.create) is bool(word)
     assert not use.plan(wanted, [_slice("a", "2")], {})
+
+
+@pytest.mark.parametrize(("word", "again"), [("", True), ("publishes-only-the-first-time", False)])
+def test_publishes_only_the_first_time(settings: Settings, word: str, again: bool) -> None:
+    settings.data.mkdir(parents=True)
+    wanted = [_slice("a", "")]
+    first = faults.apply([word] if word else [], parts(settings))
+    assert first.plan(wanted, [], {}).create
+    assert not first.plan(wanted, [_slice("a", "1")], {})
+    assert first.plan(wanted, [], {}).create
+    second = faults.apply([word] if word else [], parts(settings))
+    assert bool(second.plan(wanted, [], {}).create) is again
 
 
 def _slice(name: str, uid: str) -> Any:

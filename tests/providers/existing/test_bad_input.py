@@ -157,7 +157,7 @@ def test_a_cluster_without_dynamic_resource_allocation(
 def test_a_user_without_rights_is_told_all_that_is_missing_at_once(
     refused: Up, server: ApiServer, tmp_path: Path
 ) -> None:
-    pods = {"verbs": ["*"], "apiGroups": [""], "resources": ["pods", "pods/exec", "pods/log"]}
+    pods = {"verbs": ["*"], "apiGroups": [""], "resources": ["pods", "pods/exec", "pods/log", "pods/status"]}
     reviews = "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
     server.answers[reviews] = api_server.may(pods, incomplete=True)
     said = refused(server.kubeconfig(tmp_path), code=3)

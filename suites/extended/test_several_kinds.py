@@ -1,0 +1,83 @@
+"""Extended resources of several classes in one container, and the end of a pod that fails."""
+
+from testbed.conformance import E2E, MUST, requirement
+
+DOCS = "kubernetes.io: Dynamic Resource Allocation, Extended resource allocation by DRA"
+KEP = "KEP-5004, DRA extended resource"
+
+
+@requirement(
+    "EXT-025",
+    "When such a pod has failed, its claim is deleted as well, although the pod is still there.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=KEP,
+    features=("identity",),
+    gates=("DRAExtendedResource",),
+    mutants=("unprepare-fails",),
+    covers=("E9",),
+)
+def test_the_claim_goes_when_the_pod_has_failed(scenario, driver):
+    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+    scenario.apply("extended/pod-that-fails.yaml")
+    pod = scenario.pod("pod").should_end()
+
+    pod.extended_claim.should_be_gone()
+
+    assert pod.phase == "Failed"
+
+
+@requirement(
+    "EXT-026",
+    "A container may ask for one device by an extended resource and for another by the name that every class has, and sees both.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("identity",),
+    devices=2,
+    gates=("DRAExtendedResource",),
+    given=("local", "unshared"),
+    kubernetes="1.35",
+    mutants=(
+        "first-device-only",
+        "no-env",
+    ),
+    covers=("E2",),
+)
+def test_two_kinds_of_names(scenario, driver, node):
+    device = max(driver.devices_on(node))
+    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/two-kinds.yaml")
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.seen_devices == pod.extended_claim.devices
+    assert pod.seen_devices > {device}
+
+
+@requirement(
+    "EXT-027",
+    "A container that asks for three extended resources gets a device of each class, and sees them all.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DOCS,
+    features=("identity",),
+    devices=3,
+    gates=("DRAExtendedResource",),
+    given=("local", "unshared"),
+    mutants=(
+        "first-device-only",
+        "no-env",
+    ),
+    covers=("E5",),
+)
+def test_three_resources(scenario, driver, node):
+    one, two, three, *_ = sorted(driver.devices_on(node))
+    scenario.apply("extended/class.yaml", unique=f"{scenario.namespace}-1", wanted=driver.identity(one))
+    scenario.apply("extended/class.yaml", unique=f"{scenario.namespace}-2", wanted=driver.identity(two))
+    scenario.apply("extended/class.yaml", unique=f"{scenario.namespace}-3", wanted=driver.identity(three))
+    scenario.apply("extended/three-resources.yaml")
+
+    assert scenario.pod("pod").should_run().seen_devices == {one, two, three}
