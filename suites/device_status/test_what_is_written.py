@@ -156,7 +156,7 @@ def test_network_data_is_checked(scenario, taken, refused, words):
     gates=("DRAResourceClaimDeviceStatus",),
     given=("unshared",),
     covers=("G17",),
-    mutants=("unprepare-fails", "device-status-comes-back"),
+    mutants=("unprepare-fails",),
 )
 def test_it_goes_with_the_allocation(scenario):
     scenario.apply("basic/claim-by-name.yaml")

@@ -263,16 +263,3 @@ def test_hardware_addresses_are_dropped(kube: Kube) -> None:
     with changed_cluster(kube, "hardware-addresses-dropped"):
         stored = kept(kube, of_device(networkData={"interfaceName": "net1", "hardwareAddress": "02:00:5e:10:00:01"}))
         assert stored["status"]["devices"][0]["networkData"] == {"interfaceName": "net1"}
-
-
-def test_what_was_said_comes_back_with_the_second_pod(kube: Kube) -> None:
-    kube.apply(claim("again", DEVICES.replace("adminAccess: true, ", "")))
-
-    def used_by(pod: str) -> Object:
-        made = status(reservedFor=[{"resource": "pods", "name": pod, "uid": pod}])
-        return {**made, "metadata": claim("again")["metadata"]}
-
-    with changed_cluster(kube, "device-status-comes-back"):
-        assert "devices" not in kept(kube, used_by("first"))["status"]
-        (device,) = kept(kube, used_by("second"))["status"]["devices"]
-        assert (device["device"], device["conditions"][0]["type"]) == ("x", "Seen")
