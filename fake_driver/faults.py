@@ -21,10 +21,15 @@ RIGHTS = (
     "may-not-read-claims",
     "may-read-secrets",
     "may-write-claims",
+    "may-change-claims",
     "may-make-pods",
+    "may-act-as-others",
+    "may-edit-its-namespace",
     "may-allocate",
     "status-of-all-drivers",
+    "status-on-all-nodes",
     "slices-of-all-nodes",
+    "deletes-slices-of-all-nodes",
 )
 
 

@@ -19,6 +19,7 @@ from testbed.models.driver_file import DriverFile
 from testbed.waiting import Budget, NotYet, eventually, set_patience
 
 SLICES = "resource.k8s.io/v1"
+RIGHTS = "rbac.authorization.k8s.io/v1"
 _QUIET = Budget("driver gone", 60, "it gets a grace period, and the suites' last pods may still end")
 _STARTED = Budget("driver runs", 60, "its image is on the node")
 _EFFECT = Budget("policy in effect", 30, "the API server looks for new policies every second")
@@ -163,6 +164,8 @@ def _forget(testbed: Testbed) -> None:
         node.run("sh", "-c", script)
     for each in testbed.kube.list(SLICES, "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
         testbed.kube.delete(each)
+    for each in testbed.kube.list(RIGHTS, "RoleBinding", _driver_file(testbed).pods.namespace):
+        testbed.kube.delete(each)  # the right driver has none
 
 
 def _driver_file(testbed: Testbed) -> DriverFile:

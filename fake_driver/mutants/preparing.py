@@ -33,6 +33,24 @@ class OnceRefusedAlwaysRefused(Driver):
         self._refused: set[str] = set()
 
 
+class RefusesOnce(Driver):
+    """A claim that was refused is taken for prepared when it is asked for again, without anything that is made ready."""
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+        """Refuse, and forget why."""
+        if ref.uid in self._refused:
+            return ()
+        try:
+            return super().prepare(ref, caller)
+        except ClaimRefused:
+            self._refused.add(ref.uid)
+            raise
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._refused: set[str] = set()
+
+
 class RefusedClaimsStayPrepared(Driver):
     """A claim that is refused takes its devices all the same."""
 
@@ -193,6 +211,7 @@ class _AllOrNothing(DraService):
 
 ALL = (
     OnceRefusedAlwaysRefused,
+    RefusesOnce,
     RefusedClaimsStayPrepared,
     OneClaimAtATime,
     PrepareTwiceDifferently,

@@ -30,6 +30,19 @@ def status_of_another_device(right: Parts) -> Parts:
     return replace(right, known=known)
 
 
+def status_message_of_another_device(right: Parts) -> Parts:
+    """What the status says of a device is right, but its words for people name the device before it."""
+    devices = right.inventory.devices
+
+    def known(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+        other = devices[devices.index(device) - 1] if device in devices else device
+        said = {"type": "Ready", "status": "True", "reason": "Fault", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        wrong = {**said, "message": " ".join(map(str, other.attributes.values()))}
+        return {**right.known(device, use), "conditions": [wrong]}
+
+    return replace(right, known=known)
+
+
 def status_says_not_ready(right: Parts) -> Parts:
     """Of devices that are prepared the status says that they are not ready."""
 
@@ -95,6 +108,7 @@ def health_without_words(right: Parts) -> Parts:
 ALL = (
     status_never_written,
     status_of_another_device,
+    status_message_of_another_device,
     status_says_not_ready,
     status_replaces_all,
     health_unknown,

@@ -207,4 +207,5 @@ def test_the_end_of_a_user_disturbs_no_monitor(scenario, admin_scenario):
 
     user.delete().should_be_gone()
 
+    assert monitor.should_stay_running().container("monitor").restarts == 0
     assert monitor.container("monitor").restart().seen_devices == monitor.devices

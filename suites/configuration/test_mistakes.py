@@ -14,13 +14,13 @@ REASON = "FailedPrepareDynamicResources"
     features=("configuration",),
     source=DOCS,
     covers=("W21", "G19"),
-    mutants=("swallows-config-errors",),
+    mutants=("swallows-config-errors", "refuses-once"),
 )
 def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
     pod = scenario.pod("pod").should_be_refused_by_its_driver("wrong", because=driver.mistaken_field)
 
-    pod.should_stay_pending()
+    pod.should_be_refused_again_by_its_driver("wrong", because=driver.mistaken_field).should_stay_pending()
 
 
 @requirement(
@@ -31,13 +31,13 @@ def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
     features=("configuration",),
     source=DOCS,
     covers=("W21",),
-    mutants=("swallows-config-errors",),
+    mutants=("swallows-config-errors", "refuses-once"),
 )
 def test_the_mistake_is_in_the_class(scenario, driver):
     scenario.apply("configuration/invalid-in-class.yaml")
     pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
 
-    pod.should_stay_pending()
+    pod.should_be_told_again(REASON, driver.mistaken_field).should_stay_pending()
 
 
 @requirement(

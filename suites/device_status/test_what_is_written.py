@@ -6,6 +6,13 @@ from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
 
 DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaim device status"
 API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
+KIB = 1024
+ROUND = len('{"long":""}')
+IPS = [
+    *("10.9.8.1/24", "10.9.8.2/24", "10.9.8.3/24", "10.9.8.4/24", "10.9.8.5/24", "10.9.8.6/24"),
+    *("10.9.8.7/24", "10.9.8.8/24", "10.9.8.9/24", "10.9.8.10/24", "10.9.8.11/24", "10.9.8.12/24"),
+    *("10.9.8.13/24", "10.9.8.14/24", "10.9.8.15/24", "10.9.8.16/24", "10.9.8.17/24"),
+]
 
 
 @requirement(
@@ -18,7 +25,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
     given=("unshared",),
     covers=("DS1",),
     about=CLUSTER,
-    mutants=("device-status-dropped",),
+    mutants=("device-status-dropped", "hardware-addresses-dropped"),
 )
 def test_what_is_written_is_read(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -27,8 +34,11 @@ def test_what_is_written_is_read(scenario):
     claim = scenario.claim("my-device").should_have_condition(device, "Ready")
 
     assert claim.data(device) == {"speed": "100G", "lanes": [1, 2, 3, 4]}
-    assert claim.network_data(device).get("ips") == ["10.9.8.7/24", "2001:db8::1/64"]
-    assert claim.network_data(device).get("interfaceName") == "net1"
+    assert claim.network_data(device) == {
+        "interfaceName": "net1",
+        "ips": ["10.9.8.7/24", "2001:db8::1/64"],
+        "hardwareAddress": "02:00:5e:10:00:01",
+    }
 
 
 @requirement(
@@ -59,17 +69,19 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
     tier=E2E,
     source=API,
     gates=("DRAResourceClaimDeviceStatus",),
-    given=("unshared",),
+    given=("unshared", "local"),
     about=CLUSTER,
-    mutants=("device-status-dropped",),
+    mutants=("device-status-dropped", "device-status-narrow"),
 )
 def test_a_device_has_room_for_eight_conditions(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
 
-    refusal = scenario.status_should_be_refused("device_status/nine-conditions.yaml", device=device)
-
+    refusal = scenario.status_should_be_refused("device_status/conditions.yaml", device=device, conditions=9)
     assert "must have at most 8 items" in refusal
+
+    scenario.status_should_be_taken("device_status/conditions.yaml", device=device, conditions=8)
+    assert len(scenario.claim("my-device").conditions(device)) == 8
 
 
 @requirement(
@@ -81,18 +93,25 @@ def test_a_device_has_room_for_eight_conditions(scenario):
     gates=("DRAResourceClaimDeviceStatus",),
     given=("unshared",),
     about=CLUSTER,
-    mutants=("device-status-dropped",),
+    mutants=("device-status-dropped", "device-status-narrow"),
 )
 @pytest.mark.parametrize(
-    ("data", "words"),
-    [({"long": "x" * 10 * 1024}, "Too long"), ([1, 2], "must be"), ("text", "must be")],
+    ("taken", "refused", "words"),
+    [
+        ({"long": "x" * (10 * KIB - ROUND)}, {"long": "x" * (10 * KIB - ROUND + 1)}, "Too long"),
+        ({"list": [1, 2]}, [1, 2], "must be a valid JSON object"),
+        ({"text": "text"}, "text", "must be a valid JSON object"),
+    ],
     ids=["too-long", "a-list", "a-text"],
 )
-def test_data_is_a_json_object_of_limited_size(scenario, data, words):
+def test_data_is_a_json_object_of_limited_size(scenario, taken, refused, words):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
 
-    assert words in scenario.status_should_be_refused("device_status/data.yaml", device=device, data=data)
+    assert words in scenario.status_should_be_refused("device_status/data.yaml", device=device, data=refused)
+
+    scenario.status_should_be_taken("device_status/data.yaml", device=device, data=taken)
+    assert scenario.claim("my-device").data(device) == taken
 
 
 @requirement(
@@ -104,24 +123,28 @@ def test_data_is_a_json_object_of_limited_size(scenario, data, words):
     gates=("DRAResourceClaimDeviceStatus",),
     given=("unshared",),
     about=CLUSTER,
-    mutants=("device-status-dropped",),
+    mutants=("device-status-dropped", "device-status-narrow"),
 )
 @pytest.mark.parametrize(
-    ("network", "words"),
+    ("taken", "refused", "words"),
     [
-        ({"ips": ["10.9.8.7"]}, "must be a valid address in CIDR form"),
-        ({"ips": ["2001:db8:0::1/64"]}, "must be in canonical form"),
-        ({"ips": ["10.9.8.7/24"] * 2}, "Duplicate value"),
-        ({"interfaceName": "x" * 257}, "Too long"),
-        ({"hardwareAddress": "x" * 129}, "Too long"),
+        ({"ips": ["10.9.8.7/24"]}, {"ips": ["10.9.8.7"]}, "must be a valid address in CIDR form"),
+        ({"ips": ["2001:db8::1/64"]}, {"ips": ["2001:db8:0::1/64"]}, "must be in canonical form"),
+        ({"ips": ["10.9.8.7/24", "10.9.8.8/24"]}, {"ips": ["10.9.8.7/24"] * 2}, "Duplicate value"),
+        ({"ips": IPS[:16]}, {"ips": IPS}, "must have at most 16 items"),
+        ({"interfaceName": "x" * 256}, {"interfaceName": "x" * 257}, "Too long"),
+        ({"hardwareAddress": "x" * 128}, {"hardwareAddress": "x" * 129}, "Too long"),
     ],
-    ids=["no-cidr", "not-canonical", "twice", "long-interface-name", "long-hardware-address"],
+    ids=["no-cidr", "not-canonical", "twice", "too-many", "long-interface-name", "long-hardware-address"],
 )
-def test_network_data_is_checked(scenario, network, words):
+def test_network_data_is_checked(scenario, taken, refused, words):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
 
-    assert words in scenario.status_should_be_refused("device_status/network.yaml", device=device, network=network)
+    assert words in scenario.status_should_be_refused("device_status/network.yaml", device=device, network=refused)
+
+    scenario.status_should_be_taken("device_status/network.yaml", device=device, network=taken)
+    assert scenario.claim("my-device").network_data(device) == taken
 
 
 @requirement(
@@ -143,9 +166,11 @@ def test_it_goes_with_the_allocation(scenario):
     claim = scenario.claim("my-device").should_have_condition(device, "Seen")
 
     pod.delete().should_be_gone()
-    claim.should_be_deallocated()
+    claim.should_be_deallocated().should_say_nothing_of(device)
+    scenario.apply("basic/second-pod.yaml")
+    scenario.pod("second").should_run()
 
-    assert claim.conditions(device) == {}
+    assert claim.devices_that_are("Seen") == frozenset()
 
 
 @requirement(
@@ -268,11 +293,11 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
     gates=("DRAResourceClaimDeviceStatus",),
     features=("device-status", "identity"),
-    mutants=("status-of-another-device",),
+    mutants=("status-of-another-device", "status-message-of-another-device"),
 )
 def test_the_driver_speaks_of_the_right_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
     claim = scenario.claim("my-device").should_have_a_status()
 
-    assert driver.devices_named_in(claim.data(device)) <= {device}
+    assert driver.devices_named_in(claim.said_of(device)) <= {device}

@@ -50,7 +50,9 @@ def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
     pod = scenario.pod("pod").should_run()
 
     hardware.unplug(device)
-    container = pod.should_stay_running().container("workload").restart()
+    container = pod.should_stay_running().container("workload")
+    assert container.restarts == 0
+    container.restart()
     hardware.plug(device)
 
     assert container.seen_devices == {device}

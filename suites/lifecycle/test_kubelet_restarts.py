@@ -22,9 +22,10 @@ def test_a_pod_runs_while_its_kubelet_is_restarted(scenario, node):
     pod = scenario.pod("pod").should_run()
 
     node.restart_kubelet()
-    container = pod.should_stay_running().container("workload").restart()
+    container = pod.should_stay_running().container("workload")
 
-    assert container.seen_devices == pod.devices
+    assert container.restarts == 0
+    assert container.restart().seen_devices == pod.devices
 
 
 @requirement(
@@ -67,6 +68,7 @@ def test_deleted_slices_are_published_again(scenario, driver, node):
     assert driver.devices_on(node) == devices
     assert driver.slices_beside(node) == others
     assert pod.should_stay_running().seen_devices == pod.devices
+    assert pod.container("workload").restarts == 0
 
 
 @requirement(

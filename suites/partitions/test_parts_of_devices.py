@@ -191,7 +191,7 @@ def test_a_whole_or_else_a_part(scenario, driver, node):
     features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     covers=("W19", "G26"),
-    mutants=("forget-what-parts-share",),
+    mutants=("forget-what-parts-share", "refuses-once"),
 )
 @pytest.mark.parametrize("owned", ["whole", "part"])
 def test_a_whole_and_its_part_are_never_prepared_together(scenario, node, driver, owned):
@@ -205,6 +205,6 @@ def test_a_whole_and_its_part_are_never_prepared_together(scenario, node, driver
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=wanted.pool, name=wanted.name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other").should_stay_pending()
+    other.should_be_refused_by_its_driver("other").should_be_refused_again_by_its_driver("other").should_stay_pending()
 
     assert owner.container("workload").restart().seen_devices == {mine}

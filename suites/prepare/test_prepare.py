@@ -15,7 +15,7 @@ DRA = "k8s.io/kubelet, dra/v1/api.proto, NodePrepareResources"
     source=HELPER,
     given=("unshared",),
     covers=("W19", "G26"),
-    mutants=("prepares-busy-devices", "forget-the-checkpoint"),
+    mutants=("prepares-busy-devices", "forget-the-checkpoint", "refuses-once"),
 )
 def test_a_device_that_is_in_use_is_refused(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
@@ -26,7 +26,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other").should_stay_pending()
+    other.should_be_refused_by_its_driver("other").should_be_refused_again_by_its_driver("other").should_stay_pending()
 
     assert owner.container("workload").restart().seen_devices == {device}
 
@@ -66,7 +66,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     source=DRA,
     given=("local",),
     covers=("W18", "G11"),
-    mutants=("make-up-devices",),
+    mutants=("make-up-devices", "refuses-once"),
 )
 def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
     pool = min(driver.devices_on(node)).pool
@@ -76,7 +76,7 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
     other = scenario.pod("other").look_again()
     other.should_be_refused_by_its_driver("other")
 
-    other.should_stay_pending()
+    other.should_be_refused_again_by_its_driver("other").should_stay_pending()
 
 
 @requirement(
@@ -87,7 +87,7 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
     source=DRA,
     given=("local",),
     covers=("W18", "G11"),
-    mutants=("know-devices-by-name", "make-up-devices"),
+    mutants=("know-devices-by-name", "make-up-devices", "refuses-once"),
 )
 def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     name = min(driver.devices_on(node)).name
@@ -97,7 +97,7 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     other = scenario.pod("other").look_again()
     other.should_be_refused_by_its_driver("other")
 
-    other.should_stay_pending()
+    other.should_be_refused_again_by_its_driver("other").should_stay_pending()
 
 
 @requirement(

@@ -4,6 +4,8 @@ from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
 
 DOCS = "kubernetes.io: Dynamic Resource Allocation, Pre-scheduled Pods"
 REASON = "FailedPrepareDynamicResources"
+UNKNOWN = 'resourceclaims.resource.k8s.io "my-device" not found'
+NOT_ALLOWED = "is not allowed to use ResourceClaim my-device"
 
 
 @requirement(
@@ -18,9 +20,9 @@ REASON = "FailedPrepareDynamicResources"
 )
 def test_the_claim_does_not_exist(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, 'resourceclaims.resource.k8s.io "my-device" not found')
+    pod = scenario.pod("pod").should_be_told(REASON, UNKNOWN)
 
-    pod.should_stay_pending()
+    pod.should_be_told_again(REASON, UNKNOWN).should_stay_pending()
 
 
 @requirement(
@@ -36,7 +38,7 @@ def test_the_claim_does_not_exist(scenario, node):
 def test_the_claim_is_not_allocated(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim my-device")
+    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED).should_be_told_again(REASON, NOT_ALLOWED)
 
     assert pod.should_stay_pending().devices == frozenset()
 
@@ -54,7 +56,8 @@ def test_the_claim_is_not_allocated(scenario, node):
 def test_the_claim_comes_from_a_template(scenario, node):
     scenario.apply("prescheduled/pod-with-template.yaml", node=node)
     pod = scenario.pod("pod").should_have_claims().look_again()
-    pod.should_be_told(REASON, "is not allowed to use ResourceClaim pod-device-")
+    refusal = "is not allowed to use ResourceClaim pod-device-"
+    pod.should_be_told(REASON, refusal).should_be_told_again(REASON, refusal)
 
     assert pod.claims["device"].owner == ("Pod", "pod")
     assert pod.should_stay_pending().devices == frozenset()
@@ -73,7 +76,7 @@ def test_the_claim_comes_from_a_template(scenario, node):
 def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim my-device")
+    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED)
 
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
@@ -155,7 +158,7 @@ def test_a_node_selector_works(scenario, node):
 def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim my-device")
+    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED)
 
     scenario.apply("prescheduled/pod-without-claims.yaml", node=node)
     scenario.pod("plain").should_run()
@@ -172,7 +175,7 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     source="KEP-4381, NodePrepareResources; the kubelet does not look at the allocation's node selector",
     given=("local",),
     covers=("G26",),
-    mutants=("know-devices-by-name",),
+    mutants=("know-devices-by-name", "refuses-once"),
 )
 def test_the_claim_is_allocated_on_another_node(scenario, nodes):
     scenario.apply("prescheduled/allocated-claim.yaml", node=min(nodes))
@@ -182,7 +185,7 @@ def test_the_claim_is_allocated_on_another_node(scenario, nodes):
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
     pod = scenario.pod("pod").look_again().should_be_refused_by_its_driver("my-device")
 
-    pod.should_stay_pending()
+    pod.should_be_refused_again_by_its_driver("my-device").should_stay_pending()
 
 
 @requirement(
@@ -197,8 +200,10 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scheduled = scenario.pod("scheduled").should_run()
     scenario.apply("prescheduled/two-claims.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim other")
-    pod.should_stay_pending()
+    scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
+    refusal = "is not allowed to use ResourceClaim other"
+    pod = scenario.pod("pod").look_again().should_be_told(REASON, refusal)
+    pod.should_be_told_again(REASON, refusal).should_stay_pending()
 
     assert scheduled.container("workload").restart().seen_devices == scheduled.devices
 
@@ -221,8 +226,51 @@ def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scheduled = scenario.pod("scheduled").should_run()
     scenario.apply("prescheduled/two-claims.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, "is not allowed to use ResourceClaim other")
+    scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
+    pod = scenario.pod("pod").look_again().should_be_told(REASON, "is not allowed to use ResourceClaim other")
 
     pod.delete().should_be_gone()
 
     assert scheduled.container("workload").restart().seen_devices == scheduled.devices
+
+
+@requirement(
+    "PRESCHED-012",
+    "A pod with nodeName whose claim does not exist yet runs as soon as it is made and allocated; it sees the claim's device.",
+    level=MUST,
+    tier=E2E,
+    source=DOCS,
+    features=("shared-claims",),
+    mutants=("no-env",),
+)
+def test_it_runs_as_soon_as_its_claim_is_made_and_allocated(scenario, node):
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, UNKNOWN)
+
+    scenario.apply("prescheduled/allocated-claim.yaml", node=node)
+    scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
+    pod.look_again().should_run()
+
+    assert pod.seen_devices == pod.devices
+
+
+@requirement(
+    "PRESCHED-013",
+    "A claim that is to be deleted is reserved for no other pod: one with nodeName is told so and does not run, and the users keep it.",
+    level=MUST,
+    tier=E2E,
+    source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",
+    about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
+)
+def test_the_claim_is_to_be_deleted(scenario, node):
+    scenario.apply("prescheduled/allocated-claim.yaml", node=node)
+    scheduled, claim = scenario.pod("scheduled").should_run(), scenario.claim("my-device")
+    claim.delete()
+
+    scenario.apply("prescheduled/pod.yaml", node=node)
+    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED).should_be_told_again(REASON, NOT_ALLOWED)
+
+    pod.should_stay_pending()
+    assert claim.pods == {"scheduled"}
+    assert scheduled.should_stay_running().seen_devices == claim.devices

@@ -53,7 +53,7 @@ def test_slices_of_another_driver_are_refused(account):
 
 @requirement(
     "RBAC-013",
-    "The driver's pod may not change the slices that the driver has published for other nodes.",
+    "The driver's pod may neither change nor delete the slices that the driver has published for other nodes.",
     level=SHOULD,
     tier=STATIC,
     nodes=2,
@@ -61,10 +61,11 @@ def test_slices_of_another_driver_are_refused(account):
     given=("local",),
     source=DOCS,
     covers=("DS4",),
-    mutants=("slices-of-all-nodes",),
+    mutants=("slices-of-all-nodes", "deletes-slices-of-all-nodes"),
 )
-def test_slices_of_other_nodes_may_not_be_changed(account):
+def test_slices_of_other_nodes_may_be_neither_changed_nor_deleted(account):
     refusals = account.may_not_change_slices_of_others()
 
     assert refusals, "the driver publishes no slice for another node"
     assert "" not in refusals, "a change of such a slice would be taken"
+    assert "" not in account.may_not_delete_slices_of_others(), "the end of such a slice would be taken"

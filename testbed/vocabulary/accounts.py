@@ -15,6 +15,8 @@ _REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _NODE = "authentication.kubernetes.io/node-name"
 _REFUSED = (403, 422)  # a policy chooses
+_SYSTEM = "kube-system"  # there is the most to take
+_WRITING = ("create", "update", "patch", "delete", "deletecollection")
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,19 @@ class Account:
         return str(self.pod["spec"]["nodeName"])
 
     def may(self, *deeds: str) -> frozenset[str]:
-        """Which of these it may do anywhere. A deed is `verb resource[.group] [name]`, as in `get pods/log` or `list nodes`."""
-        user = _user(self.pod)
-        return frozenset(deed for deed in deeds if self._allowed(user, deed))
+        """Which of these it may do in every namespace. A deed is `verb resource[.group] [name]`, as in `get pods/log` or `list nodes`."""
+        pod = self.pod
+        return frozenset(deed for deed in deeds if self._allowed(pod, deed))
+
+    def may_somewhere(self, *deeds: str) -> frozenset[str]:
+        """Which of these, about what is in namespaces, it may do in every namespace, in its own, or in kube-system: a Role is enough."""
+        pod = self.pod
+        places = ("", pod["metadata"]["namespace"], _SYSTEM)
+        return frozenset(deed for deed in deeds if any(self._allowed(pod, deed, place) for place in places))
+
+    def may_write(self, *resources: str) -> frozenset[str]:
+        """What it may do somewhere to make, change or delete these."""
+        return self.may_somewhere(*(f"{verb} {each}" for each in resources for verb in _WRITING))
 
     def may_not_publish(self, *, node: str = "", driver: str = "") -> str:
         """Why it may not publish a slice for a node, or for the whole cluster; '' where it may. `driver` is another one's name."""
@@ -58,21 +70,27 @@ class Account:
 
     def may_not_change_slices_of_others(self) -> frozenset[str]:
         """Why it may not change each slice of the driver that is for another node; '' among them where it may."""
-        others = [each for each in self.world.slices() if each["spec"].get("nodeName") not in ("", None, self.node)]
-        return frozenset(
-            self._tried("PUT", f"{_SLICES}/{each['metadata']['name']}", {**each, "apiVersion": RESOURCE})
-            for each in others
-        )
+        return frozenset(self._tried("PUT", _path(each), {**each, "apiVersion": RESOURCE}) for each in self._others)
 
-    def _allowed(self, user: str, deed: str) -> bool:
+    def may_not_delete_slices_of_others(self) -> frozenset[str]:
+        """Why it may not delete each slice of the driver that is for another node; '' among them where it may."""
+        return frozenset(self._tried("DELETE", _path(each), None) for each in self._others)
+
+    @property
+    def _others(self) -> list[Object]:
+        """The slices of the driver that are for other nodes."""
+        return [each for each in self.world.slices() if each["spec"].get("nodeName") not in ("", None, self.node)]
+
+    def _allowed(self, pod: Object, deed: str, namespace: str = "") -> bool:
         verb, what, *name = deed.split()
         resource, _, group = what.partition(".")
         resource, _, part = resource.partition("/")
-        asked = {"verb": verb, "group": group, "resource": resource, "subresource": part, "name": " ".join(name)}
+        thing = {"group": group, "resource": resource, "subresource": part, "name": " ".join(name)}
+        asked = {"verb": verb, "namespace": namespace, **thing}
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": {"user": user, "groups": list(_groups(self.pod)), "resourceAttributes": asked},
+            "spec": {"user": _user(pod), "groups": list(_groups(pod)), "resourceAttributes": asked},
         }
         return bool(self.world.kube.request("POST", _REVIEW, body=body)["status"].get("allowed"))
 
@@ -87,6 +105,10 @@ class Account:
                 raise
             return refused.message
         return ""
+
+
+def _path(slice_: Object) -> str:
+    return f"{_SLICES}/{slice_['metadata']['name']}"
 
 
 def _user(pod: Object) -> str:

@@ -146,6 +146,13 @@ class Claim:
         """What a driver says about one of its devices in its own words."""
         return self._status(device).get("data")
 
+    def said_of(self, device: Device) -> Object:
+        """All that is said of one of its devices, and not how a container calls it: data, hardware address, and words for people."""
+        entry = self._status(device)
+        words = [(each.get("reason"), each.get("message")) for each in entry.get("conditions") or ()]
+        address = entry.get("networkData", {}).get("hardwareAddress")
+        return {"words": words, "data": entry.get("data"), "address": address}
+
     def network_data(self, device: Device) -> Object:
         """Interface name, addresses and hardware address of one of its devices."""
         return dict(self._status(device).get("networkData", {}))

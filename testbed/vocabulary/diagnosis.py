@@ -206,6 +206,11 @@ def in_order(events: Iterable[Object]) -> list[Object]:
     )
 
 
+def times(event: Object) -> int:
+    """How often it was so, as its event says."""
+    return int(event.get("count") or (event.get("series") or {}).get("count") or 1)
+
+
 def line(event: Object) -> str:
     """An event as people read it."""
     return f"{event.get('reason', '')}: {event.get('message', '')}"

@@ -12,7 +12,7 @@ from testbed.kube.client import Object
 from testbed.vocabulary import asking, budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
-from testbed.vocabulary.diagnosis import HELD, interrupted, is_absence, is_refusal, line, tell
+from testbed.vocabulary.diagnosis import HELD, interrupted, is_absence, is_refusal, line, tell, times
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
@@ -146,14 +146,19 @@ class Pod:
 
     def should_be_told(self, reason: str, text: str) -> Pod:
         """Wait for an event about it, with this reason and this text in its message."""
-        return self._should_be_told(
-            f"{reason}: …{text}…", lambda event: event.get("reason") == reason and text in event.get("message", "")
-        )
+        return self._should_be_told(f"{reason}: …{text}…", _says(reason, text))
 
     def should_be_refused_by_its_driver(self, claim: str, because: str = "") -> Pod:
         """Wait until its driver has refused to prepare a claim, in that claim's answer or for the whole call, in these words."""
-        expected = f"that its driver refuses claim {claim}" + (f": …{because}…" if because else "")
-        return self._should_be_told(expected, lambda event: is_refusal(event, claim) and because in event["message"])
+        return self._should_be_told(_refusal(claim, because), _refuses(claim, because))
+
+    def should_be_told_again(self, reason: str, text: str) -> Pod:
+        """Make its kubelet look now, and wait until it is told the same once more; no container may be started meanwhile."""
+        return self._should_be_told_again(f"{reason}: …{text}…", _says(reason, text))
+
+    def should_be_refused_again_by_its_driver(self, claim: str, because: str = "") -> Pod:
+        """Make its kubelet ask now, and wait until its driver refuses the claim once more; no container may be started meanwhile."""
+        return self._should_be_told_again(_refusal(claim, because), _refuses(claim, because))
 
     def should_miss_its_driver(self) -> Pod:
         """Wait until its kubelet has said that nobody answers for its driver."""
@@ -164,10 +169,27 @@ class Pod:
             if not is_it(event):
                 raise NotYet(f"it was told: {line(event)}")
 
+        return self._should_have_event(f"be told {what}", check, self._unblock)
+
+    def _should_be_told_again(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
+        before = self._times(is_it)
+        self.look_again()
+
+        def check(event: Object) -> None:
+            if self._times(is_it) <= before:
+                raise NotYet(f"since then nothing new; it was told: {line(event)}")
+
+        return self._should_have_event(f"be told again {what}", check, self.should_stay_pending)
+
+    def _times(self, is_it: Callable[[Object], bool]) -> int:
+        """How often it was told so: of what is the same there is one event, which counts."""
+        return sum(times(event) for event in self.events if is_it(event))
+
+    def _should_have_event(self, what: str, check: Check, meanwhile: Meanwhile) -> Pod:
         about = f"involvedObject.kind=Pod,involvedObject.name={self.name}"
         events = Target("v1", "Event", self.namespace, f"about pod {self.name}", about)
-        expected = f"pod {self.name} to be told {what}"
-        observe(self.world.kube, events, check, expected, budgets.TOLD, self._diagnosis, self._unblock)
+        expected = f"pod {self.name} to {what}"
+        observe(self.world.kube, events, check, expected, budgets.TOLD, self._diagnosis, meanwhile)
         return self
 
     def should_be_replaced(self, predecessor: str) -> Pod:
@@ -240,6 +262,18 @@ class Pod:
     @property
     def _target(self) -> Target:
         return Target("v1", "Pod", self.namespace, self.name)
+
+
+def _says(reason: str, text: str) -> Callable[[Object], bool]:
+    return lambda event: event.get("reason") == reason and text in event.get("message", "")
+
+
+def _refusal(claim: str, because: str) -> str:
+    return f"that its driver refuses claim {claim}" + (f": …{because}…" if because else "")
+
+
+def _refuses(claim: str, because: str) -> Callable[[Object], bool]:
+    return lambda event: is_refusal(event, claim) and because in event["message"]
 
 
 @dataclass

@@ -63,6 +63,16 @@ class Scenario:
         """
         self._apply_status(manifest, variables, by, dry_run=dry_run)
 
+    def status_should_be_taken(self, manifest: str, *, by: str = "driver", **variables: object) -> None:
+        """Apply a status that the API server must take, because it is just within its limits."""
+        try:
+            self._apply_status(manifest, variables, by)
+        except ApiError as refused:
+            if refused.status in _REFUSALS:
+                said = f"expected the API server to take {manifest}\n  last seen: it said {refused.message}"
+                raise NotObserved(said) from refused
+            raise
+
     def status_should_be_refused(self, manifest: str, *, by: str = "driver", **variables: object) -> str:
         """Apply a status that the API server must refuse; its words."""
         return self._refusal(manifest, lambda: self._apply_status(manifest, variables, by))

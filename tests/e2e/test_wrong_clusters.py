@@ -335,3 +335,33 @@ def test_one_writer_erases_or_changes_the_words_of_another(kube: Kube) -> None:
         says(kube, "network", "LinkUp", "True")
         with pytest.raises(ApiError, match='conflict with "before-first-apply"'):
             says(kube, "storage", "LinkUp", "False")
+
+
+def of_device(**said: Any) -> Object:
+    """What is said of the device of a claim that is allocated."""
+    return status(devices=[{"driver": "d.example", "pool": "p", "device": "x", **said}])
+
+
+@pytest.mark.parametrize(
+    ("field", "most"),
+    [
+        ("conditions", [said(f"C{index}", "True")["status"]["devices"][0]["conditions"][0] for index in range(8)]),
+        ("data", {"long": "x" * 10229}),
+        ("networkData", {"ips": [f"10.9.8.{index}/24" for index in range(16)]}),
+        ("networkData", {"interfaceName": "x" * 256}),
+        ("networkData", {"hardwareAddress": "x" * 128}),
+    ],
+    ids=["conditions", "data", "ips", "name", "address"],
+)
+def test_less_is_taken_of_a_status_than_there_is_room_for(kube: Kube, field: str, most: Any) -> None:
+    assert kept(kube, of_device(**{field: most}))["status"]["devices"][0][field] == most
+    with changed_cluster(kube, "device-status-narrow"):
+        assert kept(kube, of_device(**{field: type(most)()}))
+        with pytest.raises(ApiError, match="mutant-device-status-narrow"):
+            kept(kube, of_device(**{field: most}))
+
+
+def test_hardware_addresses_are_dropped(kube: Kube) -> None:
+    with changed_cluster(kube, "hardware-addresses-dropped"):
+        stored = kept(kube, of_device(networkData={"interfaceName": "net1", "hardwareAddress": "02:00:5e:10:00:01"}))
+        assert stored["status"]["devices"][0]["networkData"] == {"interfaceName": "net1"}

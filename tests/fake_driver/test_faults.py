@@ -153,6 +153,19 @@ def test_the_status_speaks_of_another_device(
     assert (entry["device"], entry["data"]["index"]) == ("gpu-1", index)
 
 
+@pytest.mark.parametrize(("word", "named"), [("", False), ("status-message-of-another-device", True)])
+def test_the_words_of_the_status_name_another_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, named: bool
+) -> None:
+    process = start(settings, partial(faults.apply, [word] if word else []))
+    assert not refused(kubelet, settings, fake_api.claim(devices=("gpu-1",)))
+    fake_api.until(lambda: bool(fake_api.status()))
+    (entry,) = fake_api.status()
+    other, right = (str(each.attributes["uuid"]) for each in process._use.inventory.devices[:2])
+    assert entry["data"]["uuid"] == right
+    assert (other in entry["conditions"][0]["message"]) is named
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_kills_the_process_once_at_its_point(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, point: str

@@ -35,9 +35,11 @@ _NOT_AT_ONCE = {
     "SHARE-008": "the pods come one after another",
     "SHARE-010": "the second pod is never scheduled",
     "CLAIM-027": "the second pod is never scheduled",
+    "STATUS-006": "the pods come one after another",
     "PRESCHED-009": "the driver has to refuse the second pod anyhow",
     "PRESCHED-010": "the second pod waits for another claim",
     "PRESCHED-011": "the second pod waits for another claim",
+    "PRESCHED-013": "the claim is never reserved for the second pod",
 }
 # Containers of these refer to a part of what their pod has, and nobody looks whether they see more.
 _NOT_LOOKED_AT = {

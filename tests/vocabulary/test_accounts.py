@@ -16,10 +16,12 @@ NODE_EXTRA = "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"
 
 
 class Server:
-    """Allows what is in `rules`; a slice of another node than the caller's is refused with the status `refusal`."""
+    """Allows what is in `rules`, and in a namespace what is in its `roles`; a slice of another node is refused with `refusal`."""
 
     def __init__(self) -> None:
         self.rules: set[tuple[str, ...]] = set()
+        self.roles: dict[str, set[tuple[str, ...]]] = {}
+        self.slices: dict[str, Any] = {}
         self.refusal = 403
         self.asked: list[Any] = []
 
@@ -29,11 +31,13 @@ class Server:
             asked = what["body"]["spec"]["resourceAttributes"]
             self.asked.append(asked)
             names = ("verb", "group", "resource", "subresource", "name")
-            return {"status": {"allowed": tuple(asked[name] for name in names) in self.rules}}
+            rules = self.rules | self.roles.get(asked["namespace"], set())
+            return {"status": {"allowed": tuple(asked[name] for name in names) in rules}}
         assert what["query"] == {"dryRun": "All"}  # nothing is ever made
         said = dict(what["headers"])
         assert said["Impersonate-User"] == USER
-        if what["body"]["spec"].get("nodeName") != said[NODE_EXTRA]:
+        meant = self.slices[path.rpartition("/")[2]] if method == "DELETE" else what["body"]
+        if meant["spec"].get("nodeName") != said[NODE_EXTRA]:
             raise ApiError(f"{method} {path}", self.refusal, "", "not your node")
         return what["body"]
 
@@ -60,14 +64,29 @@ def test_only_what_is_allowed_is_told(account: Account, server: Server) -> None:
     deeds = ("get pods/log", "get pods", "patch things/part.g.io name", "patch things/part.g.io other")
 
     assert account.may(*deeds) == {"get pods/log", "patch things/part.g.io name"}
+    assert account.may_somewhere(*deeds) == {"get pods/log", "patch things/part.g.io name"}
 
 
-def test_slices_are_tried_in_the_name_of_a_pod(account: Account) -> None:
+@pytest.mark.parametrize("namespace", ["dra-testbed-driver", "kube-system"])
+def test_a_role_is_enough_to_do_something_somewhere(account: Account, server: Server, namespace: str) -> None:
+    server.roles = {
+        namespace: {("get", "", "secrets", "", ""), ("patch", "g.io", "things", "", "")},
+        "another": {("list", "", "secrets", "", "")},
+    }
+
+    assert account.may("get secrets", "patch things.g.io") == frozenset()
+    assert account.may_somewhere("get secrets", "list secrets") == {"get secrets"}
+    assert account.may_write("things.g.io", "secrets") == {"patch things.g.io"}
+
+
+def test_slices_are_tried_in_the_name_of_a_pod(account: Account, server: Server) -> None:
     assert account.node == "node-1"
     assert account.may_not_publish(node="node-1") == ""
     assert account.may_not_publish(node="node-2") == "not your node"
     assert account.may_not_publish() == "not your node"
     assert account.may_not_change_slices_of_others() == {"not your node"}
+    server.slices = {each["metadata"]["name"]: each for each in account.world.slices()}
+    assert account.may_not_delete_slices_of_others() == {"not your node"}
 
 
 def test_an_answer_that_is_no_refusal_is_an_error(account: Account, server: Server) -> None:

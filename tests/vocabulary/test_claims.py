@@ -264,3 +264,22 @@ def test_for_how_many_devices_the_requests_are(claim: Callable[..., Claim]) -> N
     requests = [{"name": f"r{count}", "exactly": {"count": count}} for count in (1, 2)]
     _kube(made).put("ResourceClaim", "c", "here", spec={"devices": {"requests": requests}})
     assert made.counts == (1, 2)
+
+
+def test_what_is_said_of_a_device_and_not_how_a_container_calls_it(claim: Callable[..., Claim]) -> None:
+    place = {"driver": "d.example.com", "pool": "pool", "device": "gpu-0"}
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Prepared",
+        "message": "as good as new",
+        "observedGeneration": 1,
+    }
+    network = {"interfaceName": "net1", "ips": ["10.9.8.7/24"], "hardwareAddress": "02:00:5e:10:00:01"}
+    entry = {**place, "conditions": [ready], "data": {"uuid": "GPU-1"}, "networkData": network}
+    assert claim({"devices": [entry]}).said_of(DEVICE) == {
+        "words": [("Prepared", "as good as new")],
+        "data": {"uuid": "GPU-1"},
+        "address": "02:00:5e:10:00:01",
+    }
+    assert claim({"devices": [place]}).said_of(DEVICE) == {"words": [], "data": None, "address": None}

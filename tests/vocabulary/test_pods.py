@@ -124,6 +124,62 @@ def test_what_is_no_absence_of_its_driver(pod: Callable[..., Pod], reason: str, 
         told.should_miss_its_driver()
 
 
+NO = "NodePrepareResources failed for ResourceClaim mine: no such device"
+Again = Callable[[Pod], Pod]
+AGAIN = [
+    lambda pod: pod.should_be_told_again("FailedPrepareDynamicResources", "no such device"),
+    lambda pod: pod.should_be_refused_again_by_its_driver("mine", because="no such device"),
+]
+
+
+def _asks_again(pod: Pod, **event: Any) -> None:
+    """Its kubelet asks again when it is to look, and tells this."""
+
+    def react(kube: Any) -> None:
+        if "annotations" in pod.object["metadata"]:
+            kube.react = lambda _kube: None
+            _tell(pod, "FailedPrepareDynamicResources", NO)
+            kube.objects["Event", "here", "FailedPrepareDynamicResources.1"].update(event)
+
+    _kube(pod).react = react
+
+
+@pytest.mark.parametrize("again", AGAIN)
+@pytest.mark.parametrize("counted", [{"count": 2}, {"series": {"count": 2}}])
+def test_the_same_is_told_again_when_the_kubelet_looks(
+    pod: Callable[..., Pod], again: Again, counted: dict[str, Any]
+) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", NO)
+    _asks_again(refused, **counted)
+    assert again(refused) is refused
+    assert "looked-at" in refused.object["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_what_was_told_before_does_not_count(pod: Callable[..., Pod], again: Again) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", NO)
+    _asks_again(refused, count=1)
+    with pytest.raises(
+        NotObserved, match=r"to be told again (.|\n)*since then nothing new; it was told: FailedPrepare"
+    ):
+        again(refused)
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_pod_that_runs_when_its_kubelet_asks_again(pod: Callable[..., Pod], again: Again) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", NO)
+
+    def run(kube: Any) -> None:
+        kube.objects["Pod", "here", "p"]["status"].update(phase="Running", containerStatuses=[RUNS])
+
+    _kube(refused).react = run
+    with pytest.raises(NotObserved, match=r"expected pod p to stay pending(.|\n)*Running on node-1"):
+        again(refused)
+
+
 def test_a_kubelet_that_was_too_quick_looks_again_while_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")

@@ -71,6 +71,19 @@ def test_what_is_taken_although_it_should_be_refused_is_a_failure_and_does_not_s
         _kube(scenario).deleted.clear()
 
 
+def test_a_status_that_has_to_be_taken(scenario: Scenario) -> None:
+    scenario.status_should_be_taken("claim.yaml", devices=[])
+    assert _kube(scenario).applied[-1][2]["dry_run"] is False
+    _kube(scenario).refuse = _refusing(422)
+    with pytest.raises(
+        NotObserved, match=r"expected the API server to take claim\.yaml(.|\n)*it said too many devices"
+    ):
+        scenario.status_should_be_taken("claim.yaml", devices=[])
+    _kube(scenario).refuse = _refusing(500)
+    with pytest.raises(ApiError):
+        scenario.status_should_be_taken("claim.yaml", devices=[])
+
+
 def test_a_status_is_applied_by_its_writer_who_forces_nobody(scenario: Scenario) -> None:
     scenario.apply_status("claim.yaml", by="network", devices=[])
     assert _kube(scenario).applied[-1] == (

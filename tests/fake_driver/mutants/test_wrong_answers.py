@@ -175,6 +175,14 @@ def test_once_refused_always_refused(judged: Make, fake_api: FakeApi, word: str,
     assert (driver.prepare(other).error == "") is works
 
 
+@pytest.mark.parametrize(("word", "refused"), [("", True), ("refuses-once", False)])
+def test_refuses_once(judged: Make, fake_api: FakeApi, word: str, refused: bool) -> None:
+    driver, claim = judged(word), fake_api.claim(devices=("no-such-device",))
+    assert driver.prepare(claim).error
+    answer = driver.prepare(claim)
+    assert (bool(answer.error), len(answer.devices)) == (refused, 0)
+
+
 @pytest.mark.parametrize(("word", "works"), [("", True), ("unprepare-needs-the-claim", False)])
 def test_unprepare_needs_the_claim(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
     driver, claim = judged(word), fake_api.claim()
