@@ -77,10 +77,10 @@ def test_a_device_has_room_for_eight_conditions(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
 
-    refusal = scenario.status_should_be_refused("device_status/conditions.yaml", device=device, conditions=9)
+    refusal = scenario.status_should_be_refused("device_status/conditions.yaml", device=device, count=9)
     assert "must have at most 8 items" in refusal
 
-    scenario.status_should_be_taken("device_status/conditions.yaml", device=device, conditions=8)
+    scenario.status_should_be_taken("device_status/conditions.yaml", device=device, count=8)
     assert len(scenario.claim("my-device").conditions(device)) == 8
 
 

@@ -67,8 +67,8 @@ def test_deleted_slices_are_published_again(scenario, driver, node):
 
     assert driver.devices_on(node) == devices
     assert driver.slices_beside(node) == others
-    assert pod.should_stay_running().seen_devices == pod.devices
-    assert pod.container("workload").restarts == 0
+    container = pod.should_stay_running().container("workload")
+    assert (container.seen_devices, container.restarts) == (pod.devices, 0)
 
 
 @requirement(

@@ -114,5 +114,5 @@ def test_the_slices_stay_while_the_driver_is_updated(scenario, driver, daemon, n
 
     assert driver.slices_on(node) == slices != frozenset()
     assert seen.missed == ()
-    assert pod.should_stay_running().seen_devices == pod.devices
-    assert pod.container("workload").restarts == 0
+    container = pod.should_stay_running().container("workload")
+    assert (container.seen_devices, container.restarts) == (pod.devices, 0)

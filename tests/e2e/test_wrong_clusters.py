@@ -40,7 +40,8 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
     with running(Server(tmp_path_factory.mktemp("server"), minors()[0])) as server:
         made = client_of(server)
         made.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
-        made.apply(claim("allocated", DEVICES.replace("adminAccess: true, ", "")))
+        for name in ("allocated", "unspoken-of"):
+            made.apply(claim(name, DEVICES.replace("adminAccess: true, ", "")))
         yield made
 
 
@@ -338,8 +339,9 @@ def test_one_writer_erases_or_changes_the_words_of_another(kube: Kube) -> None:
 
 
 def of_device(**said: Any) -> Object:
-    """What is said of the device of a claim that is allocated."""
-    return status(devices=[{"driver": "d.example", "pool": "p", "device": "x", **said}])
+    """What is said of the device of a claim that is allocated, and of which nothing is stored."""
+    device = {"driver": "d.example", "pool": "p", "device": "x", **said}
+    return {**status(devices=[device]), "metadata": claim("unspoken-of")["metadata"]}
 
 
 @pytest.mark.parametrize(

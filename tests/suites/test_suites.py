@@ -53,7 +53,7 @@ class _Anything(str):
 
 def _documents(path: Path) -> list[Any]:
     given: dict[str, object] = {
-        name: 2 if name in ("consumers", "conditions") else _Anything(name) for name in variables_of(path)
+        name: 2 if name in ("consumers", "count") else _Anything(name) for name in variables_of(path)
     }
     return list(yaml.safe_load_all(render_file(path, given)))
 
