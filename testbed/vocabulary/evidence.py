@@ -29,7 +29,7 @@ def capture(world: World, namespace: str | None, into: Path) -> None:
     """Write what there is; a part that cannot be had leaves a note and does not keep the others away."""
     into.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
-    parts = [_nodes, _slices, _driver_logs] + ([_objects, _events, _pod_logs] if namespace else [])
+    parts = [_nodes, _slices, _driver_logs] + ([_objects, _events, _pod_logs, _probes] if namespace else [])
     for part in parts:
         try:
             part(world, namespace or "", into)
@@ -74,6 +74,12 @@ def _pod_logs(world: World, namespace: str, into: Path) -> None:
     for pod in world.kube.list("v1", "Pod", namespace):
         names = [each["name"] for key in ("initContainers", "containers") for each in pod["spec"].get(key, ())]
         _write_logs(world, pod, names, into / "logs")
+
+
+def _probes(world: World, namespace: str, into: Path) -> None:
+    for look in world.looks.of(namespace):
+        (into / "probe").mkdir(exist_ok=True)
+        (into / "probe" / f"{safe_name(look.pod)}.{safe_name(look.container)}.txt").write_text(look.redacted)
 
 
 def _driver_logs(world: World, _namespace: str, into: Path) -> None:

@@ -154,6 +154,7 @@ def opened(world: World, requirement: str) -> Iterator[Scenario]:
             scenario.ledger.apply(manifest)
         yield scenario
     finally:
+        world.looks.forget(name)
         scenario.ledger.clean_up()
 
 
