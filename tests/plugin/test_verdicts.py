@@ -66,6 +66,13 @@ def test_a_container_that_shows_no_device_says_its_cause_first(judge: Judge) -> 
     assert (run.folder / run.row("T-002").evidence / "probe/pod-with-cats.container1.txt").read_text() == "PATH=/bin\n"
 
 
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_what_is_not_there_of_the_driver_is_said_before_the_tests(judge: Judge, workers: str) -> None:
+    run = judge("@required(1)\ndef test_it():\n    pass\n", "-n", workers, fault="slices-missing", apart=True)
+    assert "note: gpu.dra-testbed.example publishes no ResourceSlice on node-1 and node-2" in run.output
+    assert run.output.count("note: no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is") == 1
+
+
 def test_an_assertion_about_something_else_is_told_as_pytest_tells_it_and_with_the_containers_that_show_nothing(
     judge: Judge,
 ) -> None:
