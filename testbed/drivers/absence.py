@@ -1,4 +1,4 @@
-"""What of a driver is not there: slices and devices of its nodes, its pods. For what is said before the tests, and why a pod gets no device.
+"""What of a driver is not there: slices and devices of its nodes, its pods. Said before the tests, and of pods that get no device.
 
 Nobody is blamed by it: a driver that runs as no pod has none, and one without hardware publishes no device.
 """

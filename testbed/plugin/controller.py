@@ -52,8 +52,9 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Say what of the driver is not there, before tests wait for it in vain."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        for line in self.absent if reporter else ():
-            reporter.write_line(f"note: {line}")
+        for line in self.absent:
+            if reporter:
+                reporter.write_line(f"note: {line}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:

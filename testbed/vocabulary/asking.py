@@ -17,6 +17,7 @@ from testbed.vocabulary.world import World
 _FORBIDDEN = 403
 _SHOWN = 3
 
+
 def why(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosis:
     """What probably keeps the pod of that name; `pod` is how it was seen last."""
     node = node_of(world, pod)
@@ -52,8 +53,11 @@ def _no_device(world: World) -> str:
     to = f", to claims {', '.join(claims[:_SHOWN])}{' and others' if claims[_SHOWN:] else ''}" if claims else ""
     held = len({(each.pool, each.device) for each in taken})
     published, others = (sum(pool.devices for pool in pools(each, driver)) for each in (usual, slices))
-    beside = f", and {others - published} of other classes" if others > published else ""
-    told = f"class {driver_file.device_class} has {published} devices on these nodes, {held} of them allocated{to}{beside}"
+    beside = f", and there are {others - published} of other classes" if others > published else ""
+    has = (
+        f"{published} devices on these nodes, {held} of them allocated{to}" if published else "no device on these nodes"
+    )
+    told = f"class {driver_file.device_class} has {has}{beside}"
     pods = absent_pods(world.kube, driver_file, nodes) if absent else ()
     return "; ".join([*(absent or [NO_DEVICE_FITS]), *pods, *([told] if others else [])])
 

@@ -11,6 +11,7 @@ from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary import budgets, metadata, states
 from testbed.vocabulary.looks import Look, Seen
 from testbed.vocabulary.metadata import Metadata
+from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import NotYet, eventually
 
 if TYPE_CHECKING:
@@ -129,9 +130,15 @@ class Container:
             devices = eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
             return Seen([looks.keep(namespace, replace(look, devices=devices))])
         except WaitTimeout as late:
-            raise DriverFailed(
-                late.last_seen, hint="look at spec.probe of the driver file, or why the driver does not publish it"
-            ) from late
+            raise DriverFailed(late.last_seen, hint=self._hint()) from late
+
+    def _hint(self) -> str:
+        """What to look at where a container shows what is not published."""
+        if self.pod.world.slices():
+            return "look at spec.probe of the driver file, or why the driver does not publish it"
+        every = self.pod.world.kube.list(RESOURCE, "ResourceSlice")
+        others = ", ".join(sorted({str(each["spec"]["driver"]) for each in every})) or "nobody"
+        return f"is spec.driver of the driver file right? The driver publishes nothing at all; {others} does"
 
     def _published(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe

@@ -18,11 +18,11 @@ _LINES = 500  # of so many the nearest one is looked for
 _ALIKE = 0.6
 _NAME = re.compile(r"[^=:]{0,60}[=:]?")
 _SECRET = re.compile(r"^(?P<name>[^=:]*(?:secret|token|passw|credential|private|key)[^=:]*[=:]).+", re.IGNORECASE)
-_BLIND = (
-    "no line of what the probe printed matches spec.probe.matches, or the driver put nothing into the container"
-)
+_BLIND = "no line of what the probe printed matches spec.probe.matches, or the driver put nothing into the container"
 _PARTLY = "the driver put only a part of them into the container, or spec.probe.matches fits only a part of what the probe printed"
-_OTHERS = "the driver put another device into the container than was allocated, or publishes the identity of another one"
+_OTHERS = (
+    "the driver put another device into the container than was allocated, or publishes the identity of another one"
+)
 _MORE = "the driver put more into the container than was allocated: devices of other claims, or all that the node has"
 
 
@@ -76,7 +76,9 @@ class Seen(frozenset[Device]):
     @property
     def who(self) -> str:
         """Who sees them."""
-        return str(self.looks[0]) if len(self.looks) == 1 else " and ".join(sorted({f"pod {x.pod}" for x in self.looks}))
+        return (
+            str(self.looks[0]) if len(self.looks) == 1 else " and ".join(sorted({f"pod {x.pod}" for x in self.looks}))
+        )
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,18 @@ def test_where_some_are_free_they_do_not_fit(world: Make) -> None:
     _take(here, ("node-1", "gpu-0"))
     assert why(here, "mine", "p", _pod()).cause == (
         f"no free device fits; class {DRIVER} has 7 devices on these nodes, 1 of them allocated, to claims mine/c0, "
-        "and 1 of other classes"
+        "and there are 1 of other classes"
     )
+
+
+def test_where_the_class_has_no_device_that_is_said(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    for node in NODES:
+        for device in kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:
+            device["attributes"]["purpose"] = {"string": "taints"}
+    told = f"no free device fits; class {DRIVER} has no device on these nodes, and there are 8 of other classes"
+    assert why(here, "mine", "p", _pod()).cause == told
 
 
 def _warned(here: World, message: str) -> Object:
