@@ -154,8 +154,8 @@ def opened(world: World, requirement: str) -> Iterator[Scenario]:
             scenario.ledger.apply(manifest)
         yield scenario
     finally:
-        world.looks.forget(name)
         scenario.ledger.clean_up()
+        world.looks.forget(name)
 
 
 def _settings(known: Configuration | None) -> dict[str, str]:
