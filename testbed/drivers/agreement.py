@@ -47,9 +47,9 @@ def wrong_driver(kube: Kube, driver_file: DriverFile) -> list[str]:
 
     A driver that publishes nothing has a class that means itself, or any driver: whether it should publish, the tests say.
     """
-    published = {str(each["spec"]["driver"]) for each in _seen(kube, _RESOURCE, "ResourceSlice") or ()}
-    if not published or driver_file.driver in published:
+    if _slices(kube, driver_file):
         return []
+    published = {str(each["spec"]["driver"]) for each in _seen(kube, _RESOURCE, "ResourceSlice") or ()}
     classes = _seen(kube, _RESOURCE, "DeviceClass") or ()
     specs = [each.get("spec") or {} for each in classes if each["metadata"]["name"] == driver_file.device_class]
     expressions = [

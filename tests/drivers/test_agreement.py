@@ -81,18 +81,6 @@ def test_a_name_that_means_nothing_there_is_told_with_its_key(driver_file: Drive
     assert said in _refusal(_kube(), driver_file)
 
 
-def _kube_with(**of_devices: Any) -> Any:
-    """The same, and all devices have this, too."""
-    kube = _kube()
-    for node in cluster.NODES:
-        for device in kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:
-            device.update({key: {**device.get(key, {}), **content} for key, content in of_devices.items()})
-    return kube
-
-
-_MODEL = {"attributes": {"model": {"string": "x"}}, "capacity": {"memory": {"value": "80Gi"}}}
-
-
 @pytest.mark.parametrize(
     ("section", "key", "field", "wrong", "near"),
     [
@@ -105,16 +93,16 @@ _MODEL = {"attributes": {"model": {"string": "x"}}, "capacity": {"memory": {"val
 def test_examples_that_no_device_has_are_told_with_what_is_near(
     section: str, key: str, field: str, wrong: str, near: str
 ) -> None:
-    said = _refusal(_kube_with(**_MODEL), _file(section, **{field: wrong}))
+    said = _refusal(_kube(), _file(section, **{field: wrong}))
     assert f"spec.{section}.{key}: no device has a" in said
     assert f"{wrong}; did you mean {near}?" in said
 
 
 def test_examples_that_are_not_nearly_right_are_mistakes_where_hardware_is_not_pretended() -> None:
     file = _file("examples", attribute="colour", capacity="bandwidth", match_attribute="pcieRoot")
-    refuse_wrong_names(_kube_with(**_MODEL), file)
+    refuse_wrong_names(_kube(), file)
     theirs = file.model_copy(update={"spec": file.spec.model_copy(update={"install": None})})
-    said = _refusal(_kube_with(**_MODEL), theirs)
+    said = _refusal(_kube(), theirs)
     assert "spec.examples.attribute: no device has an attribute colour; known: model, uuid" in said
     assert "spec.examples.capacity: no device has a capacity bandwidth; known: memory" in said
     assert "matchAttribute" not in said
