@@ -6,7 +6,7 @@ All problems of a file are collected, so that its author sees them at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import yaml
@@ -49,6 +49,31 @@ def load(text: str, name: str) -> Any:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader with one more check
     except (yaml.YAMLError, ValueError, RecursionError) as broken:
         raise ConfigurationError(f"{name} is not YAML: {broken}") from broken
+
+
+def with_lines(problems: Iterable[str], text: str) -> list[str]:
+    """The problems of a YAML text, each once, in the order of their lines and with them; what is missing has the line of what lacks it."""
+    lines = dict(_lines(yaml.compose(text, Loader=_Loader), ""))
+    told = [(_line(problem, lines), problem) for problem in dict.fromkeys(problems)]
+    return [f"line {line}: {problem}" for line, problem in sorted(told, key=lambda each: each[0])]
+
+
+def _line(problem: str, lines: dict[str, int]) -> int:
+    near = [path for path in lines if problem.startswith((f"{path} ", f"{path}.", f"{path}["))]
+    return lines[max(near, key=len)] if near else 1
+
+
+def _lines(node: yaml.Node | None, path: str) -> Iterator[tuple[str, int]]:
+    """The line of each key and each item, by its path as problems have it."""
+    if isinstance(node, yaml.MappingNode):
+        below = [(".".join(part for part in (path, str(key.value)) if part), key, value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        below = [(f"{path}[{index}]", item, item) for index, item in enumerate(node.value)]
+    else:
+        return
+    for place, start, inner in below:
+        yield place, start.start_mark.line + 1
+        yield from _lines(inner, place)
 
 
 class Section:

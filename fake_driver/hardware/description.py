@@ -56,7 +56,7 @@ def parse(text: str, name: str) -> Hardware:
     for section in (document, metadata, spec):
         section.done()
     if problems:
-        listed = "\n".join(f"  {problem}" for problem in dict.fromkeys(problems))
+        listed = "\n".join(f"  {problem}" for problem in strict.with_lines(problems, text))
         raise ConfigurationError(f"{name} does not describe hardware:\n{listed}")
     return Hardware(called, groups, changes, pools)
 

@@ -57,10 +57,10 @@ def group(section: Section) -> Group:
 
 
 def _count(section: Section, most: int) -> int:
-    count = section.take("count", int) or 0
-    if not 1 <= count <= most:
+    count = section.take("count", int)
+    if count is not None and not 1 <= count <= most:
         section.problem("count", f"must be 1 to {most}")
-    return count
+    return count or 0
 
 
 def _check(section: Section, found: Group) -> None:

@@ -1,4 +1,4 @@
-"""Whether a driver file names what is there: classes, pods, their container, the attribute of devices. Asked once a driver serves.
+"""Whether a driver file names what is there: the driver, classes, pods, their container, what devices have. Asked once a driver serves.
 
 A wrong name would fail test by test, and the driver would be blamed. Nothing is said where nothing can be seen: without the right to look,
 without devices, and of a driver that runs as no pod. Called after an installation, and by the plugin for a testbed that is up.
@@ -6,6 +6,7 @@ without devices, and of a driver that runs as no pod. Called after an installati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from testbed.errors import ApiError, UsageError, did_you_mean
@@ -14,6 +15,9 @@ from testbed.models.driver_file import DriverFile
 
 _FORBIDDEN = 403
 _RESOURCE = "resource.k8s.io/v1"
+_ARTICLES = {"attribute": "an attribute", "capacity": "a capacity"}
+_KEYS = {"attribute": "attributes", "capacity": "capacity"}
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
 def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
@@ -21,10 +25,11 @@ def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
     refuse(
         driver_file,
         [
+            *wrong_driver(kube, driver_file),
             *_classes(kube, driver_file),
             *wrong_pods(kube, driver_file),
             *_container(kube, driver_file),
-            *_identity(kube, driver_file),
+            *_of_devices(kube, driver_file),
         ],
     )
 
@@ -35,6 +40,29 @@ def refuse(driver_file: DriverFile, problems: list[str]) -> None:
         raise UsageError(
             "\n  ".join([f"driver file {driver_file.name} does not fit what is in the cluster:", *problems])
         )
+
+
+def wrong_driver(kube: Kube, driver_file: DriverFile) -> list[str]:
+    """Nobody publishes under the name, and the class of the file selects by the name of a driver that does.
+
+    A driver that publishes nothing has a class that means itself, or any driver: whether it should publish, the tests say.
+    """
+    if _slices(kube, driver_file):
+        return []
+    published = {str(each["spec"]["driver"]) for each in _seen(kube, _RESOURCE, "ResourceSlice") or ()}
+    classes = _seen(kube, _RESOURCE, "DeviceClass") or ()
+    specs = [each.get("spec") or {} for each in classes if each["metadata"]["name"] == driver_file.device_class]
+    expressions = [
+        str(each.get("cel", {}).get("expression", "")) for one in specs for each in one.get("selectors") or ()
+    ]
+    named = {quoted for text in expressions for pair in _QUOTED.findall(text) for quoted in pair}
+    meant = sorted(named & published)
+    if not meant or driver_file.driver in named:
+        return []
+    what = f"nobody publishes ResourceSlices as {driver_file.driver}, and the class {driver_file.device_class}"
+    return [
+        f"spec.driver: {what} selects devices of {' and of '.join(meant)}; {did_you_mean(driver_file.driver, meant)}"
+    ]
 
 
 def wrong_pods(kube: Kube, driver_file: DriverFile) -> list[str]:
@@ -76,13 +104,26 @@ def _container(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
         yield _unknown("pods.container", what, pods.container, names)
 
 
-def _identity(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
-    """Devices without any attribute are the driver's doing; they may have the right one under the driver's name, or under none."""
-    wanted, own = driver_file.probe.identity_attribute, f"{driver_file.driver}/"
+def _of_devices(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+    """Devices without any attribute or capacity are the driver's doing; they may have it under the driver's name, or under none.
+
+    That hardware has nothing by which devices belong together may be so, and so may a cluster without devices to share; and what is
+    only pretended may be anything. There only a name that is nearly right is taken for a mistake.
+    """
+    real = driver_file.hardware == "unknown"
+    examples, sharing, own = driver_file.examples, driver_file.sharing, f"{driver_file.driver}/"
     devices = [device for each in _slices(kube, driver_file) for device in each["spec"].get("devices") or ()]
-    published = {name.removeprefix(own) for each in devices for name in each.get("attributes") or ()}
-    if wanted and published and wanted.removeprefix(own) not in published:
-        yield _unknown("probe.identityAttribute", f"no device has an attribute {wanted}", wanted, published)
+    for key, kind, wanted, sure in (
+        ("probe.identityAttribute", "attribute", driver_file.probe.identity_attribute, True),
+        ("examples.attribute", "attribute", examples.attribute, real),
+        ("examples.capacity", "capacity", examples.capacity, real),
+        ("examples.matchAttribute", "attribute", examples.match_attribute, False),
+        ("sharing.capacity", "capacity", sharing.capacity if sharing else "", False),
+    ):
+        published = {name.removeprefix(own) for each in devices for name in each.get(_KEYS[kind]) or ()}
+        name = wanted.removeprefix(own)
+        if wanted and published and name not in published and (sure or did_you_mean(name, published).startswith("did")):
+            yield _unknown(key, f"no device has {_ARTICLES[kind]} {wanted}", name, published)
 
 
 def _slices(kube: Kube, driver_file: DriverFile) -> list[Object]:

@@ -31,13 +31,12 @@ def taken_by_others(kube: Kube, owner: Owner | None, driver: str, slices: Iterab
         return []
     others = namespaces_of_others(kube, owner)
     claims = kube.list("resource.k8s.io/v1", "ResourceClaim")
-    return sorted(
-        Taken(_name(claim), nodes[place], *place, shared="shareID" in result)
-        for claim in claims
-        if claim["metadata"]["namespace"] in others
-        for result in _results(claim)
-        if result["driver"] == driver and (place := (result["pool"], result["device"])) in nodes
-    )
+    return _taken([claim for claim in claims if claim["metadata"]["namespace"] in others], driver, nodes)
+
+
+def taken_by_all(kube: Kube, driver: str, slices: Iterable[Object]) -> list[Taken]:
+    """The devices in these slices that any claim has, sorted."""
+    return _taken(kube.list("resource.k8s.io/v1", "ResourceClaim"), driver, _nodes(slices, driver))
 
 
 def told(taken: Iterable[object]) -> str:
@@ -50,6 +49,15 @@ def namespaces_of_others(kube: Kube, owner: Owner | None) -> frozenset[str]:
     """Those that are not this testbed's. One that is not there is its own: tests beside this one make and end theirs meanwhile."""
     found = kube.list("v1", "Namespace")
     return frozenset(each["metadata"]["name"] for each in found if not owner or not owner.owns(each))
+
+
+def _taken(claims: Iterable[Object], driver: str, nodes: dict[tuple[str, str], str]) -> list[Taken]:
+    return sorted(
+        Taken(_name(claim), nodes[place], *place, shared="shareID" in result)
+        for claim in claims
+        for result in _results(claim)
+        if result["driver"] == driver and (place := (result["pool"], result["device"])) in nodes
+    )
 
 
 def _nodes(slices: Iterable[Object], driver: str) -> dict[tuple[str, str], str]:

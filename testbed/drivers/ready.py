@@ -71,7 +71,7 @@ def _keeping_away(node: Object, driver_file: DriverFile) -> list[str]:
 
 def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
     driver = driver_file.driver
-    pods = {pod["spec"].get("nodeName", ""): _unready(pod) for pod in driver_pods(kube, driver_file)}
+    pods = {pod["spec"].get("nodeName", ""): why_unready(pod) for pod in driver_pods(kube, driver_file)}
     running = {node for node, why in pods.items() if not why}
     missing = [f"{node}: {pods.get(node, 'no pod of the driver')}" for node in sorted(wanted - running)]
     if missing:
@@ -102,7 +102,7 @@ def driver_pods(kube: Kube, driver_file: DriverFile) -> list[Object]:
     return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
-def _unready(pod: Object) -> str:
+def why_unready(pod: Object) -> str:
     """Why a pod is not Ready; '' when it is."""
     status = pod.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions", ())}
@@ -125,7 +125,7 @@ def _explained(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> Driver
     Logs explain and blame nobody: who speaks may be well, and who is silent need not be.
     """
     pods = driver_pods(kube, driver_file)
-    unready = [pod for pod in pods if _unready(pod)]
+    unready = [pod for pod in pods if why_unready(pod)]
     endings = [ending for pod in unready for ending in bad_endings(pod)]
     spoken = [lines for pod in unready or pods if (lines := _last_words(kube, driver_file, pod))]
     seen = "\n".join([late.last_seen, *(f"  {ending}" for ending in endings)])

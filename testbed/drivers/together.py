@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.drivers import agreement
 from testbed.drivers.install import install, manifests, takes_hardware
 from testbed.drivers.ready import wait_ready
-from testbed.errors import UsageError, WaitTimeout
+from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_companions, load_driver_file
@@ -37,11 +37,12 @@ def _wait_for(kube: Kube, driver_file: DriverFile) -> None:
     """Once it serves, or is looked for in the wrong place, the driver file may be wrong; the tests would blame the driver."""
     try:
         wait_ready(kube, driver_file)
-    except WaitTimeout as late:
+    except (WaitTimeout, DriverFailed) as late:
+        wrong = agreement.wrong_driver if isinstance(late, DriverFailed) else agreement.wrong_pods
         try:
-            agreement.refuse(driver_file, agreement.wrong_pods(kube, driver_file))
-        except UsageError as wrong:
-            raise wrong from late
+            agreement.refuse(driver_file, wrong(kube, driver_file))
+        except UsageError as refused:
+            raise refused from late
         raise
     agreement.refuse_wrong_names(kube, driver_file)
 

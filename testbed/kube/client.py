@@ -167,11 +167,12 @@ class Kube:
             if refused.status != 404 and not (uid and refused.status == 409):
                 raise
 
-    def logs(self, namespace: str, pod: str, *, container: str | None = None, previous: bool = False) -> str:
-        """What a pod's container printed."""
-        query = {
-            key: value for key, value in (("container", container), ("previous", "true" if previous else None)) if value
-        }
+    def logs(
+        self, namespace: str, pod: str, *, container: str | None = None, previous: bool = False, since: str = ""
+    ) -> str:
+        """What a pod's container printed; with `since`, a time as the API writes it, only what it printed from then on."""
+        given = {"container": container, "previous": "true" if previous else None, "sinceTime": since}
+        query = {key: value for key, value in given.items() if value}
         return str(self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query=query))
 
     def exec(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from testbed.models.names import ObjectName
+from testbed.models.names import ObjectName, Quantity
 from testbed.models.strict import Strict
 
 
@@ -74,10 +74,10 @@ class Sharing(Strict):
     """Amounts for the devices of `classes.capacity`, so that suites can ask for parts of them."""
 
     capacity: str = Field(min_length=1, description="the capacity that claims share, like memory")
-    half: str = Field(min_length=1, description="an amount of which a device has room for two and not for three")
-    uneven: str = Field("", description="an amount that has to be rounded up")
-    rounded: str = Field("", description="what becomes of it")
-    too_much: str = Field("", description="more than a claim may have, though a device has as much")
+    half: Quantity = Field(description="an amount of which a device has room for two and not for three")
+    uneven: Quantity = Field("", description="an amount that has to be rounded up")
+    rounded: Quantity = Field("", description="what becomes of it")
+    too_much: Quantity = Field("", description="more than a claim may have, though a device has as much")
 
 
 class Setting(Strict):

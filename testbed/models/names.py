@@ -10,6 +10,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from testbed.errors import UsageError
 
 TESTBED_NAME = r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$"
+_QUANTITY = r"^(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$"
 _FILE_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,200}[A-Za-z0-9])?"
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _KEY = r"([\w.-]+/)?[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?"
@@ -79,8 +80,15 @@ def _selector(text: str) -> str:
     return text
 
 
+def _quantity(text: str) -> str:
+    if not re.fullmatch(_QUANTITY, text):
+        raise ValueError(f"is {_shown(text)}, but must be a quantity, like 8Gi")
+    return text
+
+
 TestbedName = Annotated[str, AfterValidator(_testbed_name), WithJsonSchema({"type": "string", "pattern": TESTBED_NAME})]
 DriverName = Annotated[str, _dns(63, dots=True)]
 ObjectName = Annotated[str, _dns(253, dots=True)]
 LabelName = Annotated[str, _dns(63, dots=False)]
 Selector = Annotated[str, AfterValidator(_selector)]
+Quantity = Annotated[str, AfterValidator(_quantity), WithJsonSchema({"type": "string", "pattern": _QUANTITY})]

@@ -38,6 +38,7 @@ class Controller:
         self.context, self.config, self.worker_key = context, config, worker_key
         self.log = EventLog(context.report)
         self.report: DriverConformanceReport | None = None
+        self.absent: list[str] = []
         self._tests: dict[str, str] = {}
         self._phases: dict[str, list[pytest.TestReport]] = {}
         self._decided: dict[str, Verdict | None] = {}
@@ -46,6 +47,14 @@ class Controller:
         self._collected: list[str] | None = None
         self._beginning = _beginning(context)
         self._lost = False
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """Say what of the driver is not there, before tests wait for it in vain."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        for line in self.absent:
+            if reporter:
+                reporter.write_line(f"note: {line}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
 from testbed.models.words import Verdict
+from testbed.vocabulary.looks import blind
 from testbed.vocabulary.scenario import Scenario
 
 _NOT_THE_DRIVER = {
@@ -20,10 +22,14 @@ _NOT_THE_DRIVER = {
 
 
 def explanation(
-    item: pytest.Item, raised: pytest.ExceptionInfo[BaseException], requirement: Requirement, verdict: Verdict
+    item: pytest.Item,
+    raised: pytest.ExceptionInfo[BaseException],
+    requirement: Requirement,
+    verdict: Verdict,
+    told: Sequence[str] = (),
 ) -> str:
-    """The text for the screen and for the report."""
-    lines = [_cause(item, raised)]
+    """The text for the screen and for the report. `told` is what the last comparison that failed means."""
+    lines = [_cause(item, raised, told)]
     if verdict in _NOT_THE_DRIVER:
         lines.append(f"  blame: {_NOT_THE_DRIVER[verdict]}")
     lines.append(f"  requirement: {requirement.id} ({requirement.level}) {requirement.sentence}")
@@ -40,10 +46,21 @@ def looking(scenario: Scenario, kubeconfig: Path) -> list[str]:
     ]
 
 
-def _cause(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
+def scenarios(item: pytest.Item) -> dict[str, Scenario]:
+    """The namespaces of a test, by the names of its fixtures."""
+    return {name: each for name, each in getattr(item, "funcargs", {}).items() if isinstance(each, Scenario)}
+
+
+def _cause(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException], told: Sequence[str]) -> str:
     """What our own errors say needs no traceback; what nobody foresaw does."""
-    if isinstance(raised.value, TestbedError | AssertionError | pytest.fail.Exception):
-        return str(raised.value) or "assertion failed"
+    if isinstance(raised.value, AssertionError):
+        said = str(raised.value) or "assertion failed"
+        if told and said.startswith(f"assert {told[0]}"):
+            return "\n".join(told)
+        looks = [look for each in scenarios(item).values() for look in each.world.looks.of(each.namespace)]
+        return "\n".join([said, *blind(looks)])
+    if isinstance(raised.value, TestbedError | pytest.fail.Exception):
+        return str(raised.value)
     shown = raised.getrepr(style="short", tbfilter=lambda each: each.traceback.cut(path=item.path))
     return f"{raised.typename}: {raised.value}\n{shown}"
 

@@ -18,9 +18,10 @@ from testbed.errors import Blocked, NodesShort, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
 from testbed.models.words import Tier, Verdict
 from testbed.plugin import lane
-from testbed.plugin.explaining import explanation, looking
+from testbed.plugin.explaining import explanation, looking, scenarios
 from testbed.plugin.marking import required
 from testbed.vocabulary import budgets
+from testbed.vocabulary.looks import explained
 from testbed.vocabulary.scenario import Scenario
 
 _CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here
@@ -32,6 +33,7 @@ class Judge:
     def __init__(self, context: RunContext) -> None:
         self.context = context
         self._short = ""
+        self._told: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -49,6 +51,12 @@ class Judge:
         """Where a test found nodes short of something, no later one waits for its pods in vain."""
         if self._short and required(item):
             raise Blocked(f"a test before this one found nodes that take no pods\n  {self._short}")
+
+    def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
+        """A comparison of devices that failed, in words; pytest shortens what it is told, so the whole is kept for the report."""
+        told = explained(op, left, right)
+        self._told = told or self._told
+        return told or None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -77,7 +85,7 @@ class Judge:
                 self._short = self._short or f"{item.nodeid}: {raised.value.hint}"
             verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
-            text = explanation(item, raised, requirement, verdict)
+            text = explanation(item, raised, requirement, verdict, self._told)
             if kept:
                 text += f"\n  evidence: {self.context.report / kept}"
             seen = observed(raised.value) and call.when == "call"
@@ -90,7 +98,7 @@ class Judge:
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """With --pdb: nothing is deleted before the debugger is left, so say how to look at it."""
         if isinstance(node, pytest.Function) and node.config.getoption("usepdb"):
-            lines = [line for each in _scenarios(node).values() for line in looking(each, _kubeconfig(node))]
+            lines = [line for each in scenarios(node).values() for line in looking(each, _kubeconfig(node))]
             node.config.get_terminal_writer().write("".join(f"{line}\n" for line in lines))
 
     def _asked_for(self, requirement: Requirement | None) -> bool:
@@ -118,7 +126,7 @@ class Judge:
         kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []))
         into = self.context.report / kept
         if not into.exists():
-            for name, each in _scenarios(item).items():
+            for name, each in scenarios(item).items():
                 _capture(each, into if name == "scenario" else into / name)
         return str(kept) if into.exists() else ""
 
@@ -128,11 +136,6 @@ def _first(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[
     if isinstance(raised.value, BaseExceptionGroup):
         return _first(pytest.ExceptionInfo.from_exception(raised.value.exceptions[-1]))
     return raised
-
-
-def _scenarios(item: pytest.Item) -> dict[str, Scenario]:
-    """The namespaces of a test, by the names of its fixtures."""
-    return {name: each for name, each in getattr(item, "funcargs", {}).items() if isinstance(each, Scenario)}
 
 
 def _kubeconfig(item: pytest.Function) -> Path:

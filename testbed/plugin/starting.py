@@ -15,6 +15,7 @@ from testbed import bringup, folders
 from testbed.conformance import catalogue, events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.drivers import refuse_wrong_names
+from testbed.drivers.absence import absences
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
@@ -43,6 +44,7 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(Judge(context), "dra-testbed-judge")
     if not shipped:
         controller = Controller(context, config, WORKER_KEY)
+        controller.absent = _absent(context)
         config.pluginmanager.register(controller, "dra-testbed-controller")
         config.pluginmanager.register(Interrupting(config), "dra-testbed-interrupting")
         leases.discard(context.report)
@@ -88,6 +90,14 @@ def _decided(config: pytest.Config) -> RunContext:
     except TestbedError as broken:
         pytest.exit(str(broken), returncode=broken.exit_code)
     return context
+
+
+def _absent(context: RunContext) -> list[str]:
+    """What the tests will miss of the driver, to be said before they wait for it."""
+    try:
+        return absences(bringup.attach(context.testbed).kube, load_driver_file(context.driver_file))
+    except TestbedError:
+        return []  # who has no right to look is told by the tests
 
 
 def _reserve(config: pytest.Config, folder: Path) -> None:

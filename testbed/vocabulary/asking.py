@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from testbed.drivers.holders import taken_by_others, told
+from testbed.drivers.absence import absent_devices, absent_pods
+from testbed.drivers.holders import taken_by_all, taken_by_others, told
 from testbed.drivers.ready import expected_nodes
+from testbed.drivers.slices import ordinary, pools
+from testbed.errors import ApiError
 from testbed.kube.client import Object
-from testbed.vocabulary.diagnosis import diagnose, in_order, lacks_devices, refused, unready
+from testbed.vocabulary.diagnosis import ABSENT, NO_DEVICE_FITS, diagnose, in_order, lacks_devices, refused, unready
 from testbed.vocabulary.observing import Diagnosis
 from testbed.vocabulary.world import World
+
+_FORBIDDEN = 403
+_SHOWN = 3
 
 
 def why(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosis:
@@ -18,7 +24,48 @@ def why(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosi
     nodes = [] if node or pod is None else _candidates(world)
     found = diagnose(pod, events_of(world, namespace, name), node, nodes)
     holders = held_by_others(world) if pod and not found.ours and lacks_devices(pod) else ""
-    return replace(found, cause=f"it may wait for devices of others: {holders}", ours=True) if holders else found
+    if holders:
+        return replace(found, cause=f"it may wait for devices of others: {holders}", ours=True)
+    try:
+        return found if found.ours or not pod else replace(found, cause=_more_of(world, pod, found.cause))
+    except ApiError as refused:
+        if refused.status != _FORBIDDEN:
+            raise
+        return found
+
+
+def _more_of(world: World, pod: Object, cause: str) -> str:
+    """A cause with what is not there of the driver, where that explains it."""
+    if lacks_devices(pod):
+        return _no_device(world)
+    return "; ".join([cause, *(_absent_on(world, pod) if cause in ABSENT else ())])
+
+
+def _no_device(world: World) -> str:
+    """Why no free device fits: the driver publishes none, or claims have them."""
+    driver_file, driver = world.driver_file, world.driver_file.driver
+    nodes = expected_nodes(world.kube, driver_file)
+    absent = [*absent_devices(world.kube, driver_file, nodes)]
+    slices = [each for each in world.slices() if each["spec"].get("nodeName", "") in {*nodes, ""}]
+    usual = ordinary(slices, driver_file.other_devices, driver)
+    taken = taken_by_all(world.kube, driver, usual)
+    claims = list(dict.fromkeys(each.claim for each in taken))
+    to = f", to claims {', '.join(claims[:_SHOWN])}{' and others' if claims[_SHOWN:] else ''}" if claims else ""
+    held = len({(each.pool, each.device) for each in taken})
+    published, others = (sum(pool.devices for pool in pools(each, driver)) for each in (usual, slices))
+    beside = f", and there are {others - published} of other classes" if others > published else ""
+    has = (
+        f"{published} devices on these nodes, {held} of them allocated{to}" if published else "no device on these nodes"
+    )
+    told = f"class {driver_file.device_class} has {has}{beside}"
+    pods = absent_pods(world.kube, driver_file, nodes) if absent else ()
+    return "; ".join([*(absent or [NO_DEVICE_FITS]), *pods, *([told] if others else [])])
+
+
+def _absent_on(world: World, pod: Object) -> list[str]:
+    """The driver's pod on the node of a pod: it is not there, or not ready."""
+    node = pod["spec"].get("nodeName")
+    return [*absent_pods(world.kube, world.driver_file, [node])] if node else []
 
 
 def held_by_others(world: World) -> str:

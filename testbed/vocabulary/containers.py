@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from testbed.drivers.slices import Device, identities, names
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary import budgets, metadata, states
+from testbed.vocabulary.looks import Look, Seen
 from testbed.vocabulary.metadata import Metadata
+from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import NotYet, eventually
 
 if TYPE_CHECKING:
@@ -47,12 +49,12 @@ class Container:
         return frozenset(device for request in mine if claim for device in claim.devices_of(request))
 
     @property
-    def seen_devices(self) -> frozenset[Device]:
+    def seen_devices(self) -> Seen:
         """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
         return self._found_in(self._said(self.pod.world.driver_file.probe.command))
 
     @property
-    def printed_devices(self) -> frozenset[Device]:
+    def printed_devices(self) -> Seen:
         """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
 
@@ -118,15 +120,25 @@ class Container:
     def _said(self, command: Sequence[str]) -> str:
         return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
-    def _found_in(self, text: str) -> frozenset[Device]:
+    def _found_in(self, text: str) -> Seen:
         """A pool may just be written anew; what nobody publishes at last is told."""
+        look = Look(self.pod.name, self.name, text, self.pod.world.driver_file.probe.matches)
+        looks, namespace = self.pod.world.looks, self.pod.namespace
+        looks.keep(namespace, look)
         expected = f"all that container {self.name} of pod {self.pod.name} sees to be published"
         try:
-            return eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
+            devices = eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
+            return Seen([looks.keep(namespace, replace(look, devices=devices))])
         except WaitTimeout as late:
-            raise DriverFailed(
-                late.last_seen, hint="look at spec.probe of the driver file, or why the driver does not publish it"
-            ) from late
+            raise DriverFailed(late.last_seen, hint=self._hint()) from late
+
+    def _hint(self) -> str:
+        """What to look at where a container shows what is not published."""
+        if self.pod.world.slices():
+            return "look at spec.probe of the driver file, or why the driver does not publish it"
+        every = self.pod.world.kube.list(RESOURCE, "ResourceSlice")
+        others = ", ".join(sorted({str(each["spec"]["driver"]) for each in every})) or "nobody"
+        return f"is spec.driver of the driver file right? The driver publishes nothing at all; {others} does"
 
     def _published(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe

@@ -19,6 +19,12 @@ _WHOLE_CALL = re.compile(r"NodePrepareResources: rpc error: code = (?P<code>\w+)
 _UNANSWERED = {"Unavailable", "DeadlineExceeded", "Canceled", "Unimplemented"}
 _REPELLED = "untolerated taint"
 _NO_DEVICE = "cannot allocate all claims"
+NO_DEVICE_FITS = "no free device fits"
+_UNKNOWN = "the kubelet does not know the driver on this node: it never registered, or lost its socket"
+_SILENT = "the driver's socket does not answer: is its pod running?"
+_BROKEN = "the driver's connection broke while it prepared: it ended or was restarted"
+ABSENT = frozenset({_UNKNOWN, _SILENT, _BROKEN})  # causes of which the driver's pod may say more
+_NOISE = frozenset({"MissingClusterDNS"})  # warnings that every pod of a cluster without DNS gets
 _PRESSURES = {
     "DiskPressure": "short of disk",
     "MemoryPressure": "short of memory",
@@ -46,31 +52,16 @@ _CAUSES: Sequence[tuple[str, str, bool]] = (
         "the kubelet asked for the claim before the API server's authorizer knew of its pod, and asks again only at its next sync",
         True,
     ),
-    (
-        "is not registered",
-        "the kubelet does not know the driver on this node: it never registered, or lost its socket",
-        False,
-    ),
-    (
-        "not found in the list of registered",
-        "the kubelet does not know the driver on this node: it never registered",
-        False,
-    ),
-    ("connection error", "the driver's socket does not answer: is its pod running?", False),
+    ("is not registered", _UNKNOWN, False),
+    ("not found in the list of registered", _UNKNOWN, False),
+    ("connection error", _SILENT, False),
     ("DeadlineExceeded", "the driver did not answer NodePrepareResources in time", False),
-    (
-        "NodePrepareResources",
-        "the driver refused to prepare the claim, or left it out of its answer; its text is below",
-        False,
-    ),
-    (
-        _NO_DEVICE,
-        "no free device fits: all are taken, or the driver's ResourceSlices do not offer one",
-        False,
-    ),
+    *((f"NodePrepareResources: rpc error: code = {code}", _BROKEN, False) for code in ("Unavailable", "Canceled")),
+    ("NodePrepareResources", "the driver refused to prepare the claim, or left it out of its answer", False),
+    (_NO_DEVICE, f"{NO_DEVICE_FITS}: all are taken, or the driver's ResourceSlices do not offer one", False),
     ("device class", "the DeviceClass of the driver file is not there", False),
     ("currently being updated", "the driver published only a part of its pool", False),
-    ("Failed to prepare dynamic resources", "the kubelet could not prepare the claim; its text is below", False),
+    ("Failed to prepare dynamic resources", "the kubelet could not prepare the claim", False),
     ("ErrImage", "the image is not on the node", True),
     ("ImagePull", "the image is not on the node", True),
     ("InvalidImageName", "the manifest names an image that cannot be", True),
@@ -87,7 +78,8 @@ def diagnose(
     """What probably keeps a pod from running. `node` is the one that the pod is on; without one, `nodes` are those that it could be on."""
     if pod is None:
         return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
-    warnings = tuple(line(event) for event in events if event.get("type") == "Warning")[-_SHOWN:]
+    heard = [event for event in events if event.get("type") == "Warning" and event.get("reason") not in _NOISE]
+    warnings = tuple(map(line, heard))[-_SHOWN:]
     said = _said(pod, warnings)
     unwell = _unwell([node] if node else [], nodes if any(_REPELLED in each for each in said) else [])
     if unwell:  # whatever else is said, nobody is there who could run the pod

@@ -17,13 +17,13 @@ from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kubelet.stubs import podresources_v1_pb2, podresources_v1_pb2_grpc
 from testbed.providers.base import Cluster, Node, ReachesSockets
 from testbed.vocabulary import asking, budgets
+from testbed.vocabulary.evidence import CDI_FOLDERS
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.world import World
 from testbed.waiting import NotYet, eventually
 
 _SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
-_CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 # The files that a runtime reads, of folders that are there; what is just being written has another ending.
 _LIST = 'for folder; do for each in "$folder"/*.json "$folder"/*.yaml; do [ ! -f "$each" ] || echo "$each"; done; done'
 # Files of claims that end meanwhile are gone; any other trouble is one.
@@ -97,7 +97,7 @@ class Kubelets:
 
     def cdi_files(self, node: str) -> frozenset[str]:
         """The CDI files of a node."""
-        return frozenset(self._shell(node, _LIST, *_CDI_FOLDERS).splitlines())
+        return frozenset(self._shell(node, _LIST, *CDI_FOLDERS).splitlines())
 
     def cdi_ids_defined(self, node: str) -> frozenset[str]:
         """The CDI ids that the CDI files of a node define. What no runtime could read defines nothing, whosever it is."""

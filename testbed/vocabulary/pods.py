@@ -13,6 +13,7 @@ from testbed.vocabulary import asking, budgets, states
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.containers import Container
 from testbed.vocabulary.diagnosis import HELD, interrupted, is_absence, is_refusal, line, tell, times
+from testbed.vocabulary.looks import Seen
 from testbed.vocabulary.observing import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.states import Check
 from testbed.vocabulary.world import World
@@ -87,10 +88,10 @@ class Pod:
         return frozenset(device for claim in self.claims.values() for device in claim.devices)
 
     @property
-    def seen_devices(self) -> frozenset[Device]:
+    def seen_devices(self) -> Seen:
         """The devices that its containers see. Asks the containers themselves, not Kubernetes."""
         names = [each["name"] for each in self.object["spec"]["containers"]]
-        return frozenset(device for each in self.containers(*names) for device in each.seen_devices)
+        return Seen(look for each in self.containers(*names) for look in each.seen_devices.looks)
 
     def container(self, name: str) -> Container:
         """One of its containers."""

@@ -179,6 +179,7 @@ def opened(world: World, requirement: str) -> Iterator[Scenario]:
         yield scenario
     finally:
         scenario.ledger.clean_up()
+        world.looks.forget(name)
 
 
 def _settings(known: Configuration | None) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
 from testbed.providers.base import Cluster
+from testbed.vocabulary.looks import Looks
 
 RESOURCE = "resource.k8s.io/v1"
 
@@ -20,7 +21,7 @@ class World:
 
     `process` is on all that is made: a word for the pytest process, so that another can clear up after one that was killed.
     `companions` are drivers beside it, for claims that several drivers have a part in.
-    `cluster` is for what goes past the API; only requirements with a Capability may want it.
+    `cluster` is for what goes past the API; only requirements with a Capability may want it. `looks` is what probes have printed.
     """
 
     owner: Owner
@@ -31,6 +32,7 @@ class World:
     process: str = ""
     companions: tuple[DriverFile, ...] = ()
     cluster: Cluster | None = None
+    looks: Looks = field(default_factory=Looks, repr=False, compare=False)
 
     @cached_property
     def class_selectors(self) -> tuple[str, ...]:

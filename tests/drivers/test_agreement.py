@@ -10,6 +10,7 @@ from testbed.drivers import together
 from testbed.drivers.agreement import refuse_wrong_names
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.models.driver_sections import Examples
 from tests.fakes import cluster
 
 FILE = load_driver_file(cluster.driver_path())
@@ -78,6 +79,65 @@ def test_a_driver_file_that_fits_is_taken() -> None:
 )
 def test_a_name_that_means_nothing_there_is_told_with_its_key(driver_file: DriverFile, said: str) -> None:
     assert said in _refusal(_kube(), driver_file)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "field", "wrong", "near"),
+    [
+        ("examples", "attribute", "attribute", "modell", "model"),
+        ("examples", "capacity", "capacity", "memori", "memory"),
+        ("examples", "matchAttribute", "match_attribute", "modle", "model"),
+        ("sharing", "capacity", "capacity", "gpu.dra-testbed.example/memery", "memory"),
+    ],
+)
+def test_examples_that_no_device_has_are_told_with_what_is_near(
+    section: str, key: str, field: str, wrong: str, near: str
+) -> None:
+    said = _refusal(_kube(), _file(section, **{field: wrong}))
+    assert f"spec.{section}.{key}: no device has a" in said
+    assert f"{wrong}; did you mean {near}?" in said
+
+
+def test_examples_that_are_not_nearly_right_are_mistakes_where_hardware_is_not_pretended() -> None:
+    file = _file("examples", attribute="colour", capacity="bandwidth", match_attribute="pcieRoot")
+    refuse_wrong_names(_kube(), file)
+    theirs = file.model_copy(update={"spec": file.spec.model_copy(update={"install": None})})
+    said = _refusal(_kube(), theirs)
+    assert "spec.examples.attribute: no device has an attribute colour; known: model, uuid" in said
+    assert "spec.examples.capacity: no device has a capacity bandwidth; known: memory" in said
+    assert "matchAttribute" not in said
+    refuse_wrong_names(
+        _kube(), theirs.model_copy(update={"spec": theirs.spec.model_copy(update={"examples": Examples()})})
+    )
+
+
+def _with_selector(expression: str, *, slices: bool = True) -> Any:
+    kube = _kube()
+    kube.put("DeviceClass", FILE.device_class, spec={"selectors": [{"cel": {"expression": expression}}]})
+    if not slices:
+        for key in [key for key in kube.objects if key[0] == "ResourceSlice"]:
+            del kube.objects[key]
+        kube.put("ResourceSlice", "nic", spec={**cluster.slice_spec("node-1", 1), "driver": "nic.dra-testbed.example"})
+    return kube
+
+
+def test_a_driver_that_the_class_does_not_mean_is_a_mistake_in_the_file() -> None:
+    kube = _with_selector("device.driver == 'gpu.dra-testbed.example' && device.attributes['x'].y == \"z\"")
+    said = _refusal(kube, _file(driver="gpuu.dra-testbed.example"))
+    assert "spec.driver: nobody publishes ResourceSlices as gpuu.dra-testbed.example" in said
+    assert "selects devices of gpu.dra-testbed.example; did you mean gpu.dra-testbed.example?" in said
+
+
+@pytest.mark.parametrize("expression", ["device.driver == 'gpu.dra-testbed.example'", "true"])
+def test_a_driver_that_publishes_nothing_is_judged_whoever_publishes_beside_it(expression: str) -> None:
+    refuse_wrong_names(_with_selector(expression, slices=False), FILE)
+
+
+@pytest.mark.usefixtures("_installed")
+def test_an_installation_under_another_name_than_the_class_means_is_a_mistake_in_the_file() -> None:
+    kube = _with_selector("device.driver == 'gpu.dra-testbed.example'")
+    with pytest.raises(UsageError, match=r"spec\.driver: nobody publishes ResourceSlices as gpuu"):
+        together.install_together(kube, [_file(driver="gpuu.dra-testbed.example")], cluster.OWNER)
 
 
 def test_all_wrong_names_are_told_at_once() -> None:

@@ -75,7 +75,11 @@ def slice_spec(node: str, devices: int, **pool: int) -> Object:
         "nodeName": node,
         "pool": {"name": node, "generation": 1, "resourceSliceCount": 1, **pool},
         "devices": [
-            {"name": f"gpu-{index}", "attributes": {"uuid": {"string": f"{node}-uuid-{index}"}}}
+            {
+                "name": f"gpu-{index}",
+                "attributes": {"uuid": {"string": f"{node}-uuid-{index}"}, "model": {"string": "F100"}},
+                "capacity": {"memory": {"value": "80Gi"}},
+            }
             for index in range(devices)
         ],
     }

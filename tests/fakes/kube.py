@@ -29,6 +29,7 @@ class FakeKube:
     def __init__(self, react: Callable[[FakeKube], None] = _nothing) -> None:
         self.objects: dict[Key, Object] = {}
         self.deleted: list[str] = []
+        self.since: list[str] = []
         self.down = False
         self.react = react
         self.texts: dict[str, str] = {}
@@ -96,8 +97,11 @@ class FakeKube:
             self.deleted.append(f"{key[0]}/{key[2]}")
             self.react(self)
 
-    def logs(self, _namespace: str, pod: str, *, container: str | None = None, previous: bool = False) -> str:
+    def logs(
+        self, _namespace: str, pod: str, *, container: str | None = None, previous: bool = False, since: str = ""
+    ) -> str:
         self._alive(f"GET log of {pod}")
+        self.since.append(since)
         name = f"{pod}/{container}" + ("/previous" if previous else "")
         if name not in self.texts:
             raise ApiError(f"GET log of {pod}", 400, "BadRequest", f"container {container} has no log")

@@ -180,6 +180,17 @@ def test_a_class_of_shared_devices_needs_amounts_to_ask_for(folder: Path) -> Non
         load(folder, FULL + "  classes: {capacity: c.example.com}\n")
 
 
+@pytest.mark.parametrize("key", ["half", "uneven", "rounded", "tooMuch"])
+def test_an_amount_that_is_no_quantity_is_told_with_its_line(folder: Path, key: str) -> None:
+    amounts = {"half": "8Gi", "uneven": "1.5e3", "rounded": ".5", "tooMuch": "100m"}
+    said = "  classes: {capacity: c.example.com}\n  sharing:\n    capacity: memory\n"
+    lines = [f"    {name}: '{value}'\n" for name, value in amounts.items()]
+    assert load(folder, FULL + said + "".join(lines)).sharing
+    wrong = [f"    {name}: {'banana' if name == key else repr(value)}\n" for name, value in amounts.items()]
+    with pytest.raises(UsageError, match=rf"driver.yaml:\d+: spec.sharing.{key}: is 'banana', but must be a quantity"):
+        load(folder, FULL + said + "".join(wrong))
+
+
 def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) -> None:
     output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
 

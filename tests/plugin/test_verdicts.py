@@ -55,6 +55,33 @@ def test_the_report_of_a_failure_is_short_and_says_the_cause_first(judge: Judge)
     assert "def scenario" not in run.output
 
 
+def test_a_container_that_shows_no_device_says_its_cause_first(judge: Judge) -> None:
+    run = judge(_BAD, fault="no-env")
+    said = run.row("T-002").message.splitlines()
+    assert said[0].startswith("expected container container1 of pod pod-with-cats to see gpu-1 of node-1; it sees no")
+    assert said[1].startswith("  likely cause: no line of what the probe printed matches spec.probe.matches")
+    assert said[2].startswith("  last seen: the probe printed 1 line in container container1")
+    assert "World(" not in run.output
+    assert "→ likely cause: no line of what the probe printed" in run.output
+    assert (run.folder / run.row("T-002").evidence / "probe/pod-with-cats.container1.txt").read_text() == "PATH=/bin\n"
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_what_is_not_there_of_the_driver_is_said_before_the_tests(judge: Judge, workers: str) -> None:
+    run = judge("@required(1)\ndef test_it():\n    pass\n", "-n", workers, fault="slices-missing", apart=True)
+    assert "note: gpu.dra-testbed.example publishes no ResourceSlice on node-1 and node-2" in run.output
+    assert run.output.count("note: no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is") == 1
+
+
+def test_an_assertion_about_something_else_is_told_as_pytest_tells_it_and_with_the_containers_that_show_nothing(
+    judge: Judge,
+) -> None:
+    run = judge(_BAD.replace("second.seen_devices == second.devices", "len(second.seen_devices) == 1"), fault="no-env")
+    said = run.row("T-002").message
+    assert said.startswith("assert 0 == 1")
+    assert "last seen: container container1 of pod pod-with-cats shows no device; the probe printed" in said
+
+
 def test_the_evidence_is_taken_before_the_clean_up(judge: Judge) -> None:
     run = judge(_GOOD, fault="no-pods-start")
     kept = run.folder / run.row("T-001").evidence

@@ -43,6 +43,19 @@ def test_a_name_is_that_of_a_device_of_the_node_where_the_container_runs(here: W
         }
 
 
+def test_where_the_driver_publishes_nothing_its_name_is_doubted(here: World) -> None:
+    kube: Any = here.kube
+    with opened(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        _says(here, "first/cat", "DEVICE=gpu-0\n")
+        for node in ("node-1", "node-2"):
+            kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["driver"] = "another.example"
+
+        with pytest.raises(DriverFailed, match=r"is spec.driver of the driver file right\?.*; another.example does"):
+            _ = pod.seen_devices
+
+
 def test_a_name_that_nobody_publishes_is_told(here: World) -> None:
     with opened(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")

@@ -29,6 +29,8 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
         ("NodePrepareResources skipped 1 ResourceClaims", "left it out of its answer", False),
         ("NodePrepareResources: rpc error: code = DeadlineExceeded desc = x", "did not answer", False),
         ("NodePrepareResources: rpc error: code = Unavailable desc = connection error: x", "socket", False),
+        ("NodePrepareResources: rpc error: code = Unavailable desc = error reading from server: EOF", "broke", False),
+        ("NodePrepareResources: rpc error: code = Canceled desc = grpc: closing", "ended or was restarted", False),
         ("CDI device injection failed: unresolvable CDI devices a/b=c", "no CDI file", False),
         ("0/2 nodes are available: 2 cannot allocate all claims.", "no free device", False),
         ("0/2 nodes are available: 2 Insufficient memory.", "nodes are full", True),
@@ -81,6 +83,18 @@ def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ra
 def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
     found = diagnose(_pod(), [_warning(f"attempt {n}") for n in range(9)])
     assert [line[-1] for line in found.warnings] == ["6", "7", "8"]
+
+
+def test_the_end_of_a_driver_in_its_call_is_no_refusal_whatever_was_said_before() -> None:
+    hung = _warning("NodePrepareResources: rpc error: code = DeadlineExceeded desc = context deadline exceeded")
+    ended = _warning("NodePrepareResources: rpc error: code = Unavailable desc = error reading from server: EOF")
+    assert "broke" in diagnose(_pod(), [hung, ended]).cause
+
+
+def test_a_warning_that_every_pod_gets_takes_no_place() -> None:
+    noise = _warning("pod: kubelet does not have ClusterDNS IP configured", "MissingClusterDNS")
+    found = diagnose(_pod(), [_warning("attempt 1"), noise, noise, noise])
+    assert found.warnings == ("FailedPrepareDynamicResources: attempt 1",)
 
 
 def test_a_pod_that_nobody_made_is_the_scenarios_fault() -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from testbed.errors import ApiError
+from testbed.providers.base import Capability
 from testbed.vocabulary import evidence
 from testbed.vocabulary.scenario import opened
 from testbed.vocabulary.world import World
@@ -38,6 +41,52 @@ def test_objects_events_and_logs_of_the_test_and_of_the_driver_are_kept(world: M
     assert (tmp_path / "kept/logs/first.cat.log").read_text() == "hello\n"
     assert "no log: " in (tmp_path / "kept/logs/second.cat.log").read_text()
     assert (tmp_path / "kept/driver/driver-1.driver.log").read_text() == "prepare refused\n"
+
+
+def test_a_driver_that_is_not_there_is_said_to_be_missing(world: Make, tmp_path: Path) -> None:
+    evidence.capture(world("slices-missing"), "somewhere", tmp_path)
+    missing = (tmp_path / "missing.txt").read_text()
+    assert "slices: gpu.dra-testbed.example publishes no ResourceSlice\n" in missing
+    assert "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is there\n" in missing
+
+
+@pytest.mark.parametrize(("ended", "files"), [("08:59:59", {"log"}), ("09:00:07", {"log", "previous.log"})])
+def test_the_drivers_log_is_that_of_the_tests_time(world: Make, tmp_path: Path, ended: str, files: set[str]) -> None:
+    here = world()
+    kube: Any = here.kube
+    terminated = {"terminated": {"finishedAt": f"2026-01-01T{ended}Z"}}
+    status = {"containerStatuses": [{"name": "driver", "lastState": terminated}]}
+    labels = {"labels": {"app": "fake-gpu-driver"}}
+    kube.put("Pod", "d", "dra-testbed-driver", spec={"containers": []}, status=status, metadata=labels)
+    kube.put("Namespace", "mine", metadata={"creationTimestamp": "2026-01-01T09:00:00Z"})
+    kube.texts |= {"d/driver": "", "d/driver/previous": "panic\n"}
+    evidence.capture(here, "mine", tmp_path)
+    assert {path.name for path in (tmp_path / "driver").iterdir()} == {f"d.driver.{each}" for each in files}
+    assert set(kube.since) == {"2026-01-01T09:00:00Z"}
+    assert (tmp_path / "driver/d.driver.log").read_text().startswith("nothing since 2026-01-01T09:00:00Z")
+
+
+class _Node:
+    name = "node-1"
+
+    def run(self, *argv: str, **_: Any) -> Any:
+        assert "/var/run/cdi" in argv[-1]
+        return SimpleNamespace(stdout="ls: cannot access '/var/run/cdi'\n")
+
+
+@pytest.mark.parametrize(("message", "kept"), [("CDI device injection failed", True), ("no such device", False)])
+def test_where_something_was_said_of_cdi_the_nodes_folders_are_listed(
+    world: Make, tmp_path: Path, message: str, kept: bool
+) -> None:
+    cluster: Any = SimpleNamespace(capabilities={Capability.RUN_ON_NODE}, nodes=lambda: [_Node()])
+    here = replace(world(), cluster=cluster)
+    kube: Any = here.kube
+    kube.put("Pod", "p", "mine", spec={"nodeName": "node-1", "containers": []})
+    kube.put("Event", "p.1", "mine", message=message, involvedObject={"kind": "Pod", "name": "p"})
+    evidence.capture(here, "mine", tmp_path)
+    assert (tmp_path / "cdi/node-1.txt").exists() is kept
+    evidence.capture(replace(here, cluster=None), "mine", tmp_path / "other")
+    assert not (tmp_path / "other/cdi").exists()
 
 
 def test_only_what_belongs_to_the_test_is_kept_and_never_a_secret(world: Make, tmp_path: Path) -> None:

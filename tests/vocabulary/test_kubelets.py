@@ -164,7 +164,7 @@ def test_the_samples_of_a_metric_are_added_up() -> None:
 @pytest.fixture
 def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The one of the folders for CDI files that there is."""
-    monkeypatch.setattr("testbed.vocabulary.kubelets._CDI_FOLDERS", (str(tmp_path / "missing"), str(tmp_path / "cdi")))
+    monkeypatch.setattr("testbed.vocabulary.kubelets.CDI_FOLDERS", (str(tmp_path / "missing"), str(tmp_path / "cdi")))
     (tmp_path / "cdi").mkdir()
     return tmp_path / "cdi"
 

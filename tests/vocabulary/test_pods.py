@@ -337,7 +337,7 @@ def test_a_container_that_is_not_started_again(pod: Callable[..., Pod]) -> None:
 def test_what_a_container_printed_before_it_ended(pod: Callable[..., Pod]) -> None:
     ended = pod(phase="Succeeded")
     _kube(ended).texts["p/c"] = "GPU_DEVICE_GPU_0_UUID=node-2-uuid-1\n"
-    assert ended.container("c").printed_devices == {Device("gpu.dra-testbed.example", "node-2", "gpu-1")}
+    assert ended.container("c").printed_devices == frozenset({Device("gpu.dra-testbed.example", "node-2", "gpu-1")})
 
 
 def test_claims_that_are_not_made_yet_are_waited_for(pod: Callable[..., Pod]) -> None:

@@ -66,6 +66,21 @@ def test_an_empty_file_is_one_problem(text: str) -> None:
     assert refusal(text) == "my.yaml is empty"
 
 
+def test_each_problem_is_told_once_with_its_line() -> None:
+    text = (
+        "apiVersion: dra-testbed/v1alpha1\nkind: Hardware\nmetadata: {name: mine}\nspec:\n  devices:\n"
+        "  - kind: gpu\n    count: four\n    capacity:\n      memory: lots\n    colour: red\n  - kind: port\n"
+    )
+    heading, *problems = refusal(text).splitlines()
+    assert heading == "my.yaml does not describe hardware:"
+    assert problems[:2] == [
+        "  line 7: spec.devices[0].count is a text, but must be a whole number",
+        "  line 9: spec.devices[0].capacity.memory is 'lots', but must be a quantity such as 80Gi",
+    ]
+    assert problems[2].startswith("  line 10: spec.devices[0].colour is unknown")
+    assert problems[3:] == ["  line 11: spec.devices[1].count is missing"]
+
+
 def test_all_problems_are_told_at_once() -> None:
     text = hardware(
         {"kind": "GPU", "count": 0, "attributes": {"x-y": 1, "f": 1.5}, "capacity": {"m": "much"}}, kind="Hard"

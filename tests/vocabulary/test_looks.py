@@ -1,0 +1,103 @@
+"""A comparison of devices that failed is told in words, and what probes printed is kept without what may be a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.drivers.slices import Device
+from testbed.vocabulary.looks import Look, Seen, blind, explained
+from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.world import World
+
+ONE, TWO, THREE = (Device("gpu.example", f"node-{node}", "gpu-0") for node in "123")
+MATCHES = r"^GPU_DEVICES_\w+_UUID=(?P<id>\S+)$"
+PRINTED = "PATH=/bin\nGPU_DEVICE_GPU_0_UUID=gpu-6c1f\nKUBERNETES_SERVICE_PORT=443\n"
+
+
+def _seen(*devices: Device, printed: str = PRINTED) -> Seen:
+    return Seen([Look("pod", "workload", printed, MATCHES, frozenset(devices))])
+
+
+def test_a_container_that_shows_no_device_says_so_in_its_first_line_and_which_line_was_meant() -> None:
+    first, cause, seen = explained("==", _seen(), frozenset({TWO}))
+    assert first == "expected container workload of pod pod to see gpu-0 of node-2; it sees no device"
+    assert cause == (
+        "  likely cause: no line of what the probe printed matches spec.probe.matches, "
+        "or the driver put nothing into the container"
+    )
+    assert "the probe printed 3 lines in container workload of pod pod" in seen
+    assert "the nearest is GPU_DEVICE_GPU_0_UUID=…; all of it is in probe/ of the evidence" in seen
+    assert "6c1f" not in seen
+
+
+@pytest.mark.parametrize("printed", ["PATH=/bin\nHOME=/\n", ""])
+def test_where_nothing_is_like_a_device_no_line_is_named(printed: str) -> None:
+    (*_, seen) = explained("==", _seen(printed=printed), frozenset({TWO}))
+    assert "nearest" not in seen
+    assert ("none is like it" if printed else "the probe printed nothing in container workload of pod pod") in seen
+
+
+@pytest.mark.parametrize(
+    ("devices", "wanted", "first", "cause"),
+    [
+        ({ONE}, {TWO}, "to see gpu-0 of node-2; it sees gpu-0 of node-1", "another device into the container"),
+        ({ONE}, {ONE, TWO}, "to see gpu-0 of node-1 and gpu-0 of node-2; it sees gpu-0 of node-1", "only a part"),
+        ({ONE, TWO}, {TWO}, "to see gpu-0 of node-2; it sees gpu-0 of node-1 and gpu-0", "more into the container"),
+        ({ONE}, set(), "to see no device; it sees gpu-0 of node-1", "more into the container"),
+    ],
+)
+def test_other_and_more_and_fewer_devices_are_told_apart(
+    devices: set[Device], wanted: set[Device], first: str, cause: str
+) -> None:
+    told = explained("==", _seen(*devices), wanted)
+    assert first in told[0]
+    assert cause in told[1]
+    assert explained("==", wanted, _seen(*devices)) == told
+
+
+def test_a_subset_is_told_with_what_is_beyond_it() -> None:
+    assert "to see only gpu-0 of node-1; it sees gpu-0 of node-2" in explained("<=", _seen(TWO), {ONE})[0]
+    assert "to see gpu-0 of node-1; it sees no device" in explained("<=", {ONE}, _seen())[0]
+
+
+def test_of_several_pods_the_first_wrong_one_is_told() -> None:
+    told = explained("==", {"a": _seen(ONE), "b": _seen(), "c": _seen()}, {"a": {ONE}, "b": {TWO}, "c": {THREE}})
+    assert "it sees no device" in told[0]
+    assert told[-1] == "  the same of 1 more"
+
+
+def test_sets_of_devices_that_no_container_shows_are_told_shortly_and_others_not_at_all() -> None:
+    assert explained("==", {ONE}, {TWO}) == ["expected gpu-0 of node-2; it is gpu-0 of node-1"]
+    assert explained("==", {"a"}, {"b"}) == []
+    assert explained("!=", {ONE}, {ONE}) == []
+    assert explained("==", 0, 1) == []
+
+
+def test_where_something_else_failed_only_containers_that_show_nothing_are_told() -> None:
+    looks = [*_seen(ONE).looks, *_seen().looks]
+    (line,) = blind(looks)
+    assert line.startswith("  last seen: container workload of pod pod shows no device; the probe printed 3 lines")
+
+
+def test_seen_devices_are_a_set_of_devices() -> None:
+    assert _seen(ONE) == frozenset({ONE})
+    assert repr(_seen(ONE)) == repr(frozenset({ONE}))
+
+
+def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
+    world: Callable[..., World], tmp_path: Path
+) -> None:
+    here = world("no-env")
+    kube: Any = here.kube
+    with opened(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        kube.said["first/cat"] = "GPU=1\nDB_PASSWORD=hunter2\nAPI_TOKEN: c2Vj\n"
+        assert pod.seen_devices == frozenset()
+        scenario.capture(tmp_path)
+        assert (tmp_path / "probe/first.cat.txt").read_text() == "GPU=1\nDB_PASSWORD=…\nAPI_TOKEN:…\n"
+    assert here.looks.of(scenario.namespace) == ()
