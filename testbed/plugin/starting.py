@@ -74,7 +74,9 @@ def _check_places(config: pytest.Config) -> None:
         if not (here / place).exists() and (suites / place).exists():
             raise pytest.UsageError(f"there is no {place} here; ids begin in {suites}: {suites / word}")
         top = catalogue.top(here / place)
-        if top and config.inipath != top / "pytest.ini" and not config.option.inifilename:
+        settings = top / "pytest.ini" if top else None
+        named = bool(config.option.inifilename)
+        if settings and settings.is_file() and config.inipath != settings and not named:
             raise pytest.UsageError(
                 f"pytest takes the settings of {config.inipath} and not those of {top}, because it takes the word behind an option for a "
                 "test: write --report=DIR and --driver=FILE, with an equals sign"

@@ -53,7 +53,8 @@ def test_slices_of_other_nodes_are_those_that_name_another(world: Make) -> None:
 def test_the_attributes_of_a_device_have_full_names(world: Make) -> None:
     device = Device(cluster.DRIVER, "node-1", "gpu-0")
     driver = Driver(world())
-    assert driver.attributes(device) == {f"{cluster.DRIVER}/uuid": {"string": "node-1-uuid-0"}}
+    said = {f"{cluster.DRIVER}/uuid": {"string": "node-1-uuid-0"}, f"{cluster.DRIVER}/model": {"string": "F100"}}
+    assert driver.attributes(device) == said
     with pytest.raises(DriverFailed, match="publishes no device"):
         driver.attributes(replace(device, name="gpu-9"))
 
