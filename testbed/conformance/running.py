@@ -107,7 +107,8 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`). Pytest dies with us, even of
     SIGKILL: on a testbed that somebody sweeps it would take for the driver's fault what is none. The log so far is an incomplete report.
     """
-    events.discard(wanted.report)
+    if not _opened(wanted.report):
+        events.discard(wanted.report)
     argv = process.tied(wanted.argv())
     env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
     told: list[str] = []
@@ -117,7 +118,7 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
         with contextlib.suppress(TestbedError):
             _reported(wanted.report)
         raise
-    shown = quiet or (wanted.report / report.FILE).exists()  # a pytest that came to its end has written and shown it
+    shown = quiet or _ended(wanted.report)
     made = _reported(wanted.report)
     if made is None:
         raise _nothing_ran(status, interrupted=bool(told))
@@ -137,9 +138,24 @@ def _called(argv: Sequence[str], env: Mapping[str, str], told: list[str]) -> int
     return process.call(argv, env=env, what="the test run", say=say, politely=signal.SIGTERM)
 
 
+def _log(folder: Path) -> Sequence[events.Event]:
+    return events.read(folder) if (folder / events.FILE).exists() else ()
+
+
+def _opened(folder: Path) -> bool:
+    """Whether this run's report has begun already, without a testbed."""
+    log = _log(folder)
+    return bool(log) and not events.suites_began(log)
+
+
+def _ended(folder: Path) -> bool:
+    """Whether pytest came to its end, of itself or after an interrupt: then it has written the report and shown it."""
+    return any(each["event"] in events.ENDS for each in _log(folder))
+
+
 def _reported(folder: Path) -> DriverConformanceReport | None:
     """The report of what happened, None where nothing did."""
-    if not (folder / events.FILE).exists() or not events.read(folder):
+    if not events.suites_began(_log(folder)):
         return None
     try:
         return report.write(folder)
