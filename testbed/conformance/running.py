@@ -13,13 +13,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from testbed import folders, process
 from testbed.conformance import catalogue, events, report, table
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
-from testbed.progress import Progress
+from testbed.progress import Progress, Screen
 from testbed.providers.marks import SUITES_ON, mark_of
 
 
@@ -114,10 +113,13 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     told: list[str] = []
     try:
         status = process.run(argv, check=False, timeout=None, env=env).code if quiet else _called(argv, env, told)
-    except BaseException:  # somebody is in a hurry, and may look at it later
+    except BaseException as stopped:
+        made = None
         with contextlib.suppress(TestbedError):
-            _reported(wanted.report)
-        raise
+            made = _reported(wanted.report)
+        if made is None or not _told_once(stopped, told):  # somebody is in a hurry, and may look at it later
+            raise
+        status = pytest.ExitCode.INTERRUPTED
     shown = quiet or _ended(wanted.report)
     made = _reported(wanted.report)
     if made is None:
@@ -125,6 +127,11 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     if not shown:
         _show(made, wanted.report)
     return made
+
+
+def _told_once(stopped: BaseException, told: Sequence[str]) -> bool:
+    """Whether a SIGTERM or SIGHUP is the only signal that came: then pytest has cleaned up, and the report is as after a Ctrl-C."""
+    return isinstance(stopped, SystemExit) and len(told) == 1
 
 
 def _called(argv: Sequence[str], env: Mapping[str, str], told: list[str]) -> int:
@@ -172,7 +179,7 @@ def _nothing_ran(status: int, *, interrupted: bool) -> BaseException:
 
 
 def _show(made: DriverConformanceReport, folder: Path) -> None:
-    console = Console(highlight=False)
+    console = Screen(highlight=False)
     table.show(made, console)
     console.print(f"report: {folder}", markup=False, soft_wrap=True)
 

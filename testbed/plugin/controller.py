@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from testbed import process
 from testbed.conformance import catalogue, events, report, table
@@ -24,6 +23,7 @@ from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
+from testbed.progress import Screen
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -124,7 +124,7 @@ class Controller:
         """The verdict."""
         if self.report:
             terminalreporter.section("verdict")
-            table.show(self.report, Console(highlight=False))
+            table.show(self.report, Screen(highlight=False))
             terminalreporter.write_line(f"report: {self.context.report}")
 
     def disruptive(self) -> list[str]:

@@ -82,6 +82,27 @@ def test_who_interrupts_twice_has_a_report_of_what_happened_all_the_same(
     assert "incomplete" in (tmp_path / report.FILE).read_text()
 
 
+@pytest.mark.parametrize(("says", "ends"), [(["one moment"], False), (["one moment", "at once"], True)])
+@pytest.mark.parametrize("ran", [True, False])
+def test_who_is_stopped_by_a_signal_ends_with_the_report_unless_nothing_ran_or_he_is_told_twice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: list[str], ends: bool, ran: bool
+) -> None:
+    def call(*_: object, say: Callable[[str], None], **__: object) -> int:
+        if ran:
+            (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
+        for each in says:
+            say(each)
+        raise SystemExit(143)
+
+    monkeypatch.setattr(process, "call", call)
+    if ran and not ends:
+        assert report.status_of(run_suites(SuiteRun("t", tmp_path))) == 4
+        return
+    with pytest.raises(SystemExit) as stopped:
+        run_suites(SuiteRun("t", tmp_path))
+    assert stopped.value.code == 143
+
+
 @pytest.mark.parametrize(("written", "shown"), [(True, 0), (False, 1)])
 def test_the_table_is_shown_once_by_pytest_or_else_by_us(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bool, shown: int
