@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from testbed.conformance import events
+from tests.plugin.conftest import _CONFTEST
 
 Judge = Callable[..., Any]
 _INTERRUPTED = """
@@ -132,3 +133,30 @@ def test_under_run_it_is_run_who_answers_and_says_when_to_end(
 def test_an_end_that_nobody_asked_for_by_a_signal_changes_no_signal(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_it():\n    pytest.exit('enough')\n", apart=True)
     assert "once more" not in run.output
+
+
+_KILLED = """
+@required(1)
+def test_it(scenario, pytestconfig):
+    (pytestconfig.rootpath / "left").write_text(scenario.namespace)
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+_LEFT_THERE = """
+words = {{**made.owner.mark({{"metadata": {{}}}})["metadata"]["labels"], "dra-testbed.example/process": "RUN-main"}}
+made.kube.put("Namespace", "dra-t-001-left", metadata={{"labels": words}})
+"""
+
+
+def test_what_a_killed_session_left_is_deleted_by_the_next_one_before_it_tests(
+    judge: Judge, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(_KILLED, apart=True)
+    (lock,) = [each for each in (pytester.path / "sessions").iterdir() if "@" in each.name]
+    left = _LEFT_THERE.replace("RUN", lock.name.partition("@")[0])
+    monkeypatch.setattr("tests.plugin.conftest._CONFTEST", _CONFTEST + left)
+    run = judge("@required(1)\ndef test_it(world):\n    assert not world.kube.list('v1', 'Namespace')\n", apart=True)
+
+    assert "deleted what a killed session has left: dra-t-001-left" in run.output
+    assert run.verdicts == {"T-001": "pass"}
+    assert [each.name for each in (pytester.path / "sessions").iterdir()] == [".gate"]
