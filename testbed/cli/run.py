@@ -193,28 +193,19 @@ def _with_state(found: Facts) -> list[str]:
 
 
 def _facts(wanted: Wanted) -> tuple[Facts, Plan | None]:
-    from testbed.conformance import facts  # noqa: PLC0415 - so that --help stays quick
-
-    if wanted.testbed is None:
-        from testbed.bringup import planning  # noqa: PLC0415 - as above
-        from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
-        from testbed.models.features import EXEMPTIBLE  # noqa: PLC0415
-
-        config = target.new(wanted.flags)
-        with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
-            if look is None:
-                features = load_driver_file(config.driver).features if config.driver else frozenset(EXEMPTIBLE)
-                made_of = config.kubernetes, config.nodes, features, config.feature_gates, config.kubelet or ""
-                return facts.expected(*made_of), plan
-            return facts.gather(look.kube, load_driver_file(config.driver), look.cluster.capabilities), plan
-    from testbed.bringup import attach  # noqa: PLC0415 - as above
+    from testbed.bringup import planning  # noqa: PLC0415 - so that --help stays quick
+    from testbed.conformance import facts  # noqa: PLC0415
     from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
 
-    testbed = attach(wanted.testbed)
-    driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else testbed.config.driver
-    if driver is None:
-        raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
-    return facts.gather(testbed.kube, load_driver_file(driver), testbed.cluster.capabilities, testbed.owner), None
+    found = target.checked(wanted)
+    config, testbed, driver_file = found.config, found.testbed, load_driver_file(found.driver)
+    if testbed is not None:
+        return facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner), None
+    with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
+        if look is None:
+            made_of = config.kubernetes, config.nodes, driver_file.features, config.feature_gates, config.kubelet or ""
+            return facts.expected(*made_of), plan
+        return facts.gather(look.kube, driver_file, look.cluster.capabilities), plan
 
 
 def _decision(choice: Choice, entry: Entry) -> dict[str, str]:
