@@ -151,7 +151,7 @@ def call(
                 return child.wait()
             except KeyboardInterrupt:
                 return _told(child, politely, what, say)
-            except BaseException:  # a SIGTERM that only we got: the child shall clean up as well
+            except BaseException:  # a SIGTERM or SIGHUP that only we got: the child shall clean up as well
                 _told(child, signal.SIGTERM, what, say)
                 raise
 
@@ -168,7 +168,7 @@ def _told(child: subprocess.Popen[bytes], number: signal.Signals, what: str, say
 
 @contextlib.contextmanager
 def _held_signals() -> Iterator[Callable[[], None]]:
-    """Keep SIGINT and SIGTERM back until `let_go`, so that none comes when a child runs already but nobody would end it."""
+    """Keep signals that ask us to end back until `let_go`, so that none comes when a child runs already but nobody would end it."""
     came: list[int] = []
     held: dict[int, Any] = {}
 
@@ -179,7 +179,7 @@ def _held_signals() -> Iterator[Callable[[], None]]:
             signal.raise_signal(came.pop())
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) not in (None, signal.SIG_IGN):  # a child inherits deafness, and shall
                 held[number] = signal.signal(number, lambda caught, _: came.append(caught))
     try:

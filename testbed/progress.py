@@ -11,6 +11,14 @@ from dataclasses import dataclass, field
 from rich.console import Console
 
 
+class Screen(Console):
+    """A console that leaves it to the program's end what a reader means who has gone, as `head` does: rich would end it with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Called while the error is handled."""
+        raise  # noqa: PLE0704 - the BrokenPipeError
+
+
 @dataclass
 class Step:
     """One piece of work in progress; `note` says what it is busy with right now."""
@@ -29,7 +37,7 @@ class Progress:
     """Steps on a console. The steps that ended are kept, with their times, for whoever measures."""
 
     def __init__(self, console: Console | None = None, *, heartbeat: float = 15.0) -> None:
-        self.console = console or Console(stderr=True, highlight=False)
+        self.console = console or Screen(stderr=True, highlight=False)
         self.steps: list[Step] = []
         self._heartbeat = heartbeat
 
@@ -50,12 +58,14 @@ class Progress:
 
     def say(self, text: str) -> None:
         """A plain line between the steps."""
-        self.console.print(text, markup=False)
+        with contextlib.suppress(OSError):  # a terminal that was closed, or nobody who reads: the work goes on
+            self.console.print(text, markup=False)
 
     def _line(self, mark: str, colour: str, step: Step) -> None:
         busy = f" ({step.doing})" if step.doing else ""
-        self.console.print(f"[{colour}]{mark}[/] ", end="")
-        self.console.print(f"{step.title}{busy}  {step.seconds:.1f} s", markup=False)
+        with contextlib.suppress(OSError):
+            self.console.print(f"[{colour}]{mark}[/] ", end="")
+            self.console.print(f"{step.title}{busy}  {step.seconds:.1f} s", markup=False)
 
     @contextlib.contextmanager
     def _alive(self, step: Step) -> Iterator[None]:
@@ -71,14 +81,12 @@ class Progress:
 
     def _beat(self, step: Step, ended: threading.Event) -> None:
         if self.console.is_terminal:
-            with self.console.status(step.title) as status:
+            with contextlib.suppress(OSError), self.console.status(step.title) as status:
                 while not ended.wait(0.2):
                     status.update(f"{step.title} [dim]{step.doing} {time.monotonic() - step.began:.0f} s[/]")
             return
         while not ended.wait(self._heartbeat):
-            self.console.print(
-                f"… {step.title}: {step.doing or 'working'}, {time.monotonic() - step.began:.0f} s so far", markup=False
-            )
+            self.say(f"… {step.title}: {step.doing or 'working'}, {time.monotonic() - step.began:.0f} s so far")
 
 
 class Silent(Progress):

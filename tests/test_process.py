@@ -248,27 +248,30 @@ def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
     assert log.read_text() == "up\ncleaned\n"
 
 
-def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
     """The signal arrives when the child runs already, and Popen has not returned yet."""
     real: Any = vars(process)["subprocess"].Popen
     started: list[Any] = []
 
     def slow(*argv: Any, **rest: Any) -> Any:
         started.append(real(*argv, **rest))
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
         return started[0]
 
     def leave(*_: object) -> None:
         raise SystemExit(143)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = signal.signal(number, leave)
     monkeypatch.setattr("subprocess.Popen", slow)
     try:
         with pytest.raises(SystemExit):
             process.call(["sleep", "60"])
-        assert signal.getsignal(signal.SIGTERM) is leave
+        assert signal.getsignal(number) is leave
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
 
     assert started[0].returncode == -signal.SIGTERM
 

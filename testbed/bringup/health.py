@@ -15,6 +15,12 @@ from testbed.models.driver_file import load_companions
 from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, Owner, TestbedPhase, TestbedStatus
 from testbed.providers import provider
 from testbed.providers.base import Component
+from testbed.waiting import Budget, eventually_true
+
+_API = ("kube-apiserver", "etcd")
+_BACK = Budget(
+    "API server back", 45, "somebody may be restarting it; one that was away for half a minute is none that is lost"
+)
 
 
 def status_of(name: str) -> TestbedStatus:
@@ -62,6 +68,27 @@ def status_of(name: str) -> TestbedStatus:
         ),
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def broken_for_good(name: str) -> str:
+    """Why a testbed of ours will not answer any more, after waiting for whoever may start it again; '' where it may, or we cannot know."""
+
+    def alive() -> bool:
+        return not _dead(name)
+
+    try:
+        if alive() or eventually_true(alive, _BACK):
+            return ""
+        dead = " and ".join(_dead(name))
+    except TestbedError:
+        return ""
+    return f"testbed {name} is broken: {dead} is dead; logs: dra-testbed logs --name {name}"
+
+
+def _dead(name: str) -> list[str]:
+    """The parts of the API server of which the provider knows that they do not run."""
+    parts = _components(state.known(name))
+    return [part.name for part in parts if not part.alive and part.name.rpartition("/")[2] in _API]
 
 
 def _components(record: Record) -> list[Component]:

@@ -60,6 +60,11 @@ class Plan:
         yield from (f"note         {each}" for each in self.remarks)
 
 
+def check(config: TestbedConfig) -> None:
+    """Refuse what is wrong in the request itself, whatever host or cluster it is for."""
+    steps.request(config, Path(), Silent())
+
+
 @contextlib.contextmanager
 def planned(config: TestbedConfig) -> Iterator[tuple[Plan, Look | None]]:
     """The plan, and the cluster where it is there already. What `up` would refuse without touching this host is refused here too."""

@@ -1,4 +1,7 @@
-"""Remove what killed runs left: testbeds that nobody will finish or use, and what no state folder knows of. Called by `sweep`."""
+"""Remove what killed runs left: testbeds that nobody will finish or use, what tests left on the others, and what no state folder knows of.
+
+Called by `sweep`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from testbed import process
-from testbed.bringup import clearing, state
-from testbed.bringup.state import Record
-from testbed.bringup.testbeds import remove_if_abandoned, tear_down
+from testbed.bringup import clearing, sessions, state
+from testbed.bringup.state import Phase, Record
+from testbed.bringup.testbeds import attach, remove_if_abandoned, tear_down
 from testbed.errors import TestbedError
 from testbed.kube import reach
 from testbed.kube.client import Object
@@ -22,12 +25,17 @@ from testbed.providers import PROVIDERS, provider
 
 
 def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
-    """Remove every abandoned testbed (or, with `everything`, all); returns what was removed. What is locked or unreadable is left."""
+    """Remove every abandoned testbed (or, with `everything`, all), and what killed tests left on the others; returns what was removed.
+
+    What is locked or unreadable is left.
+    """
     removed = []
     for name in state.names():
         try:
             if tear_down(name, progress) if everything else remove_if_abandoned(name, progress):
                 removed.append(f"testbed {name}")
+            else:
+                removed += _left_by_sessions(name)
         except TestbedError as refused:
             progress.say(f"left as it is: testbed {name}: {refused}")
     state.discard_remains()
@@ -62,6 +70,14 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
             clearing.release(kube, owner or Owner("", identity))
             removed += clearing.remove(kube, objects)
     return removed
+
+
+def _left_by_sessions(name: str) -> list[str]:
+    """What killed sessions of tests left on a testbed that is up."""
+    record = state.read(name)
+    if record is None or record.phase is not Phase.READY or not sessions.killed(state.folder_of(name)):
+        return []
+    return [f"{left} on testbed {name}, whose test was killed" for left in sessions.end_killed(attach(name))]
 
 
 def in_use(cluster: Path) -> bool:

@@ -42,14 +42,23 @@ class Testbed:
 
 
 def bring_up(
-    config: TestbedConfig, progress: Progress, *, ephemeral: bool = False, evidence: KeepsLogs | None = None
+    config: TestbedConfig,
+    progress: Progress,
+    *,
+    ephemeral: bool = False,
+    evidence: KeepsLogs | None = None,
+    begun: Callable[[], None] = lambda: None,
 ) -> Testbed:
-    """Make a testbed, usable when this returns. On failure its logs are kept, as `evidence` too, and everything else is undone."""
+    """Make a testbed, usable when this returns. On failure its logs are kept, as `evidence` too, and everything else is undone.
+
+    `begun` is called when the request was found right, before anything is made.
+    """
     _remove_all_abandoned(progress)
     with state.changing(config.name):
         _refuse_or_clear(config.name, progress)
         record = _record(config, ephemeral)
         context = steps.begin(config, state.cluster_folder(config.name), progress, record.owner)
+        begun()
         state.write(record)
         with _undone_on_failure(record, progress, evidence):
             for step in steps.STEPS:

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from testbed.bench.statistics import Figure
 from testbed.cli import options
-from testbed.progress import Progress
+from testbed.progress import Progress, Screen
 
 
 @click.group()
@@ -51,7 +50,7 @@ def _show(found: list[Figure], rounds: int, output: str) -> None:
     table = Table("what", "median", "spread", "bound", title=f"medians of {rounds}")
     for figure in found:
         table.add_row(*figure.as_row())
-    Console().print(table)
+    Screen().print(table)
 
 
 @group.command()
@@ -89,7 +88,7 @@ def driver(
     table = Table(*found.header(), title=f"medians of {runs}, with their spread")
     for row in found.rows():
         table.add_row(*row)
-    console = Console(width=None if Console().is_terminal else 240)
+    console = Screen(width=None if Screen().is_terminal else 240)
     console.print(table)
     for reason in found.reasons():
         console.print(f"no number: {reason}", markup=False)

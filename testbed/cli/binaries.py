@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from testbed.binaries import Lock, ensure, inventory, lock_for, minors
 from testbed.errors import TestbedError
-from testbed.progress import Progress
+from testbed.progress import Progress, Screen
 
 _kubernetes = click.option(
     "--kubernetes",
@@ -39,7 +38,7 @@ def list_programs(kubernetes: str, output: str) -> None:
     table = Table("program", "version", "cached", "path", box=None, pad_edge=False)
     for row in rows:
         table.add_row(str(row["program"]), str(row["version"]), _cached(row), str(row["path"] or "-"))
-    Console(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
+    Screen(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
 
 
 @group.command()

@@ -9,7 +9,6 @@ import re
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
@@ -18,6 +17,7 @@ from testbed.cli import live, options
 from testbed.drivers.picture import picture
 from testbed.drivers.topology import Device, Place, alike, by_root, places
 from testbed.errors import UsageError
+from testbed.progress import Screen
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_LINES = 4  # of devices that look alike
@@ -66,7 +66,7 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
     if output == "svg":
         click.echo(picture(found), nl=False)
         return
-    console = Console(highlight=False)
+    console = Screen(highlight=False)
     if not console.is_terminal:
         console.width = 200  # a pipe has no width, and what is cut off would be lost
     for place in found:

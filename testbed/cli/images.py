@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import get_args
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from testbed.binaries import lock_for, minors
@@ -17,7 +16,7 @@ from testbed.images import Image, basics, cached_node, docker, driver
 from testbed.images import node as make_node
 from testbed.images.driver import RELEASE, Way
 from testbed.images.driver import cached as cached_driver
-from testbed.progress import Progress
+from testbed.progress import Progress, Screen
 
 NAMES = ("sandbox", "workload", "driver")
 
@@ -42,7 +41,7 @@ def list_images(output: str) -> None:
         table.add_row(
             str(row["image"]), cached, _megabytes(row["size"]), str(row["reference"] or "-"), str(row["digest"] or "-")
         )
-    Console(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
+    Screen(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
 
 
 @group.command()

@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 conformant or done, 1 the driver failed, 2 wrong usage, 3 harness or host failed, 4 incomplete, "
-    "130 interrupted, 143 stopped.",
+    "129 terminal closed, 130 interrupted, 143 stopped; a run that is interrupted in its tests ends as its report says, mostly with 4.",
 )
 @click.version_option(__version__, prog_name="dra-testbed")
 @click.option("--debug", is_flag=True, envvar="DRA_TESTBED_DEBUG", help="Print tracebacks of errors.")

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli import options
+from testbed.cli import options, target
+from testbed.cli.target import Wanted
 from testbed.errors import UsageError
 from testbed.waiting import set_patience
 
 if TYPE_CHECKING:
     from testbed.bringup.planning import Plan
     from testbed.conformance.catalogue import Catalogue, Entry
+    from testbed.conformance.opening import Opening
     from testbed.conformance.requirement import Requirement
     from testbed.conformance.selection import Choice, Facts
     from testbed.models.config import TestbedConfig
@@ -37,20 +37,6 @@ class _Workers(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if value == "auto" else super().convert(value, param, ctx)
-
-
-@dataclass
-class _Wanted:
-    """Where to judge: a testbed that is up, or the flags for a new one; and whether it stays, which depends on the exit code."""
-
-    testbed: str | None
-    keep: str
-    flags: dict[str, Any]
-    code: int = field(default=3)
-
-    @property
-    def stays(self) -> bool:
-        return self.keep == "always" or (self.keep == "on-failure" and self.code != 0)
 
 
 @click.command()
@@ -74,7 +60,7 @@ class _Wanted:
 def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -> None:
     """Judge a driver: a testbed, the suites, a verdict, a report folder; then all is removed again."""
     ours = {name: flags.pop(name) for name in _OF_THE_JUDGING}
-    wanted = _Wanted(testbed, keep, flags)
+    wanted = Wanted(testbed, keep, flags)
     _check(wanted, ours["profile"])
     chosen = _chosen(ours["keyword"])
     if plan:
@@ -86,7 +72,9 @@ def run(testbed: str | None, keep: str, plan: bool, output: str, **flags: Any) -
 
     ours["report"] = ours["report"].absolute()
     set_patience(ours["patience"])  # the testbed is brought up here, the suites run in a process of their own
-    with events.reserved(ours["report"]), _a_testbed(wanted, ours["report"]) as name:
+    found = target.checked(wanted)
+    opening = _opening(found, ours)
+    with events.reserved(ours["report"]), target.there(wanted, found, opening) as name:
         wanted.code = _judge(name, wanted, ours)
     raise SystemExit(wanted.code)
 
@@ -139,7 +127,7 @@ def explain(requirement: str, output: str) -> None:
         click.echo(f"\n--- {entry.path.name}\n{entry.source}", nl=False)
 
 
-def _check(wanted: _Wanted, profile: str | None) -> None:
+def _check(wanted: Wanted, profile: str | None) -> None:
     """Known to be wrong before anything is made: no such profile, other properties for a testbed that is up."""
     from testbed.conformance import profiles  # noqa: PLC0415 - so that --help stays quick
 
@@ -162,7 +150,7 @@ def _chosen(keyword: str) -> frozenset[str] | None:
     return running.chosen(keyword)
 
 
-def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
+def _judge(name: str, wanted: Wanted, ours: dict[str, Any]) -> int:
     from testbed.conformance import report  # noqa: PLC0415 - so that --help stays quick
     from testbed.conformance.running import SuiteRun, run_suites  # noqa: PLC0415
 
@@ -170,48 +158,26 @@ def _judge(name: str, wanted: _Wanted, ours: dict[str, Any]) -> int:
     return report.status_of(run_suites(SuiteRun(name, driver=driver, **ours)))
 
 
-@contextlib.contextmanager
-def _a_testbed(wanted: _Wanted, report: Path) -> Iterator[str]:
-    """The testbed that was named, or a new one that is removed again however the run ends. One that does not come up leaves its logs."""
-    from testbed.bringup import attach, bring_up, keep, tear_down  # noqa: PLC0415 - so that --help stays quick
-    from testbed.conformance import events  # noqa: PLC0415
-    from testbed.progress import Progress  # noqa: PLC0415
+def _opening(found: target.Target, ours: dict[str, Any]) -> Opening:
+    from testbed.conformance.opening import Opening, environment_of, first_event  # noqa: PLC0415 - so that --help stays quick
 
-    if wanted.testbed is not None:
-        yield attach(wanted.testbed).name
-        return
-    progress = Progress()
-    evidence = functools.partial(events.keep_bring_up, report)
-    made = bring_up(_new(wanted.flags), progress, ephemeral=True, evidence=evidence)
-    try:
-        yield made.name
-    finally:
-        if wanted.stays:
-            keep(made.name)
-            progress.say(f"testbed {made.name} stays: export KUBECONFIG={made.folder / 'kubeconfig'}")
-            progress.say(f"remove it: dra-testbed down --name {made.name}")
-        else:
-            tear_down(made.name, progress)
+    first = first_event(found.driver, environment_of(found.config), _profile(ours), ours["patience"])
+    return Opening(ours["report"], first)
 
 
-def _new(flags: dict[str, Any]) -> Any:
-    """The configuration of a testbed for one run. Its name is its own, so that it never meets one that stays."""
-    import secrets  # noqa: PLC0415 - so that --help stays quick
+def _profile(ours: dict[str, Any]) -> str:
+    from testbed.conformance import profiles  # noqa: PLC0415 - so that --help stays quick
 
-    config = options.configuration(flags)
-    if config.driver is None:
-        raise UsageError("there is nothing to judge without a driver", hint="leave out --driver none")
-    return replace(config, name=f"run-{secrets.token_hex(3)}") if config.name == "default" else config
+    return ours["profile"] or profiles.default([*ours["tiers"], ours["keyword"]])
 
 
-def _print_plan(wanted: _Wanted, ours: dict[str, Any], output: str, chosen: frozenset[str] | None) -> None:
-    from testbed.conformance import profiles, selection, table  # noqa: PLC0415 - so that --help stays quick
+def _print_plan(wanted: Wanted, ours: dict[str, Any], output: str, chosen: frozenset[str] | None) -> None:
+    from testbed.conformance import selection, table  # noqa: PLC0415 - so that --help stays quick
 
     found, plan = _facts(wanted)
     catalogue = _catalogue()
-    name = ours["profile"] or profiles.default([*ours["tiers"], ours["keyword"]])
     every = [entry.requirement for entry in catalogue.entries]
-    choices = selection.plan(every, found, frozenset(ours["tiers"]), name)
+    choices = selection.plan(every, found, frozenset(ours["tiers"]), _profile(ours))
     decided = [(choice, catalogue.get(choice.requirement.id)) for choice in choices]
     decisions = [_decision(selection.narrowed(choice, _is_among(entry, chosen)), entry) for choice, entry in decided]
     if output == "json":
@@ -229,29 +195,20 @@ def _with_state(found: Facts) -> list[str]:
     return [f"{gate} {'on' if gate in found.gates else 'off'}" for gate in sorted(found.gates_assumed)]
 
 
-def _facts(wanted: _Wanted) -> tuple[Facts, Plan | None]:
-    from testbed.conformance import facts  # noqa: PLC0415 - so that --help stays quick
-
-    if wanted.testbed is None:
-        from testbed.bringup import planning  # noqa: PLC0415 - as above
-        from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
-        from testbed.models.features import EXEMPTIBLE  # noqa: PLC0415
-
-        config = _new(wanted.flags)
-        with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
-            if look is None:
-                features = load_driver_file(config.driver).features if config.driver else frozenset(EXEMPTIBLE)
-                made_of = config.kubernetes, config.nodes, features, config.feature_gates, config.kubelet or ""
-                return facts.expected(*made_of), plan
-            return facts.gather(look.kube, load_driver_file(config.driver), look.cluster.capabilities), plan
-    from testbed.bringup import attach  # noqa: PLC0415 - as above
+def _facts(wanted: Wanted) -> tuple[Facts, Plan | None]:
+    from testbed.bringup import planning  # noqa: PLC0415 - so that --help stays quick
+    from testbed.conformance import facts  # noqa: PLC0415
     from testbed.models.driver_file import load_driver_file  # noqa: PLC0415
 
-    testbed = attach(wanted.testbed)
-    driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else testbed.config.driver
-    if driver is None:
-        raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
-    return facts.gather(testbed.kube, load_driver_file(driver), testbed.cluster.capabilities, testbed.owner), None
+    found = target.checked(wanted)
+    config, testbed, driver_file = found.config, found.testbed, load_driver_file(found.driver)
+    if testbed is not None:
+        return facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner), None
+    with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
+        if look is None:
+            made_of = config.kubernetes, config.nodes, driver_file.features, config.feature_gates, config.kubelet or ""
+            return facts.expected(*made_of), plan
+        return facts.gather(look.kube, driver_file, look.cluster.capabilities), plan
 
 
 def _decision(choice: Choice, entry: Entry) -> dict[str, str]:

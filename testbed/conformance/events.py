@@ -17,8 +17,11 @@ import filelock
 from testbed.errors import TestbedError, UsageError
 
 FILE = "events.jsonl"
+WANTED, FAILED = "testbed-wanted", "testbed-failed"  # what happens before the suites begin, which begin the log anew
+ENDS = ("run-finished", "run-stopped")  # how pytest ends: everything has run, or it was stopped and has cleaned up
 RESERVED_BY = "DRA_TESTBED_REPORT_RESERVED_BY"  # tells pytest which process has reserved the report folder for it
 _MADE_FROM_EVENTS = ("report.yaml", "junit.xml", FILE)
+_NEW = ".new"  # how the name of a file ends that will take the place of another
 _EVIDENCE = "evidence"
 _BRING_UP = "bring-up"  # below it: of a testbed that was made for the run and did not come up
 _ERROR, _BROKE = "error.txt", "dra-testbed run had no testbed:"  # which file says so there, and how it begins
@@ -91,6 +94,19 @@ def discard(folder: Path) -> None:
         shutil.rmtree(folder / _EVIDENCE, ignore_errors=True)
         for name in _MADE_FROM_EVENTS:
             (folder / name).unlink(missing_ok=True)
+            (folder / f".{name}{_NEW}").unlink(missing_ok=True)
+
+
+def replace(file: Path, text: str) -> None:
+    """Put a file of the report into its place: whoever reads sees the old one or the new one, also after a kill."""
+    new = file.with_name(f".{file.name}{_NEW}")
+    new.write_text(text, "utf-8")
+    new.replace(file)
+
+
+def suites_began(log: Sequence[Event]) -> bool:
+    """Whether the suites have begun; else the log is of a run that had, or waited for, no testbed."""
+    return bool(log) and not any(each["event"] == WANTED for each in log)
 
 
 def keep_bring_up(folder: Path, logs: Path, error: str) -> Path:
@@ -161,18 +177,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    if any((folder / name).exists() for name in _MADE_FROM_EVENTS):
-        return _begins(folder / FILE, _OURS)
-    return _holds_only_a_bring_up(folder)
-
-
-def _holds_only_a_bring_up(folder: Path) -> bool:
-    """Whether all of its evidence is of a testbed that did not come up, so that there was no run."""
-    try:
-        found = {path.name for path in (folder / _EVIDENCE).iterdir()}
-    except OSError:
-        return False
-    return found == {_BRING_UP} and _begins(bring_up_evidence(folder) / _ERROR, _BROKE)
+    return _begins(folder / FILE, _OURS)
 
 
 def _begins(file: Path, words: str) -> bool:

@@ -38,7 +38,7 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
             **{part: began[part] for part in ("generated", "subject", "environment", "patience")},
             "profile": began.get("profile", FULL),
             "result": overall(judged, finished=finished),
-            "reasons": _reasons(rows, finished=finished),
+            "reasons": (*_before_the_suites(log), *_reasons(rows, finished=finished)),
             "finished": finished,
             "seconds": round(log[-1]["time"] - began["time"], 1),
             "statistics": _statistics(rows),
@@ -54,8 +54,8 @@ def write(folder: Path) -> DriverConformanceReport:
     """Make report.yaml and junit.xml from the events in the folder."""
     made = build(events.read(folder))
     content = made.model_dump(mode="json", by_alias=True)
-    (folder / FILE).write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), "utf-8")
-    (folder / junit.FILE).write_text(junit.render(made), "utf-8")
+    events.replace(folder / FILE, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
+    events.replace(folder / junit.FILE, junit.render(made))
     return made
 
 
@@ -123,6 +123,16 @@ def _statistics(rows: Sequence[RequirementReport]) -> dict[str, int]:
     return {str(name): counted[name] for name in (*Verdict, "no-verdict") if counted[name]}
 
 
+def _before_the_suites(log: Sequence[Event]) -> list[str]:
+    """Why there was nothing to judge on."""
+    if events.suites_began(log):
+        return []
+    failed = next((each for each in log if each["event"] == events.FAILED), None)
+    if failed is None:
+        return ["the run ended before its suites began"]
+    return [f"there was no testbed: {failed['why']}" + (f" ({failed['evidence']})" if failed["evidence"] else "")]
+
+
 def _reasons(rows: Sequence[RequirementReport], *, finished: bool) -> tuple[str, ...]:
     """Why the result is not better, worst first."""
     free = {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED}
@@ -132,7 +142,7 @@ def _reasons(rows: Sequence[RequirementReport], *, finished: bool) -> tuple[str,
     if not finished:
         reasons.insert(0, "the run did not come to its end")
     if not any(map(_tested, rows)):
-        reasons.append("no requirement was tested")
+        reasons.append("no requirement was tested" if finished else "no requirement was tested to its end")
     return (*reasons, *([f"{excluded} excluded"] if excluded else []))
 
 

@@ -13,13 +13,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from testbed import folders, process
 from testbed.conformance import catalogue, events, report, table
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
-from testbed.progress import Progress
+from testbed.progress import Progress, Screen
 from testbed.providers.marks import SUITES_ON, mark_of
 
 
@@ -107,23 +106,32 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`). Pytest dies with us, even of
     SIGKILL: on a testbed that somebody sweeps it would take for the driver's fault what is none. The log so far is an incomplete report.
     """
-    events.discard(wanted.report)
+    if not _opened(wanted.report):
+        events.discard(wanted.report)
     argv = process.tied(wanted.argv())
     env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
     told: list[str] = []
     try:
         status = process.run(argv, check=False, timeout=None, env=env).code if quiet else _called(argv, env, told)
-    except BaseException:  # somebody is in a hurry, and may look at it later
+    except BaseException as stopped:
+        made = None
         with contextlib.suppress(TestbedError):
-            _reported(wanted.report)
-        raise
-    shown = quiet or (wanted.report / report.FILE).exists()  # a pytest that came to its end has written and shown it
+            made = _reported(wanted.report)
+        if made is None or not _told_once(stopped, told):  # somebody is in a hurry, and may look at it later
+            raise
+        status = pytest.ExitCode.INTERRUPTED
+    shown = quiet or _ended(wanted.report)
     made = _reported(wanted.report)
     if made is None:
         raise _nothing_ran(status, interrupted=bool(told))
     if not shown:
         _show(made, wanted.report)
     return made
+
+
+def _told_once(stopped: BaseException, told: Sequence[str]) -> bool:
+    """Whether a SIGTERM or SIGHUP is the only signal that came: then pytest has cleaned up, and the report is as after a Ctrl-C."""
+    return isinstance(stopped, SystemExit) and len(told) == 1
 
 
 def _called(argv: Sequence[str], env: Mapping[str, str], told: list[str]) -> int:
@@ -137,9 +145,24 @@ def _called(argv: Sequence[str], env: Mapping[str, str], told: list[str]) -> int
     return process.call(argv, env=env, what="the test run", say=say, politely=signal.SIGTERM)
 
 
+def _log(folder: Path) -> Sequence[events.Event]:
+    return events.read(folder) if (folder / events.FILE).exists() else ()
+
+
+def _opened(folder: Path) -> bool:
+    """Whether this run's report has begun already, without a testbed."""
+    log = _log(folder)
+    return bool(log) and not events.suites_began(log)
+
+
+def _ended(folder: Path) -> bool:
+    """Whether pytest came to its end, of itself or after an interrupt: then it has written the report and shown it."""
+    return any(each["event"] in events.ENDS for each in _log(folder))
+
+
 def _reported(folder: Path) -> DriverConformanceReport | None:
     """The report of what happened, None where nothing did."""
-    if not (folder / events.FILE).exists() or not events.read(folder):
+    if not events.suites_began(_log(folder)):
         return None
     try:
         return report.write(folder)
@@ -156,7 +179,7 @@ def _nothing_ran(status: int, *, interrupted: bool) -> BaseException:
 
 
 def _show(made: DriverConformanceReport, folder: Path) -> None:
-    console = Console(highlight=False)
+    console = Screen(highlight=False)
     table.show(made, console)
     console.print(f"report: {folder}", markup=False, soft_wrap=True)
 

@@ -6,6 +6,7 @@ A run that broke before there was a report has a page as well: it says so, and s
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import re
 import sys
@@ -69,15 +70,12 @@ def broken(code: int | None, log: str, *, kept: str = "") -> str:
 
 def of_folder(folder: Path, *, code: int | None = None, log: str = "") -> str:
     """The page for what lies in a report folder, if only the events of a killed run."""
-    try:
-        return markdown(report.build(events.read(folder)))
-    except (
-        TestbedError,
-        ValueError,
-        KeyError,
-    ):  # no events, or such as are no report: either way there is none to show
-        kept = events.bring_up_evidence(folder)
-        return broken(code, log, kept=str(kept.relative_to(folder)) if kept.is_dir() else "")
+    with contextlib.suppress(TestbedError, ValueError, KeyError):  # no events, or such as are no report: none to show
+        found = events.read(folder)
+        if events.suites_began(found):
+            return markdown(report.build(found))
+    kept = events.bring_up_evidence(folder)
+    return broken(code, log, kept=str(kept.relative_to(folder)) if kept.is_dir() else "")
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.models.words import Verdict
+from testbed.progress import Screen
 
 _COLOURS = {
     "pass": "green",
@@ -61,7 +62,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(column, no_wrap=column != columns[-1], overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
-    console = Console(highlight=False)
+    console = Screen(highlight=False)
     whole = [max(map(len, each)) + 2 for each in zip(columns, *rows, strict=True)]
     console.width = max(console.width, sum(whole[:-1]) + _LEAST_FOR_LAST)  # a terminal breaks lines, a table its words
     console.print(table)

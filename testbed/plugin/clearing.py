@@ -1,4 +1,7 @@
-"""Clears up after workers of xdist that were killed, or were interrupted before they could do it themselves. Lives in the controller."""
+"""Clears up after tests that were killed, or interrupted before they could do it themselves, in workers of xdist or here.
+
+Lives in the controller. What it cannot delete, the next session on the testbed does.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from testbed.bringup import Testbed
+from testbed.bringup import Testbed, sessions
 from testbed.errors import TestbedError
 from testbed.vocabulary.leftovers import delete_leftovers
 
 
 class Clearing:
-    """The hooks of xdist's controller. `run` is how the words of this run's processes begin."""
+    """The hooks of the controller. `run` is how the words of this run's processes begin."""
 
     def __init__(self, testbed: Callable[[], Testbed], run: str) -> None:
         self._testbed, self._run = testbed, run
@@ -28,20 +31,22 @@ class Clearing:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """No worker is left."""
-        self._clear(lambda process: process.startswith(f"{self._run}-"))
+        """No worker is left, and no test."""
+        if self._clear(lambda process: process.startswith(f"{self._run}-")):
+            sessions.forget(self._testbed().folder, self._run)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say it at the end, where it is read."""
         for line in self._said:
             terminalreporter.write_line(line)
 
-    def _clear(self, is_gone: Callable[[str], bool]) -> None:
+    def _clear(self, is_gone: Callable[[str], bool]) -> bool:
         try:
             testbed = self._testbed()
             deleted = delete_leftovers(testbed.kube, testbed.owner, is_gone)
         except TestbedError as refused:
-            self._said.append(f"what killed workers have left could not be deleted: {refused}")
-            return
+            self._said.append(f"what tests have left could not be deleted: {refused}")
+            return False
         if deleted:
-            self._said.append(f"deleted what killed workers have left: {', '.join(deleted)}")
+            self._said.append(f"deleted what killed tests have left: {', '.join(deleted)}")
+        return True

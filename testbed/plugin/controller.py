@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import platform
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from testbed import __version__, folders, process
+from testbed import process
 from testbed.conformance import catalogue, events, report, table
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
+from testbed.conformance.opening import first_event
 from testbed.conformance.selection import Choice, narrowed, plan
 from testbed.conformance.verdicts import worst
 from testbed.errors import TestbedError
-from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
+from testbed.progress import Screen
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -43,6 +40,7 @@ class Controller:
         self._phases: dict[str, list[pytest.TestReport]] = {}
         self._decided: dict[str, Verdict | None] = {}
         self._disruptive: set[str] = set()
+        self._open: set[str] = set()
         self._deselected: list[str] = []
         self._collected: list[str] | None = None
         self._beginning = _beginning(context)
@@ -123,8 +121,9 @@ class Controller:
             return
         if not self._begun:
             self._begin()
-        if exitstatus in _ENDED:
-            self._write("run-finished", status=int(exitstatus))
+        self._settle()
+        finished = exitstatus in _ENDED and not (self._open and (session.shouldfail or session.shouldstop))
+        self._write("run-finished" if finished else "run-stopped", status=int(exitstatus))
         with self._kept():
             self.report = report.write(self.context.report)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -134,7 +133,7 @@ class Controller:
         """The verdict."""
         if self.report:
             terminalreporter.section("verdict")
-            table.show(self.report, Console(highlight=False))
+            table.show(self.report, Screen(highlight=False))
             terminalreporter.write_line(f"report: {self.context.report}")
 
     def disruptive(self) -> list[str]:
@@ -153,6 +152,8 @@ class Controller:
             self.log.begin()
         self._write("run-started", **self._beginning)
         self._beginning = {}
+        with self._kept():
+            report.write(self.context.report)
 
     def _write(self, event: str, **facts: object) -> None:
         with self._kept():
@@ -186,9 +187,19 @@ class Controller:
                 self._disruptive.add(choice.requirement.id)
             missing = max(0, cases[choice.requirement.id] - len(selected))
             rows.append({**_row(choice), "tests": selected, "left_out": missing})
+        self._open = {test for test, wanted in self._tests.items() if not self._decided[wanted]}
         self._write("selected", requirements=rows, digest=known.digest)
+        with self._kept():
+            report.write(self.context.report)
+
+    def _settle(self) -> None:
+        """Tests that were left before their clean-up had ended, by an interrupt or out of the debugger: a failure is a fact."""
+        for test, phases in self._phases.items():
+            if any(phase.failed for phase in phases):
+                self._finish(test, phases)
 
     def _finish(self, test: str, phases: list[pytest.TestReport]) -> None:
+        self._open.discard(test)
         requirement = self._tests[test]
         if self._decided[requirement]:
             return
@@ -233,30 +244,16 @@ def _waited(phase: pytest.TestReport) -> float:
 
 
 def _beginning(context: RunContext) -> dict[str, object]:
-    driver_file = load_driver_file(context.driver_file)
-    digest = hashlib.sha256(context.driver_file.read_bytes()).hexdigest()
-    return {
-        "generated": {
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "suite": __version__,
-            "catalogue": catalogue.read([folders.data("suites")]).digest,
-            "python": platform.python_version(),
-            "pytest": pytest.__version__,
-        },
-        "subject": {"driver": driver_file.driver, "driver_file": driver_file.name, "digest": f"sha256:{digest}"},
-        "environment": {
-            "testbed": context.testbed,
-            "provider": context.provider,
-            "kubernetes": context.facts.kubernetes,
-            "nodes": context.facts.nodes,
-            "runtime": context.runtime,
-            "feature_gates": dict(context.feature_gates),
-            "gates_assumed": sorted(context.facts.gates_assumed),
-            "hardware": driver_file.hardware,
-        },
-        "profile": context.profile,
-        "patience": context.patience,
+    environment = {
+        "testbed": context.testbed,
+        "provider": context.provider,
+        "kubernetes": context.facts.kubernetes,
+        "nodes": context.facts.nodes,
+        "runtime": context.runtime,
+        "feature_gates": dict(context.feature_gates),
+        "gates_assumed": sorted(context.facts.gates_assumed),
     }
+    return first_event(context.driver_file, environment, context.profile, context.patience)
 
 
 def _places(config: pytest.Config, ids: Sequence[str]) -> set[Path]:

@@ -25,6 +25,7 @@ class Interrupting:
             return
         if events.reserved_for_us():  # `dra-testbed run` answers, and says with SIGTERM when it shall end
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             return
         with contextlib.ExitStack() as held:
@@ -35,6 +36,7 @@ class Interrupting:
 
     def _say(self, what: str) -> None:
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter:
-            reporter.write_line(f"\n{what}")
-            reporter.flush()
+        with contextlib.suppress(OSError):  # a terminal that was closed
+            if reporter:
+                reporter.write_line(f"\n{what}")
+                reporter.flush()

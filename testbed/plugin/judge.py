@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from testbed.bringup import Testbed
+from testbed.bringup import Testbed, health
 from testbed.conformance.context import RunContext
 from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
-from testbed.errors import Blocked, NodesShort, NothingToJudge, TestbedError
+from testbed.errors import ApiError, Blocked, NodesShort, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
 from testbed.models.words import Tier, Verdict
 from testbed.plugin import lane
@@ -86,6 +86,8 @@ class Judge:
             verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
             text = explanation(item, raised, requirement, verdict, self._told)
+            if isinstance(raised.value, ApiError) and not raised.value.status:
+                self._stop_if_broken(item.session)
             if kept:
                 text += f"\n  evidence: {self.context.report / kept}"
             seen = observed(raised.value) and call.when == "call"
@@ -100,6 +102,10 @@ class Judge:
         if isinstance(node, pytest.Function) and node.config.getoption("usepdb"):
             lines = [line for each in scenarios(node).values() for line in looking(each, _kubeconfig(node))]
             node.config.get_terminal_writer().write("".join(f"{line}\n" for line in lines))
+
+    def _stop_if_broken(self, session: pytest.Session) -> None:
+        """Where nobody answers any more, that is said once, and not by each test that is left."""
+        session.shouldstop = session.shouldstop or health.broken_for_good(self.context.testbed)
 
     def _asked_for(self, requirement: Requirement | None) -> bool:
         if requirement is None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed import bringup, folders
+from testbed.bringup import sessions
 from testbed.conformance import catalogue, events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.drivers import refuse_wrong_names
@@ -25,6 +26,7 @@ from testbed.plugin.clearing import Clearing
 from testbed.plugin.controller import Controller
 from testbed.plugin.interrupting import Interrupting
 from testbed.plugin.judge import Judge
+from testbed.progress import Progress
 from testbed.waiting import set_patience
 
 WORKER_KEY = "dra_testbed"
@@ -37,8 +39,7 @@ def start(config: pytest.Config) -> None:
         _check_places(config)
     context = RunContext.from_json(shipped) if shipped else _decided(config)
     set_patience(context.patience)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # tests that are ended clean up, as after Ctrl-C
+    _hear_signals()
     config.stash[fixtures.CONTEXT] = context
     config.pluginmanager.register(fixtures, "dra-testbed-fixtures")
     config.pluginmanager.register(Judge(context), "dra-testbed-judge")
@@ -50,10 +51,19 @@ def start(config: pytest.Config) -> None:
         leases.discard(context.report)
     if shipped:
         config.pluginmanager.register(lane.PassedOver(), "dra-testbed-lane")
-    elif getattr(config.option, "dist", "no") != "no":
+        return
+    if getattr(config.option, "dist", "no") != "no":
         config.pluginmanager.register(lane.Lane(controller.disruptive), "dra-testbed-lane")
-        clearing = Clearing(lambda: bringup.attach(context.testbed), context.run)
-        config.pluginmanager.register(clearing, "dra-testbed-clearing")
+    clearing = Clearing(lambda: bringup.attach(context.testbed), context.run)
+    config.pluginmanager.register(clearing, "dra-testbed-clearing")
+
+
+def _hear_signals() -> None:
+    """Tests that are ended, or whose terminal is closed, clean up as after Ctrl-C; who is deaf to SIGHUP (nohup) stays so."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 def workers(config: pytest.Config) -> int:
@@ -87,6 +97,7 @@ def _decided(config: pytest.Config) -> RunContext:
     try:
         context = _decide(config)
         _reserve(config, context.report)
+        _attend(config, context)
     except UsageError as wrong:
         raise pytest.UsageError(str(wrong)) from wrong
     except TestbedError as broken:
@@ -107,6 +118,18 @@ def _reserve(config: pytest.Config, folder: Path) -> None:
     with contextlib.ExitStack() as held:
         held.enter_context(events.writing(folder))
         config.add_cleanup(held.pop_all().close)
+
+
+def _attend(config: pytest.Config, context: RunContext) -> None:
+    """The testbed knows of this session until pytest has ended; what killed ones left there goes first."""
+    testbed = bringup.attach(context.testbed)
+    with contextlib.ExitStack() as held:
+        held.enter_context(sessions.attended(testbed.folder, context.run))
+        config.add_cleanup(held.pop_all().close)
+    set_patience(context.patience)
+    ended = sessions.end_killed(testbed)
+    if ended:
+        Progress().say(f"deleted what a killed session has left: {', '.join(ended)}")
 
 
 def _decide(config: pytest.Config) -> RunContext:

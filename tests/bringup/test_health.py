@@ -12,6 +12,7 @@ from testbed.bringup import health, state, testbeds
 from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
 from testbed.errors import CommandFailed
+from testbed.providers.base import Component
 
 MINE = state.me()
 
@@ -61,3 +62,35 @@ def test_a_damaged_record_keeps_nobody_from_the_others(
     said = capsys.readouterr()
     assert "good" in said.out
     assert "brk/testbed.json" in said.err
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"control-plane/kube-apiserver": False, "node-1/kubelet": False}, "control-plane/kube-apiserver is dead"),
+        ({"control-plane/etcd": False, "control-plane/kube-apiserver": False}, "etcd and control-plane/kube-apiserver"),
+        ({"control-plane/kube-apiserver": True, "node-1/kubelet": False}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_testbed_without_an_api_server_is_broken_for_good(
+    monkeypatch: pytest.MonkeyPatch, parts: dict[str, bool], said: str
+) -> None:
+    monkeypatch.setattr("testbed.waiting._patience", 0.001)
+    state.write(_record("lost"))
+    monkeypatch.setattr(health, "_components", lambda _: [Component(n, None, up) for n, up in parts.items()])
+    found = health.broken_for_good("lost")
+    assert said in found
+    assert bool(said) == bool(found)
+    assert not said or found.endswith("logs: dra-testbed logs --name lost")
+
+
+def test_an_api_server_that_somebody_starts_again_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = iter([False, False, True])
+    state.write(_record("back"))
+    monkeypatch.setattr(health, "_components", lambda _: [Component("control-plane/etcd", None, next(seen))])
+    assert health.broken_for_good("back") == ""
+
+
+def test_of_a_testbed_that_cannot_be_looked_at_nothing_is_known() -> None:
+    assert health.broken_for_good("nobody") == ""

@@ -160,6 +160,7 @@ def test_a_kind_cluster_that_does_not_come_up_leaves_kinds_words_and_the_nodes_l
     assert (done.outputs["verdict"], done.outputs["exit-code"]) == ("none", "3")
     assert {str(file.relative_to(kept)) for file in kept.rglob("*") if file.is_file()} == {
         "run.log", "evidence/bring-up/error.txt", "evidence/bring-up/kind.log", "evidence/bring-up/node-1.log",
+        "report.yaml", "junit.xml", "events.jsonl",
     }  # fmt: skip
     assert "ERROR: port taken" in (kept / "evidence/bring-up/kind.log").read_text()
     assert f"logs: {run.workspace}/dra-testbed-report/evidence/bring-up" in (kept / "run.log").read_text()

@@ -175,6 +175,17 @@ def test_a_file_elsewhere_that_is_refused_is_still_unexpected(capsys: Captured) 
     assert "unexpected PermissionError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["run", "--plan"], ["list"], ["explain", "SHARE-001"], ["run", "--help"]])
+def test_whoever_reads_our_output_may_leave(words: list[str]) -> None:
+    nobody_reads = (
+        "import os, sys; r, w = os.pipe(); os.close(r); os.dup2(w, 1); os.execv(sys.executable, sys.argv[1:])"
+    )
+    ours = [sys.executable, "-m", "testbed.cli.main", *words]
+    done = process.run([sys.executable, "-c", nobody_reads, *ours], check=False)
+
+    assert (done.code, done.stderr) == (141, "")
+
+
 def test_an_output_that_is_full_is_not_taken_for_one_of_our_disks() -> None:
     done = process.run(
         ["sh", "-c", f"exec {sys.executable} -m testbed.cli.main hardware list > /dev/full"], check=False

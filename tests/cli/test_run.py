@@ -29,10 +29,16 @@ class Stage:
         self.asked: list[SuiteRun] = []
         self.verdict = "pass"
         self.failure: BaseException | None = None
+        self.trouble: BaseException | None = None
 
-    def bring_up(self, config: Any, _progress: Any, *, ephemeral: bool, evidence: Any = None) -> Any:
+    def bring_up(
+        self, config: Any, _progress: Any, *, ephemeral: bool, evidence: Any = None, begun: Any = lambda: None
+    ) -> Any:
         assert ephemeral
+        begun()
         self.done.append("up")
+        if self.trouble:
+            raise self.trouble
         return bringup.Testbed(config.name, Path("/state"), None, None, config, None, OWNER)  # type: ignore[arg-type]  # the parts that are not looked at
 
     def tear_down(self, name: str, _progress: Any) -> bool:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed.bringup import steps, testbeds
 from testbed.cli.main import run
-from testbed.errors import TestbedError
+from testbed.conformance import events, report
+from testbed.conformance.events import EventLog
+from testbed.errors import TestbedError, UsageError
+from testbed.models.report import DriverConformanceReport
+from tests.conformance.test_report import STARTED
 
 
 class Broken:
@@ -83,14 +89,6 @@ def test_a_folder_that_is_not_ours_is_refused_and_stays(broken: Broken, tmp_path
     assert [path.name for path in (tmp_path / "mine").rglob("*") if path.is_file()] == [Path(theirs).name]
 
 
-def test_what_somebody_put_beside_our_evidence_is_never_removed(broken: Broken, tmp_path: Path) -> None:
-    assert run(["run", "--report", "mine"]) == 3
-    (tmp_path / "mine/report.yaml").write_text("theirs")
-
-    assert run(["run", "--report", "mine"]) == 2
-    assert (tmp_path / "mine/report.yaml").read_text() == "theirs"
-
-
 def test_logs_that_cannot_be_copied_hide_nothing(
     broken: Broken, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,8 +106,101 @@ def test_logs_that_cannot_be_copied_hide_nothing(
     assert "they could not be copied into the report" in said
 
 
-def test_without_logs_there_is_no_evidence_and_no_folder(broken: Broken, tmp_path: Path) -> None:
+def test_without_logs_there_is_no_evidence_and_a_report_all_the_same(broken: Broken, tmp_path: Path) -> None:
     broken.attach = lambda *_: None  # type: ignore[method-assign]
 
     assert run(["run", "--report", "mine"]) == 3
-    assert not (tmp_path / "mine").exists()
+    assert reported(tmp_path / "mine")["reasons"][0] == "there was no testbed: the cluster did not come"
+    assert not (tmp_path / "mine/evidence").exists()
+
+
+def reported(folder: Path) -> Any:
+    """The report, which its schema has to know."""
+    made = yaml.safe_load((folder / "report.yaml").read_text())
+    DriverConformanceReport.model_validate_json(json.dumps(made))
+    assert (folder / "junit.xml").exists()
+    return made
+
+
+def test_a_testbed_that_does_not_come_up_leaves_an_incomplete_report_that_says_why(
+    broken: Broken, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["run", "--report", "mine"]) == 3
+
+    made = reported(tmp_path / "mine")
+    assert (made["result"], made["finished"], made["requirements"]) == ("incomplete", False, [])
+    assert made["reasons"][0] == "there was no testbed: the cluster did not come (evidence/bring-up)"
+    assert made["environment"]["provider"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "why"),
+    [
+        (TestbedError("the cluster did not come"), 3, "the cluster did not come"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (SystemExit(143), 143, "interrupted"),
+        (ZeroDivisionError("?"), 3, "ZeroDivisionError: ?"),
+    ],
+)
+def test_the_report_of_an_earlier_run_does_not_outlive_one_that_has_no_testbed(
+    broken: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: BaseException, code: int, why: str
+) -> None:
+    _earlier(tmp_path / "mine")
+
+    def fails(_: object) -> None:
+        raise ends
+
+    monkeypatch.setattr(steps, "STEPS", (fails,))
+    assert run(["run", "--report", "mine"]) == code
+    assert reported(tmp_path / "mine")["reasons"][0] == f"there was no testbed: {why} (evidence/bring-up)"
+
+
+def test_a_run_that_is_killed_while_its_testbed_comes_up_has_an_incomplete_report(
+    broken: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _earlier(tmp_path / "mine")
+    seen: list[Any] = []
+    monkeypatch.setattr(steps, "STEPS", (lambda _: seen.append(reported(tmp_path / "mine")), _fails))
+    run(["run", "--report", "mine"])
+
+    assert (seen[0]["result"], seen[0]["finished"]) == ("incomplete", False)
+    assert seen[0]["reasons"][0] == "the run ended before its suites began"
+
+
+@pytest.mark.parametrize(
+    "words", [["--driver", "fake-gpus"], ["--kubernetes", "1.99"], ["--feature-gate", "Foo=true"], ["-k", "no_such"]]
+)
+def test_a_request_that_is_refused_leaves_the_report_of_an_earlier_run_and_asks_nobody_about_the_folder(
+    broken: Broken, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    _earlier(tmp_path / "mine")
+    before = (tmp_path / "mine/report.yaml").read_text()
+
+    with events.reserved(tmp_path / "mine"):
+        assert run(["run", "--report", "mine", *words]) == 2
+    assert "another run" not in capsys.readouterr().err
+    assert (tmp_path / "mine/report.yaml").read_text() == before
+
+
+def test_a_host_or_cluster_that_refuses_the_request_leaves_it_too(
+    broken: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _earlier(tmp_path / "mine")
+    before = (tmp_path / "mine/report.yaml").read_text()
+
+    def refuses(*_: object) -> Any:
+        raise UsageError("the kubeconfig has no such context")
+
+    monkeypatch.setattr(steps, "begin", refuses)
+    assert run(["run", "--report", "mine"]) == 2
+    assert (tmp_path / "mine/report.yaml").read_text() == before
+
+
+def _earlier(folder: Path) -> None:
+    """The report of a run that came to its end."""
+    log = EventLog(folder)
+    log.begin()
+    (folder / events.FILE).write_text(
+        json.dumps(STARTED) + "\n" + json.dumps({"event": "run-finished", "time": 1}) + "\n"
+    )
+    report.write(folder)

@@ -12,6 +12,7 @@ import pytest
 import testbed
 from testbed import folders, process
 from testbed.conformance import events, report, running
+from testbed.conformance.opening import Opening
 from testbed.conformance.running import SuiteRun, run_suites
 from testbed.errors import TestbedError, UsageError
 from testbed.models.words import Result
@@ -81,14 +82,35 @@ def test_who_interrupts_twice_has_a_report_of_what_happened_all_the_same(
     assert "incomplete" in (tmp_path / report.FILE).read_text()
 
 
+@pytest.mark.parametrize(("says", "ends"), [(["one moment"], False), (["one moment", "at once"], True)])
+@pytest.mark.parametrize("ran", [True, False])
+def test_who_is_stopped_by_a_signal_ends_with_the_report_unless_nothing_ran_or_he_is_told_twice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: list[str], ends: bool, ran: bool
+) -> None:
+    def call(*_: object, say: Callable[[str], None], **__: object) -> int:
+        if ran:
+            (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
+        for each in says:
+            say(each)
+        raise SystemExit(143)
+
+    monkeypatch.setattr(process, "call", call)
+    if ran and not ends:
+        assert report.status_of(run_suites(SuiteRun("t", tmp_path))) == 4
+        return
+    with pytest.raises(SystemExit) as stopped:
+        run_suites(SuiteRun("t", tmp_path))
+    assert stopped.value.code == 143
+
+
 @pytest.mark.parametrize(("written", "shown"), [(True, 0), (False, 1)])
 def test_the_table_is_shown_once_by_pytest_or_else_by_us(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bool, shown: int
 ) -> None:
     def call(*_: object, **__: object) -> int:
-        (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
-        if written:
-            report.write(tmp_path)
+        ended = [{"event": "run-stopped", "time": 101.0}] if written else []
+        (tmp_path / events.FILE).write_text("".join(json.dumps(each) + "\n" for each in [STARTED, *ended]))
+        report.write(tmp_path)  # it is there, incomplete, from the beginning
         return 2
 
     monkeypatch.setattr(process, "call", call)
@@ -104,6 +126,18 @@ def test_the_report_of_an_earlier_run_is_never_taken_for_this_one(
     _pytest_that(monkeypatch, 3, wanted)
     with pytest.raises(TestbedError):
         run_suites(wanted)
+
+
+def test_a_pytest_that_never_began_leaves_the_report_as_it_was_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = {name: value for name, value in STARTED.items() if name not in ("event", "time")}
+    Opening(tmp_path, first).begin()
+    wanted = SuiteRun("t", tmp_path)
+    _pytest_that(monkeypatch, 3, wanted)
+    with pytest.raises(TestbedError, match="before anything ran"):
+        run_suites(wanted)
+    assert "the run ended before its suites began" in (tmp_path / report.FILE).read_text()
 
 
 def test_the_plugin_is_named_only_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +182,7 @@ def test_a_report_that_cannot_be_written_is_our_failure_and_says_where(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wanted = SuiteRun("t", tmp_path)
-    (tmp_path / "report.yaml").symlink_to("/dev/full")
+    (tmp_path / ".report.yaml.new").symlink_to("/dev/full")
     _pytest_that(monkeypatch, 3, wanted, json.dumps(STARTED))
     with pytest.raises(TestbedError, match=f"cannot write the report to {tmp_path}: No space left") as failed:
         run_suites(wanted)

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from testbed.conformance import events, summary
+from testbed.conformance.opening import Opening
 from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Verdict
+from tests.conformance.test_report import STARTED
 
 
 def made(
@@ -106,6 +108,13 @@ def test_the_page_of_a_testbed_that_did_not_come_up_names_the_place_of_its_logs(
 
     assert "`evidence/bring-up`" in summary.of_folder(tmp_path / "report", code=3)
     assert "evidence" not in summary.of_folder(tmp_path / "other", code=3)
+
+
+def test_a_report_that_was_only_opened_is_no_verdict(tmp_path: Path) -> None:
+    first = {name: value for name, value in STARTED.items() if name not in ("event", "time")}
+    Opening(tmp_path, first).begin()
+
+    assert "No verdict" in summary.of_folder(tmp_path, code=137)
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", '{"event": "run-started", "time": 1}\n', "nonsense\n"])

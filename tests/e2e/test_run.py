@@ -19,9 +19,10 @@ MUTANT = folders.data("manifests") / "drivers/mutants/fake-gpu-shares-one-device
 STARTED = Budget("suites started", 60, "a whole up comes before them")
 
 
-def hears_interrupts() -> None:
-    """As at a terminal. A shell starts what it puts in the background deaf to SIGINT, and that is inherited."""
+def hears_signals() -> None:
+    """As at a terminal. A shell starts what it puts in the background deaf to SIGINT, nohup to SIGHUP, and that is inherited."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def verdicts(report: Path) -> dict[str, str]:
@@ -56,19 +57,25 @@ def test_a_driver_that_gives_everybody_the_same_device_fails_the_requirement_abo
     assert list((tmp_path / "report/evidence/CLAIM-001").iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_removes_its_testbed_and_is_never_green(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("event", ["testbed-wanted", "test-started"])
+def test_an_interrupted_run_removes_its_testbed_and_is_never_green(
+    tmp_path: Path, number: signal.Signals, event: str
+) -> None:
     report = tmp_path / "report"
     running = subprocess.Popen(
         [*RUN, "--report", str(report)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=hears_interrupts,
+        preexec_fn=hears_signals,
     )
-    assert eventually_true((report / "events.jsonl").exists, STARTED)
+    log = report / "events.jsonl"
+    assert eventually_true(lambda: log.exists() and event in log.read_text(), STARTED)
     running.send_signal(number)
     said = running.communicate(timeout=120)[0]
 
-    assert running.returncode not in (0, 1), said
-    assert [path for path in folders.state().iterdir() if path.name.startswith("run-")] == []
+    assert running.returncode == (4 if event == "test-started" else 128 + number), said
+    content = yaml.safe_load((report / "report.yaml").read_text())
+    assert (content["finished"], content["result"]) == (False, "incomplete")
+    assert not (folders.state() / content["environment"]["testbed"]).exists(), said

@@ -38,6 +38,7 @@ class FakeTestbed:
     driver_file: DriverFile
     cluster: FakeCluster = FakeCluster()
     owner: Owner = OWNER
+    folder: Path = Path()  # where the inner pytest stands
 
 
 def driver_path() -> Path:

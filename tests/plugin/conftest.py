@@ -64,9 +64,10 @@ def _findable(monkeypatch: pytest.MonkeyPatch) -> None:
 def _untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What an inner pytest in this very process changes is put back."""
     monkeypatch.setattr(bringup, "attach", bringup.attach)
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     set_patience(1.0)
 
 

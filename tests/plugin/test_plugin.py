@@ -198,6 +198,19 @@ def test_wrong_usage_says_its_reason_only_and_leaves_the_report_of_an_earlier_ru
     assert run.report.result == "conformant"
 
 
+_REPORTED = "(pytestconfig.rootpath / 'out/report.yaml').read_text()"
+
+
+def test_from_its_beginning_a_session_has_a_report_that_is_incomplete(judge: Judge) -> None:
+    assert judge("@required(1)\ndef test_it():\n    pass\n").report.finished
+    looks = f"@required(1)\ndef test_it(pytestconfig):\n    print({_REPORTED})\n"
+    run = judge(looks, "-s")
+    assert "finished: false" in run.output
+    assert "result: incomplete" in run.output
+    assert "- id: T-001" in run.output
+    assert run.report.finished
+
+
 def test_a_full_disk_ends_the_run_with_one_message(judge: Judge) -> None:
     full = """
 @required(1)

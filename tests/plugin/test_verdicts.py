@@ -10,6 +10,7 @@ import yaml
 from testbed import folders
 from testbed.conformance.events import read
 from testbed.conformance.report import status_of
+from tests.plugin.conftest import _CONFTEST
 
 Judge = Callable[..., Any]
 
@@ -315,3 +316,19 @@ def test_ruled_out(scenario):
     )
     assert run.report.result == "incomplete"
     assert status_of(run.report) == 3
+
+
+@pytest.mark.parametrize(("workers", "broken"), [((), True), (("-n", "1"), True), ((), False)])
+def test_a_testbed_that_is_lost_is_told_once_and_ends_the_session(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], broken: bool
+) -> None:
+    said = "testbed fake is broken: kube-apiserver is dead" if broken else ""
+    lost = f"from testbed.bringup import health\nhealth.broken_for_good = lambda name: {said!r}\n"
+    monkeypatch.setattr("tests.plugin.conftest._CONFTEST", _CONFTEST + lost)
+    run = judge(
+        _GOOD + "@required(99)\ndef test_next(scenario):\n    pass\n", *workers, fault="api-goes-away", apart=True
+    )
+    assert run.verdicts["T-001"] == "error"
+    assert run.verdicts["T-099"] == (None if broken else "error")
+    assert run.output.count("kube-apiserver is dead") == int(broken)
+    assert run.report.finished is not broken

@@ -1,0 +1,157 @@
+"""Who tests on a testbed, and what a session that was killed left there."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from testbed import process
+from testbed.bringup import sessions, state, sweeping
+from testbed.bringup.state import Phase, Record
+from testbed.bringup.testbeds import Testbed
+from testbed.errors import TestbedError
+from testbed.kube.ownership import PROCESS
+from testbed.progress import Progress, Silent
+from testbed.providers.base import Capability
+from testbed.waiting import Budget, eventually_true, set_patience
+from tests.fakes import cluster
+from tests.fakes.kube import FakeKube
+
+SOON = Budget("soon", 20, "a Python starts")
+
+
+@pytest.fixture
+def testbed(tmp_path: Path) -> Testbed:
+    return cast("Testbed", dataclasses.replace(cluster.make(), folder=tmp_path))
+
+
+def _kube(testbed: Testbed) -> FakeKube:
+    return cast("FakeKube", testbed.kube)
+
+
+def _left_by(testbed: Testbed, process: str, kind: str = "Namespace", owner: Any = None) -> str:
+    labels = (owner or testbed.owner).mark({"metadata": {}}, **{PROCESS: process})["metadata"]["labels"]
+    name = f"dra-t-001-{process}"
+    _kube(testbed).put(kind, name, metadata={"labels": labels})
+    return name
+
+
+def _killed(folder: Path, run: str) -> None:
+    """A session that leaves its lock."""
+    with sessions.attended(folder, run):
+        pass
+
+
+def test_what_a_killed_session_left_is_deleted_and_it_is_known_no_more(testbed: Testbed) -> None:
+    _killed(testbed.folder, "aaaa")
+    left = [_left_by(testbed, "aaaa-main"), _left_by(testbed, "aaaa-gw0", "DeviceClass")]
+
+    assert sorted(sessions.end_killed(testbed)) == sorted(left)
+    assert {name for _, _, name in _kube(testbed).objects}.isdisjoint(left)
+    assert sessions.killed(testbed.folder) == []
+
+
+def test_what_belongs_to_a_session_that_lives_or_that_nobody_knows_is_never_touched(testbed: Testbed) -> None:
+    _killed(testbed.folder, "aaaa")
+    elsewhere = dataclasses.replace(testbed.owner, identity="bbbb")
+    kept = [_left_by(testbed, "cccc-main"), _left_by(testbed, "dddd-main"), _left_by(testbed, "eeee-main")]
+    _left_by(testbed, "aaaa-gw1", owner=elsewhere)  # one word, and another testbed
+    far = testbed.folder / f"sessions/eeee@{socket.gethostname()}-2"
+    far.touch()
+
+    with sessions.attended(testbed.folder, "dddd"):
+        assert sessions.end_killed(testbed) == []
+    assert {"dra-t-001-aaaa-gw1", *kept} <= {name for _, _, name in _kube(testbed).objects}
+    assert far.exists(), "a lock of another host means nothing here"
+
+
+def test_a_session_that_has_nothing_left_is_forgotten(testbed: Testbed) -> None:
+    with sessions.attended(testbed.folder, "aaaa"):
+        assert sessions.killed(testbed.folder) == []
+        sessions.forget(testbed.folder, "aaaa")
+    assert sessions.killed(testbed.folder) == []
+
+
+def test_a_process_that_is_killed_leaves_its_session(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, signal\nfrom testbed.bringup import sessions\n"
+        f"with sessions.attended(pathlib.Path({str(tmp_path)!r}), 'aaaa'):\n    print('.', flush=True)\n    signal.pause()\n"
+    )
+    log = tmp_path / "log"
+    alive = process.start([sys.executable, "-c", code], log=log)
+    try:
+        assert eventually_true(lambda: log.read_text() == ".\n", SOON)
+        assert sessions.killed(tmp_path) == []
+    finally:
+        process.kill(alive)
+    assert sessions.killed(tmp_path) == ["aaaa"]
+
+
+def test_what_does_not_end_is_named_with_the_claims_and_devices_that_it_holds(testbed: Testbed) -> None:
+    _killed(testbed.folder, "aaaa")
+    namespace, kube = _left_by(testbed, "aaaa-main"), _kube(testbed)
+    kube.finalizers[namespace] = 1
+    result = {"driver": cluster.DRIVER, "pool": "node-1", "device": "gpu-0"}
+    kube.put("ResourceClaim", "claim", namespace, status={"allocation": {"devices": {"results": [result]}}})
+    kube.put("Pod", "pod", namespace, spec={"nodeName": "node-1"}, status={"phase": "Running"})
+
+    set_patience(0.001)
+    try:
+        with pytest.raises(TestbedError, match="left on testbed fake does not end, and may hold devices") as stuck:
+            sessions.end_killed(testbed)
+    finally:
+        set_patience(1.0)
+    assert f"namespace {namespace} with pod pod (Running on node-1), claim claim (holds node-1/gpu-0)" in str(
+        stuck.value
+    )
+    assert sessions.killed(testbed.folder) == ["aaaa"], "the next one tries again"
+
+
+def test_where_nothing_may_be_made_nothing_is_looked_for(testbed: Testbed) -> None:
+    _killed(testbed.folder, "aaaa")
+    _kube(testbed).down = True
+    able = testbed.cluster.capabilities - {Capability.MAKE_OBJECTS}
+    blind = dataclasses.replace(testbed, cluster=dataclasses.replace(cast("Any", testbed.cluster), capabilities=able))
+
+    assert sessions.end_killed(blind) == []
+
+
+def test_a_folder_that_may_not_be_written_is_no_hindrance(tmp_path: Path) -> None:
+    with sessions.attended(tmp_path / "not-there", "aaaa"):
+        assert sessions.killed(tmp_path / "not-there") == []
+
+
+@pytest.mark.parametrize(("phase", "removed"), [(Phase.READY, True), (Phase.DELETING, False)])
+def test_sweep_ends_it_on_testbeds_that_are_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, testbed: Testbed, phase: Phase, removed: bool
+) -> None:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
+    monkeypatch.setattr(sweeping, "PROVIDERS", {})
+    mine = state.me()
+    state.write(Record("mine", "local", phase, mine.pid, mine.started, process.pid_space(), False, {}, "aaaa"))
+    monkeypatch.setattr(sweeping, "attach", lambda name: dataclasses.replace(testbed, folder=state.folder_of(name)))
+    _killed(state.folder_of("mine"), "aaaa")
+    name = _left_by(testbed, "aaaa-main")
+
+    assert sweeping.sweep(Silent()) == [f"{name} on testbed mine, whose test was killed"] * removed
+    assert sweeping.sweep(Silent()) == []
+
+
+def test_sweep_goes_on_where_a_testbed_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, testbed: Testbed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
+    monkeypatch.setattr(sweeping, "PROVIDERS", {})
+    mine = state.me()
+    state.write(Record("mine", "local", Phase.READY, mine.pid, mine.started, process.pid_space(), False, {}, "aaaa"))
+    _kube(testbed).down = True
+    monkeypatch.setattr(sweeping, "attach", lambda name: dataclasses.replace(testbed, folder=state.folder_of(name)))
+    _killed(state.folder_of("mine"), "aaaa")
+
+    assert sweeping.sweep(Progress()) == []
+    assert "left as it is: testbed mine" in capsys.readouterr().err
