@@ -133,7 +133,16 @@ def show(wanted: dict[str, list[Entry]], state: State) -> int:
 
 
 def _judge(victim: Victim, name: str, found: list[Entry], state: State, options: argparse.Namespace) -> None:
-    began = time.monotonic()
+    """One mutant. What it leaves in the cluster may keep the tests after it from running; those are run again, each alone."""
+    seen = _judge_once(victim, name, found, state, options)
+    unclear = {each.requirement for each in seen if each.result == UNCLEAR} if len(found) > 1 else set()
+    for entry in found:
+        if entry.requirement.id in unclear:
+            _judge_once(victim, name, [entry], state, options)
+
+
+def _judge_once(victim: Victim, name: str, found: list[Entry], state: State, options: argparse.Namespace) -> list[Seen]:
+    began, seen = time.monotonic(), list[Seen]()
     folder = (options.work / name.replace(":", "-")).absolute()
     shutil.rmtree(folder, ignore_errors=True)  # an earlier attempt's
     try:
@@ -146,6 +155,7 @@ def _judge(victim: Victim, name: str, found: list[Entry], state: State, options:
         for each in seen:
             print(_line(each), flush=True)
         print(f"{name}: {len(seen)} of {len(found)} in {time.monotonic() - began:.0f} s", flush=True)
+    return seen
 
 
 def _run_suites(testbed: str, found: list[Entry], folder: Path, patience: float) -> None:

@@ -184,6 +184,19 @@ def test_a_requirement_that_survived_or_was_not_run_is_no_success(
     assert "no-env" in capsys.readouterr().out
 
 
+def test_what_another_test_kept_from_running_is_run_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[list[str]] = []
+
+    def once(_victim: object, name: str, found: list[Entry], *_: object) -> list[Seen]:
+        tried.append([each.requirement.id for each in found])
+        return [Seen(name, each, CAUGHT if each == tried[-1][0] else UNCLEAR) for each in tried[-1]]
+
+    monkeypatch.setattr(program, "_judge_once", once)
+    nothing: Any = None
+    program._judge(nothing, "no-env", list(FEW.entries[:2]), nothing, nothing)
+    assert tried == [["A-001", "A-002"], ["A-002"]]
+
+
 def test_every_mutant_says_in_a_sentence_what_is_wrong() -> None:
     assert len(known.drivers()) >= 30
     assert all(about.endswith(".") and about[0].isupper() for about in known.every().values())
