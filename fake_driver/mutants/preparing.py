@@ -15,40 +15,33 @@ from fake_driver.services import DraService
 from fake_driver.wiring import Parts
 
 
-class OnceRefusedAlwaysRefused(Driver):
+class _RemembersRefusals(Driver):
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._refused: set[str] = set()
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+        if ref.uid in self._refused:
+            return self._again(ref)
+        try:
+            return super().prepare(ref, caller)
+        except ClaimRefused:
+            self._refused.add(ref.uid)
+            raise
+
+    def _again(self, ref: ClaimRef) -> tuple[Prepared, ...]:
+        raise ClaimRefused(f"claim {ref} was refused before: fault once-refused-always-refused")
+
+
+class OnceRefusedAlwaysRefused(_RemembersRefusals):
     """A claim that was refused once is refused for ever, also when nothing stands in its way any more."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
-        """Remember what was refused."""
-        if ref.uid in self._refused:
-            raise ClaimRefused(f"claim {ref} was refused before: fault once-refused-always-refused")
-        try:
-            return super().prepare(ref, caller)
-        except ClaimRefused:
-            self._refused.add(ref.uid)
-            raise
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self._refused: set[str] = set()
-
-
-class RefusesOnce(Driver):
+class RefusesOnce(_RemembersRefusals):
     """A claim that was refused is taken for prepared when it is asked for again, without anything that is made ready."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
-        """Refuse, and forget why."""
-        if ref.uid in self._refused:
-            return ()
-        try:
-            return super().prepare(ref, caller)
-        except ClaimRefused:
-            self._refused.add(ref.uid)
-            raise
-
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self._refused: set[str] = set()
+    def _again(self, _ref: ClaimRef) -> tuple[Prepared, ...]:
+        return ()
 
 
 class RefusedClaimsStayPrepared(Driver):
