@@ -135,44 +135,44 @@ class Traps:
 
         `caller` tells when nobody waits for the answer any more.
         """
-        found = self._first(call, refs, devices_of)
+        over = threading.Event()
+        found = self._first(call, refs, devices_of, over)
         if found is None:
             return {}
-        armed, caught = found
-        trap = armed.trap
+        trap, caught = found
         text = trap.message or f"fault {call}"
-        self._journal.note("fault", call=call, claims=[ref.uid for ref in caught], code=trap.code, hang=trap.hang)
-        if trap.hang or trap.delay:
-            self._hold(trap, caller)
+        try:
+            self._journal.note("fault", call=call, claims=[ref.uid for ref in caught], code=trap.code, hang=trap.hang)
+            if (trap.hang or trap.delay) and caller.add_callback(over.set):  # else it has ended already
+                over.wait(None if trap.hang else trap.delay)
+        finally:
+            with self._lock:
+                self._held.discard(over)
         if trap.code or trap.hang:
             raise Sprung(trap.code or "DEADLINE_EXCEEDED", text)
         return {ref.uid: text for ref in caught} if trap.fails else {}
 
-    def _hold(self, trap: Trap, caller: Any) -> None:
-        over = threading.Event()
-        with self._lock:
-            self._held.add(over)
-        if caller.add_callback(over.set):  # else it has ended already
-            over.wait(None if trap.hang else trap.delay)
-        with self._lock:
-            self._held.discard(over)
-
     def _first(
-        self, call: str, refs: Sequence[ClaimRef], devices_of: Callable[[ClaimRef], Sequence[str]]
-    ) -> tuple[_Armed, list[ClaimRef]] | None:
+        self,
+        call: str,
+        refs: Sequence[ClaimRef],
+        devices_of: Callable[[ClaimRef], Sequence[str]],
+        over: threading.Event,
+    ) -> tuple[Trap, list[ClaimRef]] | None:
         with self._lock:
             here = [each for each in self._armed if each.trap.call == call]
         for armed in here:
             caught = [ref for ref in refs if _catches(armed.trap, ref, devices_of)]
-            if caught and self._count(armed):
-                return armed, caught
+            if caught and self._count(armed, over):
+                return armed.trap, caught
         return None
 
-    def _count(self, armed: _Armed) -> bool:
-        """One time less; False when another call was quicker."""
+    def _count(self, armed: _Armed, over: threading.Event) -> bool:
+        """One time less; False when another call was quicker. Who clears from now on lets this call go, however far it has come."""
         with self._lock:
             if armed not in self._armed:
                 return False
+            self._held.add(over)
             if armed.left == 1:
                 self._armed.remove(armed)
             armed.left -= bool(armed.left)

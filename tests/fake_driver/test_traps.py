@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,25 @@ def test_who_hangs_is_let_go_when_nobody_waits_for_him(tmp_path: Path, there: bo
     with pytest.raises(Sprung) as sprung:
         armed.traps.meet("prepare", [ONE], armed.devices, Caller(there))
     assert sprung.value.code.name == "DEADLINE_EXCEEDED"
+
+
+def test_who_hangs_is_let_go_also_by_who_clears_while_it_is_being_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    armed, patient = Armed(tmp_path, Trap("prepare", hang=True)), Caller()
+    monkeypatch.setattr(patient, "add_callback", lambda _tell: True)
+    monkeypatch.setattr(Journal, "note", lambda *_, **__: armed.traps.clear())
+    raised: list[Sprung] = []
+
+    def meet() -> None:
+        with pytest.raises(Sprung) as found:
+            armed.traps.meet("prepare", [ONE], armed.devices, patient)
+        raised.append(found.value)
+
+    waiting = threading.Thread(target=meet, daemon=True)
+    waiting.start()
+    waiting.join(5)
+    assert [str(each) for each in raised] == ["fault prepare"]
 
 
 def test_the_driver_dies_where_it_was_told_and_the_journal_has_it(tmp_path: Path) -> None:
