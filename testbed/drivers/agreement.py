@@ -122,8 +122,15 @@ def _of_devices(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
     ):
         published = {name.removeprefix(own) for each in devices for name in each.get(_KEYS[kind]) or ()}
         name = wanted.removeprefix(own)
-        if wanted and published and name not in published and (sure or did_you_mean(name, published).startswith("did")):
+        if wanted and published and name not in published and (sure or _is_nearly_right(name, published)):
             yield _unknown(key, f"no device has {_ARTICLES[kind]} {wanted}", name, published)
+
+
+def _is_nearly_right(name: str, published: Iterable[str]) -> bool:
+    """Whether it looks like one that is there. A domain that two names have in common makes them no more alike."""
+    domain, _, word = name.rpartition("/")
+    apart = (each.rpartition("/") for each in published)
+    return did_you_mean(word, {other for where, _, other in apart if where == domain}).startswith("did")
 
 
 def _slices(kube: Kube, driver_file: DriverFile) -> list[Object]:

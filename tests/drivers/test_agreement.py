@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed.drivers import together
+from fake_driver.hardware.__main__ import slices
+from fake_driver.hardware.description import read
+from testbed import folders
+from testbed.drivers import agreement, together
 from testbed.drivers.agreement import refuse_wrong_names
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
@@ -109,6 +113,33 @@ def test_examples_that_are_not_nearly_right_are_mistakes_where_hardware_is_not_p
     refuse_wrong_names(
         _kube(), theirs.model_copy(update={"spec": theirs.spec.model_copy(update={"examples": Examples()})})
     )
+
+
+def test_a_domain_that_two_names_have_in_common_makes_them_no_more_alike() -> None:
+    file = _file("examples", match_attribute="resource.kubernetes.io/pcieRoot")
+    refuse_wrong_names(_with_attribute("resource.kubernetes.io/numaNode"), file)
+    said = _refusal(_with_attribute("resource.kubernetes.io/pcieRoots"), file)
+    assert "did you mean resource.kubernetes.io/pcieRoots?" in said
+
+
+def _with_attribute(name: str) -> Any:
+    kube = _kube()
+    for slice_ in (each for key, each in kube.objects.items() if key[0] == "ResourceSlice"):
+        for device in slice_["spec"]["devices"]:
+            device["attributes"][name] = {"string": "a"}
+    return kube
+
+
+@pytest.mark.parametrize(
+    "hardware", sorted((folders.data("manifests") / "hardware").glob("*.yaml")), ids=lambda file: file.stem
+)
+@pytest.mark.parametrize(("driver", "kind"), [("fake-gpu", "!nic"), ("fake-nic", "nic")])
+def test_the_driver_files_that_come_with_us_fit_all_hardware_that_does(hardware: Path, driver: str, kind: str) -> None:
+    file = load_driver_file(folders.data("manifests") / f"drivers/{driver}.yaml")
+    kube = _kube()
+    for slice_ in slices(read(hardware), cluster.NODES, file.driver, (kind,)):
+        kube.objects["ResourceSlice", "default", slice_["metadata"]["name"]] = slice_
+    assert list(agreement._of_devices(kube, file)) == []
 
 
 def _with_selector(expression: str, *, slices: bool = True) -> Any:
