@@ -151,7 +151,7 @@ def call(
                 return child.wait()
             except KeyboardInterrupt:
                 return _told(child, politely, what, say)
-            except BaseException:  # a SIGTERM or SIGHUP that only we got: the child shall clean up as well
+            except SystemExit:  # a SIGTERM or SIGHUP that only we got: the child shall clean up as well
                 _told(child, signal.SIGTERM, what, say)
                 raise
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -15,8 +17,8 @@ class Screen(Console):
     """A console that leaves it to the program's end what a reader means who has gone, as `head` does: rich would end it with 1."""
 
     def on_broken_pipe(self) -> None:
-        """Called while the error is handled."""
-        raise  # noqa: PLE0704 - the BrokenPipeError
+        """Called where the error was caught."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 @dataclass

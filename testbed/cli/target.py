@@ -46,8 +46,7 @@ def new(flags: dict[str, Any]) -> TestbedConfig:
     import secrets  # noqa: PLC0415 - so that --help stays quick
 
     config = options.configuration(flags)
-    if config.driver is None:
-        raise UsageError("there is nothing to judge without a driver", hint="leave out --driver none")
+    _to_judge(config)
     return replace(config, name=f"run-{secrets.token_hex(3)}") if config.name == "default" else config
 
 
@@ -59,14 +58,19 @@ def checked(wanted: Wanted) -> Target:
     if wanted.testbed is None:
         config = new(wanted.flags)
         planning.check(config)
-        assert config.driver  # noqa: S101 - `new` refuses one without
-        return Target(config, config.driver)
+        return Target(config, _to_judge(config))
     testbed = attach(wanted.testbed)
     driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else testbed.config.driver
     if driver is None:
         raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="say whom to judge: --driver FILE")
     load_driver_file(driver)
     return Target(replace(testbed.config, name=testbed.name), driver, testbed)
+
+
+def _to_judge(config: TestbedConfig) -> Path:
+    if config.driver is None:
+        raise UsageError("there is nothing to judge without a driver", hint="leave out --driver none")
+    return config.driver
 
 
 @contextlib.contextmanager

@@ -76,7 +76,7 @@ class Opening:
         """While the testbed is made or found: what goes wrong is in the report."""
         try:
             yield
-        except BaseException as failure:
+        except BaseException as failure:  # also a Ctrl-C or a SIGTERM; it goes on its way in any case
             if self._begun or not isinstance(failure, UsageError):
                 with contextlib.suppress(TestbedError):  # a full disk must not hide what went wrong first
                     self.begin()

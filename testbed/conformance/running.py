@@ -113,7 +113,7 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     told: list[str] = []
     try:
         status = process.run(argv, check=False, timeout=None, env=env).code if quiet else _called(argv, env, told)
-    except BaseException as stopped:
+    except (KeyboardInterrupt, SystemExit) as stopped:
         made = None
         with contextlib.suppress(TestbedError):
             made = _reported(wanted.report)

@@ -17,7 +17,7 @@ from testbed.kube.client import Object
 from testbed.models.names import safe_name
 from testbed.providers.base import Capability
 from testbed.vocabulary.diagnosis import in_order
-from testbed.vocabulary.world import RESOURCE, World
+from testbed.vocabulary.world import CDI_FOLDERS, RESOURCE, World
 
 # Only these kinds: Secrets and ConfigMaps are nobody's evidence.
 _KINDS = (
@@ -25,7 +25,6 @@ _KINDS = (
     *(("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")),
 )
 _DRIVER_LOG_LINES = 2000
-CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 
 
 class _NotThere(Exception):

@@ -17,10 +17,9 @@ from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kubelet.stubs import podresources_v1_pb2, podresources_v1_pb2_grpc
 from testbed.providers.base import Cluster, Node, ReachesSockets
 from testbed.vocabulary import asking, budgets
-from testbed.vocabulary.evidence import CDI_FOLDERS
 from testbed.vocabulary.observing import Diagnosis, failure
 from testbed.vocabulary.pods import Pod
-from testbed.vocabulary.world import World
+from testbed.vocabulary.world import CDI_FOLDERS, World
 from testbed.waiting import NotYet, eventually
 
 _SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"

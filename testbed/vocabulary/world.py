@@ -13,6 +13,7 @@ from testbed.providers.base import Cluster
 from testbed.vocabulary.looks import Looks
 
 RESOURCE = "resource.k8s.io/v1"
+CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")  # of a node, where runtimes look
 
 
 @dataclass(frozen=True)

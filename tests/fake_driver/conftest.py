@@ -11,11 +11,17 @@ from typing import Any
 import grpc
 import pytest
 
+from fake_driver.api import Api
+from fake_driver.journal import Journal
 from fake_driver.pace import Pace
+from fake_driver.publisher import Publisher
 from fake_driver.settings import Settings
+from fake_driver.slices import Owner
 from fake_driver.wiring import Parts, Process, parts
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 from tests.fake_driver.fake_api import FakeApi, Handler, Threads
+from tests.fake_driver.node import Node
+from tests.fake_driver.published import DRIVER
 from tests.fake_driver.rights import granted
 
 HARDWARE = """
@@ -67,6 +73,28 @@ class Kubelet:
     def close(self) -> None:
         for channel in self._channels.values():
             channel.close()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+@pytest.fixture
+def publishing(server: str, tmp_path: Path) -> Iterator[Callable[..., Publisher]]:
+    """Start to publish what a function says."""
+    ends: list[Callable[[], None]] = []
+
+    def started(slices: Callable[[Owner], list[Object]], node: str = "worker") -> Publisher:
+        api = Api(server)
+        publisher = Publisher(api, DRIVER, node, slices, Journal(tmp_path / "journal.jsonl"))
+        ends.extend([api.close, publisher.stop])
+        publisher.start()
+        return publisher
+
+    yield started
+    for end in ends:
+        end()
 
 
 @pytest.fixture

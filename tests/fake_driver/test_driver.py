@@ -14,11 +14,6 @@ from fake_driver.inventory import Inventory
 from tests.fake_driver.node import EDITS, INVENTORY, NAME, Node, config, names
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
-
-
 def test_a_claim_gets_its_devices_and_their_cdi_ids(node: Node) -> None:
     ref = node.allocate("one", "gpu-0", "gpu-2")
     prepared = node.driver.prepare(ref)
@@ -92,73 +87,6 @@ def test_a_device_that_another_claim_has_is_refused_until_that_one_is_unprepared
     assert node.files() == ["gpu.example-uid-one.json"]
     node.driver.unprepare(first)
     assert names(node.driver.prepare(second)) == ["gpu-0"]
-
-
-@pytest.mark.parametrize(
-    ("fate", "why"),
-    [
-        ("deleted", "claim one does not exist any more"),
-        ("replaced", "claim one was replaced by one with UID uid-new"),
-        ("deallocated", "claim one is not allocated any more"),
-    ],
-)
-def test_who_needs_a_device_that_a_lost_claim_has_is_told_what_to_do(node: Node, fate: str, why: str) -> None:
-    lost = node.allocate("one", "gpu-0")
-    node.driver.prepare(lost)
-    meet(node, fate)
-    second = node.allocate("two", "gpu-0")
-    with pytest.raises(ClaimRefused, match=f"; {why}; unless the .*`dra-testbed hardware release uid-one`"):
-        node.driver.prepare(second)
-    assert node.driver.release("uid-one")
-    assert names(node.driver.prepare(second)) == ["gpu-0"]
-
-
-def meet(node: Node, fate: str) -> None:
-    match fate:
-        case "deleted":
-            del node.api["one"]
-        case "replaced":
-            node.allocate("one", "gpu-1", uid="uid-new")
-        case "deallocated":
-            node.api["one"]["status"] = {}
-
-
-def test_of_a_claim_that_is_needed_or_that_nobody_can_read_no_advice_is_given(node: Node) -> None:
-    node.driver.prepare(node.allocate("one", "gpu-0"))
-    second = node.allocate("two", "gpu-0")
-    with pytest.raises(ClaimRefused, match=r"was not unprepared yet$"):
-        node.driver.prepare(second)
-    node.api["one"]["status"] = "garbage"
-    with pytest.raises(ClaimRefused, match=r"was not unprepared yet$"):
-        node.driver.prepare(second)
-
-
-def test_a_claim_that_may_be_needed_is_released_only_by_force(node: Node) -> None:
-    ref = node.allocate("one", "gpu-0")
-    node.driver.prepare(ref)
-    with pytest.raises(ClaimRefused, match=r"default/one \(uid-one\) exists and is allocated: end its pods"):
-        node.driver.release("uid-one")
-    node.trouble = ApiError("GET claim", 503, "away")
-    with pytest.raises(ClaimRefused, match=r"still needed cannot be read: .*away"):
-        node.driver.release("uid-one")
-    assert len(node.files()) == 1
-    assert node.driver.release("uid-one", force=True)
-    assert node.files() == []
-    assert not node.driver.release("uid-one")
-
-
-@pytest.mark.parametrize("lost", ["the name", "the checkpoint"])
-def test_a_claim_that_is_known_by_its_uid_alone_is_released_only_by_force(node: Node, lost: str) -> None:
-    node.driver.prepare(node.allocate("one", "gpu-0"))
-    (node.folder / "claims/uid-one.json").unlink()
-    if lost == "the name":
-        node.start()
-        with pytest.raises(ClaimRefused, match=r"its name was lost with its checkpoint; .* with --force"):
-            node.driver.prepare(node.allocate("two", "gpu-0"))
-    with pytest.raises(ClaimRefused, match="known by its UID alone"):
-        node.driver.release("uid-one")
-    assert node.driver.release("uid-one", force=True)
-    assert node.files() == []
 
 
 def test_admin_access_disturbs_nobody_and_is_disturbed_by_nobody(node: Node) -> None:

@@ -1,57 +1,27 @@
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver.api import Api
-from fake_driver.hardware.model import Device, Draw, Pool, Taint
-from fake_driver.journal import Journal
+from fake_driver.hardware.model import Device, Pool
 from fake_driver.pace import Pace
 from fake_driver.publisher import Publisher
 from fake_driver.slices import Object, Owner, desired, of_network
+from tests.fake_driver.published import DRIVER, gpus, notes
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
-DRIVER = "gpu.example"
-
 
 @pytest.fixture
-def start(server: str, tmp_path: Path) -> Iterator[Callable[..., Publisher]]:
-    """Start to publish what a function says."""
-    ends: list[Callable[[], None]] = []
-
-    def started(slices: Callable[[Owner], list[Object]], node: str = "worker") -> Publisher:
-        api = Api(server)
-        publisher = Publisher(api, DRIVER, node, slices, Journal(tmp_path / "journal.jsonl"))
-        ends.extend([api.close, publisher.stop])
-        publisher.start()
-        return publisher
-
-    yield started
-    for end in ends:
-        end()
-
-
-@pytest.fixture
-def publish(start: Callable[..., Publisher]) -> Callable[[int], Publisher]:
+def publish(publishing: Callable[..., Publisher]) -> Callable[[int], Publisher]:
     """Start to publish that many devices."""
-    return lambda count: start(lambda owner: desired(DRIVER, owner, gpus(count)))
-
-
-def gpus(count: int) -> list[Device]:
-    return [Device(f"gpu-{index}", "gpu", {"index": index}, {}) for index in range(count)]
-
-
-def notes(tmp_path: Path, event: str) -> list[Object]:
-    lines = (tmp_path / "journal.jsonl").read_text().splitlines()
-    return [note for note in map(json.loads, lines) if note["event"] == event]
+    return lambda count: publishing(lambda owner: desired(DRIVER, owner, gpus(count)))
 
 
 def devices(fake_api: FakeApi) -> int:
@@ -125,11 +95,11 @@ def test_after_a_new_node_of_the_same_name_the_slices_belong_to_it_at_once(
 
 
 def test_after_a_new_class_of_the_same_name_the_slices_of_the_network_belong_to_it_at_once(
-    start: Callable[..., Publisher], fake_api: FakeApi
+    publishing: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
     pool = Pool("far", tuple(gpus(1)))
-    assert start(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert publishing(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
     fake_api.classes[DRIVER] = "another-uid"
     fake_api.collect("another-uid")
     fake_api.until(lambda: len(fake_api.slices) == 1)
@@ -154,29 +124,9 @@ def test_two_processes_publish_each_device_once(publish: Callable[[int], Publish
     assert devices(fake_api) == 200
 
 
-def test_what_the_api_server_drops_is_told_and_not_asked_for_again(
-    publish: Callable[[int], Publisher], fake_api: FakeApi, tmp_path: Path
-) -> None:
-    def without_index(spec: dict[str, Any]) -> dict[str, Any]:
-        for device in spec["devices"]:
-            device["attributes"].pop("index", None)
-        return spec
-
-    fake_api.keep = without_index
-    assert publish(1).published.wait(5)
-    (name,) = fake_api.slices
-    # A change that is none of the spec's makes the publisher look again.
-    fake_api.edit(name, lambda slice_: slice_["metadata"].update(labels={"seen": "yes"}))
-    fake_api.remove()
-    fake_api.until(lambda: len(fake_api.writes) == 2)
-    assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
-    notes = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
-    assert ["spec.devices[0].attributes.index.int"] in [note.get("fields") for note in notes]
-
-
 @pytest.mark.parametrize("change", [{"model": "other"}, {"index": 7}], ids=["more", "other"])
 def test_a_change_of_one_device_is_one_write(
-    start: Callable[..., Publisher], fake_api: FakeApi, change: dict[str, Any]
+    publishing: Callable[..., Publisher], fake_api: FakeApi, change: dict[str, Any]
 ) -> None:
     found, asked = gpus(1000), SimpleQueue[Owner]()
 
@@ -184,7 +134,7 @@ def test_a_change_of_one_device_is_one_write(
         asked.put(owner)
         return desired(DRIVER, owner, found)
 
-    publisher = start(slices)
+    publisher = publishing(slices)
     assert publisher.published.wait(5)
     assert len(fake_api.writes) == 8
     asked.get(timeout=5)
@@ -196,14 +146,14 @@ def test_a_change_of_one_device_is_one_write(
     assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
 
 
-def test_a_refresh_without_a_change_writes_nothing(start: Callable[..., Publisher], fake_api: FakeApi) -> None:
+def test_a_refresh_without_a_change_writes_nothing(publishing: Callable[..., Publisher], fake_api: FakeApi) -> None:
     asked: SimpleQueue[Owner] = SimpleQueue()
 
     def slices(owner: Owner) -> list[Object]:
         asked.put(owner)
         return desired(DRIVER, owner, gpus(1))
 
-    publisher = start(slices)
+    publisher = publishing(slices)
     assert publisher.published.wait(5)
     for _ in range(3):  # when it asks again, it is through with what came before
         asked.get(timeout=5)
@@ -212,10 +162,10 @@ def test_a_refresh_without_a_change_writes_nothing(start: Callable[..., Publishe
 
 
 def test_what_would_be_refused_is_not_even_sent_and_a_later_change_heals_it(
-    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     found = [Device("gpu-0", "gpu", {f"a{index}": index for index in range(33)}, {})]
-    publisher = start(lambda owner: desired(DRIVER, owner, found))
+    publisher = publishing(lambda owner: desired(DRIVER, owner, found))
     assert not publisher.published.wait(0.5)
     assert fake_api.writes == []
     (note,) = notes(tmp_path, "slices-refused")
@@ -225,148 +175,23 @@ def test_what_would_be_refused_is_not_even_sent_and_a_later_change_heals_it(
     assert publisher.published.wait(5)
 
 
-def without_taints(spec: Object) -> Object:
-    return {**spec, "devices": [{k: v for k, v in each.items() if k != "taints"} for each in spec["devices"]]}
-
-
-def test_a_new_process_finds_out_what_is_dropped_without_a_write(
-    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
-) -> None:
-    fake_api.keep = without_taints
-    tainted = [Device(f"gpu-{index}", "gpu", {}, {}, taints=(Taint("a", "None"),)) for index in range(100)]
-    for _ in range(2):
-        publisher = start(lambda owner: desired(DRIVER, owner, tainted))
-        assert publisher.published.wait(5)
-    assert len(notes(tmp_path, "slice-write")) == 2
-    told = notes(tmp_path, "slice-fields-dropped")
-    assert [len({note["slice"] for note in some}) for some in (told[:2], told[2:])] == [2, 2]
-    assert {gate for note in told for gate in note["gates"]} == {"DRADeviceTaints"}
-    assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
-
-
-def test_a_server_that_keeps_more_than_before_is_asked_again(
-    start: Callable[..., Publisher], fake_api: FakeApi
-) -> None:
-    fake_api.keep = without_taints
-    publisher = start(
-        lambda owner: desired(DRIVER, owner, [Device("gpu-0", "gpu", {}, {}, taints=(Taint("a", "None"),))])
-    )
-    assert publisher.published.wait(5)
-    fake_api.keep = lambda spec: spec
-    fake_api.end_watches()
-    fake_api.until(lambda: "taints" in next(iter(fake_api.slices.values()))["spec"]["devices"][0])
-    assert len(fake_api.writes) == 2
-
-
-def test_lists_are_left_out_where_the_server_refuses_them(
-    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
-) -> None:
-    def refuse(method: str, path: str) -> tuple[int, str] | None:
-        return (422, "must specify one of: `int`") if method in {"POST", "PUT"} and next(tries, None) else None
-
-    tries = iter([True])
-    fake_api.refuse = refuse
-    publisher = start(lambda owner: desired(DRIVER, owner, [Device("gpu-0", "gpu", {"l": (1,), "i": 1}, {})]))
-    assert publisher.published.wait(5)
-    (slice_,) = fake_api.slices.values()
-    assert slice_["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
-    assert [note["fields"] for note in notes(tmp_path, "slice-fields-dropped")] == [
-        ["spec.devices[0].attributes.l.ints[0]"]
-    ]
-
-
-def in_parts(count: int = 1) -> list[Device]:
-    found: list[Device] = []
-    for name in (f"gpu-{index}" for index in range(count)):
-        takes = {name: "7", **{f"{name}-3g-{index}": "3" for index in range(2)}}
-        found += [
-            Device(device, "gpu", {}, {}, draws=(Draw(name, {"c": taken}, {"c": "7"}),))
-            for device, taken in takes.items()
-        ]
-    return found
-
-
-def without_counters(spec: Object) -> Object:
-    spec.pop("sharedCounters", None)
-    for device in spec.get("devices", ()):
-        device.pop("consumesCounters", None)
-    return spec
-
-
-def published(fake_api: FakeApi) -> list[str]:
-    return [device["name"] for one in fake_api.slices.values() for device in one["spec"].get("devices", [])]
-
-
-def test_where_the_server_drops_counters_no_scheduler_ever_sees_a_whole_and_its_parts(
-    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
-) -> None:
-    fake_api.keep = without_counters
-    for _ in range(2):
-        assert start(lambda owner: desired(DRIVER, owner, in_parts(2))).published.wait(5)
-    assert published(fake_api) == ["gpu-0", "gpu-1"]
-    assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
-    told = notes(tmp_path, "devices-withheld")
-    parts = ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1-3g-0", "gpu-1-3g-1"]
-    assert [(note["count"], note["devices"], note["gates"]) for note in told] == [
-        (4, parts, ["DRAPartitionableDevices"])
-    ] * 2
-    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
-        "DRAPartitionableDevices"
-    }
-
-
-def test_parts_are_published_when_the_server_keeps_counters_later(
-    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
-) -> None:
-    fake_api.keep = without_counters
-    assert start(lambda owner: desired(DRIVER, owner, in_parts())).published.wait(5)
-    fake_api.keep = lambda spec: spec
-    fake_api.end_watches()
-    fake_api.until(lambda: len(published(fake_api)) == 3)
-    assert [note["count"] for note in notes(tmp_path, "devices-withheld")][:1] == [2]
-
-
-def test_counters_and_lists_may_both_be_unknown_to_a_server(
-    start: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
-) -> None:
-    fake_api.keep = without_counters
-    tries = iter([True])
-    fake_api.refuse = lambda method, _path: (422, "one of") if method == "POST" and next(tries, None) else None
-    listed = [Device(each.name, "gpu", {"l": (1,)}, {}, draws=each.draws) for each in in_parts()]
-    assert start(lambda owner: desired(DRIVER, owner, listed)).published.wait(5)
-    assert published(fake_api) == ["gpu-0"]
-    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
-        "DRAListTypeAttributes",
-        "DRAPartitionableDevices",
-    }
-
-
-def test_a_server_that_keeps_counters_is_asked_once_and_loses_no_write(
-    start: Callable[..., Publisher], fake_api: FakeApi
-) -> None:
-    for _ in range(2):
-        assert start(lambda owner: desired(DRIVER, owner, in_parts())).published.wait(5)
-    assert len(published(fake_api)) == 3
-    assert (len(fake_api.writes), len(fake_api.tries)) == (2, 1)
-
-
 def test_slices_of_the_network_and_of_a_node_leave_each_other_alone(
-    start: Callable[..., Publisher], publish: Callable[[int], Publisher], fake_api: FakeApi
+    publishing: Callable[..., Publisher], publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     pool = Pool("far", tuple(gpus(3)))
     assert publish(2).published.wait(5)
-    assert start(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert publishing(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
     assert sorted(len(one["spec"]["devices"]) for one in fake_api.slices.values()) == [2, 3]
     assert len(fake_api.writes) == 2
     assert "ownerReferences" not in fake_api.slices[f"pool-00000-{DRIVER}-far"]["metadata"]
 
 
 def test_slices_of_the_network_go_with_the_class_of_the_driver(
-    start: Callable[..., Publisher], fake_api: FakeApi
+    publishing: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
     pool = Pool("far", tuple(gpus(1)))
-    assert start(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert publishing(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
     (slice_,) = fake_api.slices.values()
     assert slice_["metadata"]["ownerReferences"] == [
         {

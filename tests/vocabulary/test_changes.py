@@ -35,8 +35,8 @@ def test_devices_that_lacked_for_a_moment_are_told(
     made = world()
     seen = Driver(made).watch("node-1")
 
-    def watch(*_: Any, resourceVersion: str, **__: Any) -> Iterator[Any]:  # noqa: N803 - as the API says it
-        assert resourceVersion == "1"
+    def watch(*_: Any, **asked: Any) -> Iterator[Any]:
+        assert asked["resourceVersion"] == "1"
         yield from events
 
     monkeypatch.setattr(made.kube, "watch", watch)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> No
 
 def test_slices_of_other_nodes_are_those_that_name_another(world: Make) -> None:
     made = world()
-    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube = cast("FakeKube", made.kube)
     for node in cluster.NODES:
         kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = f"uid-{node}"
     network = {key: value for key, value in cluster.slice_spec("fabric", 1).items() if key != "nodeName"}
@@ -61,7 +61,7 @@ def test_the_attributes_of_a_device_have_full_names(world: Make) -> None:
 
 def test_slices_that_contradict_each_other_or_belong_to_nobody_are_told(world: Make) -> None:
     made = world("publish-devices-twice")
-    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube = cast("FakeKube", made.kube)
     driver = Driver(made)
     for node in cluster.NODES:
         kube.objects["Node", "default", node]["metadata"]["uid"] = f"uid-{node}"
@@ -78,7 +78,7 @@ def test_slices_that_contradict_each_other_or_belong_to_nobody_are_told(world: M
 
 def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: Make) -> None:
     made = world()
-    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube = cast("FakeKube", made.kube)
     kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}, status={})
     kube.put("ResourceSlice", "slice-control-plane", spec=cluster.slice_spec("control-plane", 4))
     driver = Driver(made)
@@ -106,7 +106,7 @@ def test_a_node_without_devices_is_the_driver_s_failure(world: Make) -> None:
 
 def test_a_driver_whose_devices_belong_to_no_node_is_not_to_blame_for_it(world: Make) -> None:
     made = world()
-    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube = cast("FakeKube", made.kube)
     spec = {key: value for key, value in cluster.slice_spec("far", 1).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
     with pytest.raises(NothingToJudge, match="for node node-3, only some that belong to no node"):
@@ -139,7 +139,7 @@ def test_of_a_companion_whose_devices_cannot_be_told_apart_none_can_be_chosen(wo
     probe = companion.probe.model_copy(update={"identity_attribute": ""})
     vague = companion.model_copy(update={"spec": companion.spec.model_copy(update={"probe": probe})})
     with pytest.raises(NothingToJudge, match="driver file fake-nic names no attribute"):
-        Driver(replace(alone, companions=(vague,))).distinct_companion  # noqa: B018 - it is what is asked
+        _ = Driver(replace(alone, companions=(vague,))).distinct_companion
 
 
 def test_a_device_that_is_not_published_says_nothing(world: Make) -> None:
@@ -201,7 +201,7 @@ def _describe(here: World, device: str, **described: Any) -> None:
 def test_how_much_devices_have(world: Make) -> None:
     here = world()
     for node in cluster.NODES:
-        for each in here.kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:  # type: ignore[attr-defined]  # the fake
+        for each in cast("FakeKube", here.kube).objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:
             each["capacity"] = {"memory": {"value": "8Gi"}}
     _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
     driver = Driver(here)
@@ -257,7 +257,7 @@ def test_devices_that_share_counters(world: Make) -> None:
 
 def test_slices_that_were_made_again_are_others(world: Make) -> None:
     made = world()
-    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube = cast("FakeKube", made.kube)
     driver = Driver(made)
     for number, node in enumerate(cluster.NODES):
         kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = str(number)
@@ -268,7 +268,7 @@ def test_slices_that_were_made_again_are_others(world: Make) -> None:
 @pytest.mark.parametrize(("uid", "count", "seen"), [("old", 1, "1 of the old"), ("new", 2, "no complete pool")])
 def test_a_driver_that_does_not_repair_its_slices_is_blamed(world: Make, uid: str, count: int, seen: str) -> None:
     made = world()
-    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube = cast("FakeKube", made.kube)
     slice_ = kube.objects["ResourceSlice", "default", "slice-node-1"]
     slice_["metadata"]["uid"] = uid
     slice_["spec"]["pool"]["resourceSliceCount"] = count
@@ -278,7 +278,7 @@ def test_a_driver_that_does_not_repair_its_slices_is_blamed(world: Make, uid: st
 
 def test_slices_that_their_driver_has_lost_are_gone_and_others_may_be_there(world: Make) -> None:
     made = world()
-    kube: FakeKube = made.kube  # type: ignore[assignment]  # the fake
+    kube = cast("FakeKube", made.kube)
     kube.objects["ResourceSlice", "default", "slice-node-1"]["metadata"]["uid"] = "new"
     driver = Driver(made)
     assert driver.should_lose(frozenset({"old"}), "node-1") is driver

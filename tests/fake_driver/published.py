@@ -1,0 +1,18 @@
+"""What the publisher's tests share: devices, and what its journal says."""
+
+import json
+from pathlib import Path
+
+from fake_driver.hardware.model import Device
+from fake_driver.slices import Object
+
+DRIVER = "gpu.example"
+
+
+def gpus(count: int) -> list[Device]:
+    return [Device(f"gpu-{index}", "gpu", {"index": index}, {}) for index in range(count)]
+
+
+def notes(tmp_path: Path, event: str) -> list[Object]:
+    lines = (tmp_path / "journal.jsonl").read_text().splitlines()
+    return [note for note in map(json.loads, lines) if note["event"] == event]
