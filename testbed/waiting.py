@@ -80,6 +80,24 @@ def eventually_true(check: Callable[[], bool], budget: Budget, *, longest_pause:
         return False
 
 
+def holding(check: Callable[[], T], seconds: float) -> Callable[[], T]:
+    """The check, for `eventually`, with a memory: what it looks for must have been so at every look for that long."""
+    since: list[float] = []
+
+    def ask() -> T:
+        try:
+            answer = check()
+        except NotYet:
+            since.clear()
+            raise
+        since.append(time.monotonic())
+        if since[-1] - since[0] < seconds:
+            raise NotYet(f"so it is, but only for {since[-1] - since[0]:.1f} s")
+        return answer
+
+    return ask
+
+
 def consistently(check: Callable[[], T], claim: str, budget: Budget) -> T:
     """Call `check` for the whole budget and demand that it never raises NotYet; returns the last answer."""
     deadline = time.monotonic() + budget.stretched

@@ -8,7 +8,7 @@ import pytest
 
 from testbed import waiting
 from testbed.errors import TestbedError, WaitTimeout
-from testbed.waiting import Budget, NotYet, consistently, eventually, eventually_true, set_patience
+from testbed.waiting import Budget, NotYet, consistently, eventually, eventually_true, holding, set_patience
 
 BUDGET = Budget("patience of a test", 10, "it is a test")
 
@@ -142,3 +142,16 @@ def test_what_breaks_is_an_error_with_what_was_seen(clock: Clock) -> None:
 
     with pytest.raises(TestbedError, match=r"expected it to hold for .*10 s, but saw: not any more"):
         consistently(check_of(answers), "it to hold", BUDGET)
+
+
+def test_what_has_to_hold_is_asked_until_it_did_without_a_break(clock: Clock) -> None:
+    check = holding(check_of(["there", "there", "not any more", *["there"] * 20]), 2)
+
+    assert eventually(check, "it", BUDGET) == "there"
+    broken = sum(clock.pauses[:2])
+    assert clock.now - broken >= 2
+
+
+def test_what_does_not_hold_long_enough_is_said(clock: Clock) -> None:
+    with pytest.raises(WaitTimeout, match=r"so it is, but only for 10\.0 s"):
+        eventually(holding(lambda: None, 11), "it", BUDGET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from testbed.drivers import expected_nodes, install_together, load_together
 from testbed.drivers.described import slices_of
 from testbed.errors import ApiError, TestbedError
 from testbed.images.basics import WORKLOAD
-from testbed.kube.client import Kube, Object
+from testbed.kube import nodes
+from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import DriverFile
@@ -26,7 +27,6 @@ from testbed.waiting import Budget, NotYet, eventually
 
 _LEAST_MIB = 100  # logs, the API server's data, and what all nodes share
 _LEAST_MIB_PER_NODE = 150  # its images, as archives and unpacked: two nodes have 372 MiB after a few runs
-_NODES = Budget("nodes ready", 60, "1 s after the API server on a quiet machine; a minute on an emulated one")
 _ACCOUNT = Budget("default service account", 30, "the controller manager starts 40 controllers before it")
 
 
@@ -157,11 +157,10 @@ def wait_until_usable(context: Context) -> None:
     """Nodes Ready, pods admitted, Dynamic Resource Allocation served. A cluster that is not ours was looked at before."""
     if isinstance(context.provider, FindsClusters):
         return
-    with context.progress.step("nodes ready, default service account, resource.k8s.io"):
+    with context.progress.step("nodes take pods, default service account, resource.k8s.io"):
         logs = f"dra-testbed logs --name {context.config.name}"
         wanted = [node.name for node in context.the_cluster.nodes()]
-        what = f"{len(wanted)} Ready nodes"
-        eventually(lambda: _nodes_ready(context.the_kube, wanted), what, _NODES, hint=logs, longest_pause=0.1)
+        nodes.wait_until_usable(context.the_kube, wanted, hint=logs)
         eventually(lambda: _account(context), "the default service account", _ACCOUNT, hint=logs, longest_pause=0.1)
         try:
             context.the_kube.resource("resource.k8s.io/v1", "ResourceSlice")
@@ -256,28 +255,6 @@ def _node_image(version: str) -> NodeImage:
         return made.reference, made.archive
 
     return NodeImage(lock.kubernetes, lock.node_image, make)
-
-
-def _nodes_ready(kube: Kube, wanted: Sequence[str]) -> None:
-    found = {node["metadata"]["name"]: _not_ready(node) for node in kube.list("v1", "Node")}
-    waiting = {name: found.get(name, "not registered") for name in wanted}
-    seen = [f"{name}: {why}" for name, why in waiting.items() if why]
-    if seen:
-        raise NotYet(f"{len(wanted) - len(seen)} of {len(wanted)} nodes; " + "; ".join(seen))
-
-
-def _not_ready(node: Object) -> str:
-    """Why no pod would run there yet. The taint of a node that is not ready outlives the condition by a moment."""
-    conditions = node.get("status", {}).get("conditions", [])
-    ready = next(
-        (c for c in conditions if c["type"] == "Ready"), {"status": "False", "message": "no Ready condition yet"}
-    )
-    if ready["status"] != "True":
-        return str(ready.get("message", "not ready"))
-    taints = [
-        taint["key"] for taint in node["spec"].get("taints", []) if taint["key"].startswith("node.kubernetes.io/")
-    ]
-    return f"still tainted with {', '.join(taints)}" if taints else ""
 
 
 def _account(context: Context) -> None:

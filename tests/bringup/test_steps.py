@@ -127,20 +127,3 @@ def test_hardware_that_comes_with_us_and_that_of_other_drivers_is_not_asked_abou
 
     for flags in ({"hardware": "h100"}, {"hardware": str(file), "driver": "none"}):
         steps.request(effective(None, flags), state, Silent())
-
-
-@pytest.mark.parametrize(
-    ("conditions", "taints", "why"),
-    [
-        ([], [], "no Ready condition"),
-        ([{"type": "Ready", "status": "False", "message": "cni plugin"}], [], "cni plugin"),
-        ([{"type": "Ready", "status": "True"}], [{"key": "node.kubernetes.io/not-ready"}], "still tainted"),
-        ([{"type": "Ready", "status": "True"}], [{"key": "vendor.example/gpu"}], ""),
-    ],
-)
-def test_a_node_is_usable_when_it_is_ready_and_its_own_taint_is_gone(
-    conditions: list[dict[str, str]], taints: list[dict[str, str]], why: str
-) -> None:
-    said = steps._not_ready({"status": {"conditions": conditions}, "spec": {"taints": taints}})
-
-    assert (why in said) if why else said == ""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from testbed import process
 from testbed.errors import CommandFailed, TestbedError, UsageError
+from testbed.kube.client import Kube
+from testbed.kube.nodes import wait_until_usable
 from testbed.progress import Progress
 from testbed.providers.base import ClusterSpec, Problem
 from testbed.providers.kind import checks, choice, configuration, engine, images, outside, record
@@ -18,6 +20,9 @@ from testbed.providers.marks import MARK, mark_of, marked_processes
 from testbed.providers.privileges import lacks_sys_resource
 
 _QUOTED_ENDS = 10  # lines
+# kind's controllers run before its nodes are Ready, and taint them for that. The taint is tried to write up to five times, 0.1 to 0.2 s
+# apart, so it may come when the node has been Ready for a moment; it stays until the controller looks again, for five seconds.
+_LATE_TAINT = 1.0
 
 
 class KindProvider:
@@ -50,8 +55,9 @@ class KindProvider:
         with progress.step(f"kind: control plane and {spec.nodes} nodes") as step:
             _run_kind(cluster, config, step.note)
             step.note("")
-        with progress.step("images loaded into the nodes"):
+        with progress.step("images loaded into the nodes, nodes ready"):
             cluster.load_images([archive for archive in spec.images if not _is_sandbox(archive, spec)])
+            wait_until_usable(Kube(cluster.kubeconfig), [node.name for node in cluster.nodes()], hold=_LATE_TAINT)
         return cluster
 
     def attach(self, name: str, state: Path) -> KindCluster | None:

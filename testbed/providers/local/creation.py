@@ -1,7 +1,8 @@
 """How a local cluster comes to be: machines, links, certificates, control plane, nodes. Called by the provider alone.
 
 Two cores are few, so nothing waits that could work: nodes boot and containerd starts while etcd and the API server do, images are
-imported meanwhile, and kubelets start when the API server answers.
+imported meanwhile, and kubelets start when the API server answers. Only the controllers wait for the nodes: the one that taints nodes
+looks every five seconds, and a node that it saw a moment before it was Ready would keep pods away until it looks again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from testbed import process
+from testbed.kube.client import Kube
+from testbed.kube.nodes import wait_until_ready
 from testbed.progress import Progress
 from testbed.providers.base import ClusterSpec
 from testbed.providers.local import cgroups, components, egress, host
@@ -28,7 +31,7 @@ from testbed.providers.marks import MARK, mark_of
 
 
 def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> LocalCluster:
-    """Make the cluster; returns when the API server is ready and every kubelet was started."""
+    """Make the cluster; returns when its nodes are Ready and everything was started."""
     with progress.step("control plane: namespaces, addresses, certificates"):
         cluster = start_control_plane(name, spec, folder)
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -36,10 +39,11 @@ def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> Lo
             _all([pool.submit(_start_node, cluster, node, n) for n, node in enumerate(cluster.node_names, 1)])
         with progress.step("API server ready"):
             wait_for_api_server(cluster)
-        with progress.step("scheduler, controllers and kubelets started"):
-            cluster.start_component("kube-controller-manager", components.controller_manager(cluster.facts))
+        with progress.step("scheduler and kubelets started, nodes ready"):
             _all([pool.submit(cluster.launch_kubelet, node) for node in cluster.node_names])
             cluster.start_component("kube-scheduler", components.scheduler(cluster.facts))
+            wait_until_ready(Kube(cluster.kubeconfig), cluster.node_names, hint=f"dra-testbed logs --name {name}")
+    cluster.start_component("kube-controller-manager", components.controller_manager(cluster.facts))
     return cluster
 
 
