@@ -82,7 +82,7 @@ def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
 
     assert first.seen_devices == first.devices
     assert second.seen_devices == second.devices
-    assert first.devices.isdisjoint(second.devices)
+    assert first.devices & second.devices == set()
 
 
 @requirement(

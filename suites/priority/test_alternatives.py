@@ -128,7 +128,7 @@ def test_two_requests_with_alternatives(scenario):
 
     assert left.seen_devices == left.devices
     assert right.seen_devices == right.devices
-    assert left.devices.isdisjoint(right.devices)
+    assert left.devices & right.devices == set()
 
 
 @requirement(

@@ -11,6 +11,7 @@ import pytest
 from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
 from testbed.models.words import Verdict
+from testbed.plugin.wording import Comparison, worded
 from testbed.vocabulary.looks import blind
 from testbed.vocabulary.scenario import Scenario
 
@@ -27,9 +28,10 @@ def explanation(
     requirement: Requirement,
     verdict: Verdict,
     told: Sequence[str] = (),
+    compared: Comparison | None = None,
 ) -> str:
-    """The text for the screen and for the report. `told` is what the last comparison that failed means."""
-    lines = [_cause(item, raised, told)]
+    """The text for the screen and for the report. `told` is what the last comparison of devices that failed means."""
+    lines = [_cause(item, raised, told, compared)]
     if verdict in _NOT_THE_DRIVER:
         lines.append(f"  blame: {_NOT_THE_DRIVER[verdict]}")
     lines.append(f"  requirement: {requirement.id} ({requirement.level}) {requirement.sentence}")
@@ -51,18 +53,26 @@ def scenarios(item: pytest.Item) -> dict[str, Scenario]:
     return {name: each for name, each in getattr(item, "funcargs", {}).items() if isinstance(each, Scenario)}
 
 
-def _cause(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException], told: Sequence[str]) -> str:
+def _cause(
+    item: pytest.Item, raised: pytest.ExceptionInfo[BaseException], told: Sequence[str], compared: Comparison | None
+) -> str:
     """What our own errors say needs no traceback; what nobody foresaw does."""
     if isinstance(raised.value, AssertionError):
         said = str(raised.value) or "assertion failed"
         if told and said.startswith(f"assert {told[0]}"):
             return "\n".join(told)
         looks = [look for each in scenarios(item).values() for look in each.world.looks.of(each.namespace)]
-        return "\n".join([said, *blind(looks)])
+        return "\n".join([worded(_statement(item, raised), said, compared), *blind(looks)])
     if isinstance(raised.value, TestbedError | pytest.fail.Exception):
         return str(raised.value)
     shown = raised.getrepr(style="short", tbfilter=lambda each: each.traceback.cut(path=item.path))
     return f"{raised.typename}: {raised.value}\n{shown}"
+
+
+def _statement(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
+    """The assertion that failed, where it is the test's own."""
+    last = raised.traceback[-1]
+    return str(last.statement) if Path(str(last.path)) == item.path else ""
 
 
 def _place(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:

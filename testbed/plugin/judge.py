@@ -20,6 +20,7 @@ from testbed.models.words import Tier, Verdict
 from testbed.plugin import lane
 from testbed.plugin.explaining import explanation, looking, scenarios
 from testbed.plugin.marking import required
+from testbed.plugin.wording import Comparison
 from testbed.vocabulary import budgets
 from testbed.vocabulary.looks import explained
 from testbed.vocabulary.scenario import Scenario
@@ -34,6 +35,7 @@ class Judge:
         self.context = context
         self._short = ""
         self._told: list[str] = []
+        self._compared: Comparison | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -56,6 +58,7 @@ class Judge:
         """A comparison of devices that failed, in words; pytest shortens what it is told, so the whole is kept for the report."""
         told = explained(op, left, right)
         self._told = told or self._told
+        self._compared = Comparison(op, left, right)
         return told or None
 
     @pytest.hookimpl(wrapper=True)
@@ -85,7 +88,7 @@ class Judge:
                 self._short = self._short or f"{item.nodeid}: {raised.value.hint}"
             verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
-            text = explanation(item, raised, requirement, verdict, self._told)
+            text = explanation(item, raised, requirement, verdict, self._told, self._compared)
             if isinstance(raised.value, ApiError) and not raised.value.status:
                 self._stop_if_broken(item.session)
             if kept:

@@ -16,7 +16,8 @@ _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _NODE = "authentication.kubernetes.io/node-name"
 _REFUSED = (403, 422)  # a policy chooses
 _SYSTEM = "kube-system"  # there is the most to take
-_WRITING = ("create", "update", "patch", "delete", "deletecollection")
+_TOO_MUCH = "a role that is bound to it, or to a group that it is in, allows more than a driver needs"
+_TOO_LITTLE = "no ClusterRole with that is bound to it; its pods would be refused as soon as they work"
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,17 @@ class Account:
         places = ("", pod["metadata"]["namespace"], _SYSTEM)
         return frozenset(deed for deed in deeds if any(self._allowed(pod, deed, place) for place in places))
 
-    def may_write(self, *resources: str) -> frozenset[str]:
-        """What it may do somewhere to make, change or delete these."""
-        return self.may_somewhere(*(f"{verb} {each}" for each in resources for verb in _WRITING))
+    def should_be_allowed(self, *deeds: str) -> None:
+        """Demand that it may do these in every namespace."""
+        lacking = frozenset(deeds) - self.may(*deeds)
+        if lacking:
+            raise DriverFailed(_wrong(self.pod, "allowed", "it may not", lacking, _TOO_LITTLE))
+
+    def should_be_refused(self, *deeds: str, anywhere: Iterable[str] = ()) -> None:
+        """Demand that it may do none of these in every namespace, and of those `anywhere` not even in its own or in kube-system."""
+        allowed = self.may(*deeds) | self.may_somewhere(*anywhere)
+        if allowed:
+            raise DriverFailed(_wrong(self.pod, "refused", "it may", allowed, _TOO_MUCH))
 
     def may_not_publish(self, *, node: str = "", driver: str = "") -> str:
         """Why it may not publish a slice for a node, or for the whole cluster; '' where it may. `driver` is another one's name."""
@@ -105,6 +114,10 @@ class Account:
                 raise
             return refused.message
         return ""
+
+
+def _wrong(pod: Object, wanted: str, found: str, deeds: Iterable[str], cause: str) -> str:
+    return f"expected {_user(pod)} to be {wanted}; {found}: {', '.join(sorted(deeds))}\n  likely cause: {cause}"
 
 
 def _path(slice_: Object) -> str:

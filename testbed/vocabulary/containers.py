@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from testbed.drivers.slices import Device, identities, names
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary import budgets, metadata, states
-from testbed.vocabulary.looks import Look, Seen
+from testbed.vocabulary.looks import Look, Seen, Settings
 from testbed.vocabulary.metadata import Metadata
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import NotYet, eventually
@@ -59,10 +59,11 @@ class Container:
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
 
     @property
-    def settings(self) -> frozenset[str]:
+    def settings(self) -> Settings:
         """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
         known = self.pod.world.driver_file.configuration
-        return known.shown(self._said(known.command)) if known else frozenset()
+        found = known.shown(self._said(known.command)) if known else ()
+        return Settings(f"container {self.name} of pod {self.pod.name}", found)
 
     @property
     def surroundings(self) -> frozenset[str]:

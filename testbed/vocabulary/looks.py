@@ -1,4 +1,4 @@
-"""What probes printed in containers, kept for the evidence, and why the devices in it are not the expected ones. Pure.
+"""What probes printed in containers, kept for the evidence, and why the devices or settings in it are not the expected ones. Pure.
 
 Of what was printed only names are told, never values: the driver may have put anything beside its devices.
 """
@@ -23,6 +23,12 @@ _PARTLY = "the driver put only a part of them into the container, or spec.probe.
 _OTHERS = (
     "the driver put another device into the container than was allocated, or publishes the identity of another one"
 )
+_UNSET = (
+    "the driver applied no configuration of the claim or of its class, or `shows` in spec.configuration of the driver"
+    " file fits nothing that its command printed"
+)
+_SET_OTHERWISE = "the driver applied the configuration of another request, or the class's over the claim's"
+_SET_TOO = "the driver applied a configuration that is for another request, or for another driver"
 _MORE = "the driver put more into the container than was allocated: devices of other claims, or all that the node has"
 
 
@@ -81,6 +87,21 @@ class Seen(frozenset[Device]):
         )
 
 
+class Settings(frozenset[str]):
+    """The settings of the driver file (one, other) that a container shows its device to have."""
+
+    who: str
+
+    def __new__(cls, who: str, names: Iterable[str]) -> Self:
+        """What this container shows."""
+        made = super().__new__(cls, names)
+        made.who = who
+        return made
+
+    def __repr__(self) -> str:
+        return repr(frozenset(self))
+
+
 @dataclass(frozen=True)
 class Looks:
     """The newest look at each container, by its namespace."""
@@ -102,16 +123,18 @@ class Looks:
 
 
 def explained(op: str, left: object, right: object) -> list[str]:
-    """What a comparison of devices that failed means, in lines; none for what is no such comparison."""
+    """What a comparison of devices or settings that failed means, in lines; none for what is no such comparison."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         wrong = [each for each in left if each in right and left[each] != right[each]]
         found = explained(op, left[wrong[0]], right[wrong[0]]) if wrong else []
         return [*found, *([f"  the same of {len(wrong) - 1} more"] if found and wrong[1:] else [])]
+    if op == "==" and isinstance(left, Settings) and isinstance(right, frozenset | set):
+        return _of_settings(left, right)
     if op not in ("==", "<=") or not (_are_devices(left) and _are_devices(right)):
         return []
     seen, wanted = (left, right) if isinstance(left, Seen) else (right, left)
     if not isinstance(seen, Seen):
-        return [f"expected {_told(right)}; it is {_told(left)}"] if op == "==" else []
+        return []
     missing = wanted - seen if op == "==" or seen is right else frozenset()
     surplus = seen - wanted if op == "==" or seen is left else frozenset()
     doubted = next((look for look in seen.looks if not look.devices), None) if missing else None
@@ -120,6 +143,13 @@ def explained(op: str, left: object, right: object) -> list[str]:
         f"  likely cause: {_cause(seen, missing, surplus)}",
         f"  last seen: {(doubted or seen.looks[0]).told if seen.looks else 'no container'}; all of it is in probe/ of the evidence",
     ]
+
+
+def _of_settings(shown: Settings, wanted: frozenset[str] | set[str]) -> list[str]:
+    surplus = shown - wanted
+    cause = _SET_TOO if wanted <= shown else _SET_OTHERWISE if surplus else _UNSET
+    names = [" and ".join(sorted(each)) or "none" for each in (wanted, shown)]
+    return [f"expected {shown.who} to show of the settings {names[0]}; it shows {names[1]}", f"  likely cause: {cause}"]
 
 
 def blind(looks: Iterable[Look]) -> list[str]:

@@ -76,7 +76,25 @@ def test_a_role_is_enough_to_do_something_somewhere(account: Account, server: Se
 
     assert account.may("get secrets", "patch things.g.io") == frozenset()
     assert account.may_somewhere("get secrets", "list secrets") == {"get secrets"}
-    assert account.may_write("things.g.io", "secrets") == {"patch things.g.io"}
+
+
+def test_a_right_too_few_is_told(account: Account, server: Server) -> None:
+    server.rules = {("get", "", "pods", "", "")}
+
+    account.should_be_allowed("get pods")
+    with pytest.raises(
+        DriverFailed, match=f"expected {USER} to be allowed; it may not: list pods\n  likely cause: no C"
+    ):
+        account.should_be_allowed("get pods", "list pods")
+
+
+def test_a_right_too_many_is_told_wherever_it_is(account: Account, server: Server) -> None:
+    server.rules = {("get", "", "pods", "", "")}
+    server.roles = {"kube-system": {("get", "", "secrets", "", ""), ("list", "", "secrets", "", "")}}
+
+    account.should_be_refused("get secrets", "list pods", anywhere=["watch secrets"])
+    with pytest.raises(DriverFailed, match=f"expected {USER} to be refused; it may: get pods, get secrets\n  likely"):
+        account.should_be_refused("get pods", anywhere=["get secrets"])
 
 
 def test_slices_are_tried_in_the_name_of_a_pod(account: Account, server: Server) -> None:

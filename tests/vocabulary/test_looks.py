@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.slices import Device
-from testbed.vocabulary.looks import Look, Seen, blind, explained
+from testbed.vocabulary.looks import Look, Seen, Settings, blind, explained
 from testbed.vocabulary.scenario import opened
 from testbed.vocabulary.world import World
 
@@ -70,8 +70,8 @@ def test_of_several_pods_the_first_wrong_one_is_told() -> None:
     assert told[-1] == "  the same of 1 more"
 
 
-def test_sets_of_devices_that_no_container_shows_are_told_shortly_and_others_not_at_all() -> None:
-    assert explained("==", {ONE}, {TWO}) == ["expected gpu-0 of node-2; it is gpu-0 of node-1"]
+def test_comparisons_of_what_no_container_shows_are_not_told_here() -> None:
+    assert explained("==", {ONE}, {TWO}) == []
     assert explained("==", {"a"}, {"b"}) == []
     assert explained("!=", {ONE}, {ONE}) == []
     assert explained("==", 0, 1) == []
@@ -101,3 +101,19 @@ def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
         scenario.capture(tmp_path)
         assert (tmp_path / "probe/first.cat.txt").read_text() == "GPU=1\nDB_PASSWORD=…\nAPI_TOKEN:…\n"
     assert here.looks.of(scenario.namespace) == ()
+
+
+@pytest.mark.parametrize(
+    ("shown", "wanted", "said", "cause"),
+    [
+        (set(), {"one"}, "one; it shows none", "applied no configuration of the claim or of its class"),
+        ({"other"}, {"one"}, "one; it shows other", "configuration of another request, or the class's over"),
+        ({"one", "other"}, {"one"}, "one; it shows one and other", "a configuration that is for another request"),
+        ({"one"}, frozenset(), "none; it shows one", "a configuration that is for another request"),
+    ],
+)
+def test_settings_that_are_not_the_claims_are_told(shown: set[str], wanted: set[str], said: str, cause: str) -> None:
+    first, why = explained("==", Settings("container left of pod pod", shown), wanted)
+
+    assert first == f"expected container left of pod pod to show of the settings {said}"
+    assert cause in why

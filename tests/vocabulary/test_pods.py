@@ -392,6 +392,6 @@ def test_a_pod_is_deleted_with_its_grace_or_by_force(pod: Callable[..., Pod], mo
 def test_a_container_shows_its_settings_and_its_surroundings(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
     _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n/dev/null\n"
-    assert found.container("c").settings == {"other"}
+    assert found.container("c").settings == frozenset({"other"})
     assert found.container("c").surroundings == {"GPU_DEVICE_GPU_0_SHARING_INTERVAL=Long", "/dev/null"}
     assert found.container("c").names_around == {"GPU_DEVICE_GPU_0_SHARING_INTERVAL", "/dev/null"}

@@ -1,0 +1,106 @@
+"""What is said of an assertion that failed, from its source and what pytest compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.drivers.slices import Device
+from testbed.plugin.wording import Comparison, worded
+
+
+@pytest.mark.parametrize(
+    ("source", "op", "left", "right", "said"),
+    [
+        ("len(pod.seen) == 1", "==", 0, 1, "expected len(pod.seen) to be 1; it is 0"),
+        ("claim.owner is None", "is", "pod", None, "expected claim.owner to be None; it is 'pod'"),
+        ("claim.owner is not None", "is not", None, None, "expected claim.owner not to be None"),
+        ("first.uid != second.uid", "!=", "a", "a", "expected first.uid not to be 'a'"),
+        ("claim.age <= 3", "<=", 4, 3, "expected claim.age to be at most 3; it is 4"),
+        ("pod.seen <= {'a'}", "<=", {"b"}, {"a"}, "expected pod.seen to be within {'a'}; it is {'b'}"),
+        ("pod.seen == set()", "==", {"b"}, set(), "expected pod.seen to be {}; it is {'b'}"),
+        ("pod.seen == other.seen", "==", frozenset(), frozenset("b"), "expected pod.seen to be {'b'}; it is {}"),
+        ("'no' in pod.event", "in", "no", "yes", "expected 'no' in pod.event; that is 'yes'"),
+        ("'no' not in pod.event", "not in", "no", "noon", "expected 'no' to be absent from pod.event; that is 'noon'"),
+    ],
+)
+def test_a_comparison_is_told_with_its_expression(source: str, op: str, left: object, right: object, said: str) -> None:
+    assert worded(f"assert {source}", "assert what pytest said", Comparison(op, left, right)) == said
+
+
+def test_devices_are_told_by_name_and_pool() -> None:
+    one, two = (Device("gpu.example", "node-1", name) for name in ("gpu-0", "gpu-1"))
+
+    said = worded("assert claim.devices == {one}", "assert {...", Comparison("==", frozenset({two}), {one}))
+
+    assert said == "expected claim.devices to be {gpu-0 of node-1}; it is {gpu-1 of node-1}"
+
+
+def test_the_keys_in_which_mappings_differ_are_told() -> None:
+    compared = Comparison("==", {"a": 1, "b": 2, "d": 4}, {"a": 1, "b": 3, "c": 5})
+
+    _, *told = worded("assert claim.data == {'a': 1}", "assert {...", compared).splitlines()
+
+    assert told == [
+        "  difference: b: expected 3, found 2",
+        "  difference: c: expected 5, found nothing",
+        "  difference: d: expected nothing, found 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("op", "left", "said"),
+    [
+        ("==", {1, 3}, "lacks {2}, has {3} too"),
+        (">=", {1, 3}, "lacks {2}"),
+        ("<=", {1, 3}, "has {3} too"),
+        ("==", {1}, "lacks {2}"),
+    ],
+)
+def test_what_makes_sets_differ_is_told(op: str, left: set[int], said: str) -> None:
+    told = worded(f"assert found {op} wanted", "assert {...", Comparison(op, left, {1, 2}))
+
+    assert told.splitlines()[1:] == [f"  difference: {said}"]
+
+
+def test_long_values_and_expressions_are_cut() -> None:
+    left = {f"device-{number:02}" for number in range(99)}
+    source = "assert " + " | ".join(f"name{number}" for number in range(99)) + " == set()"
+
+    told = worded(source, "assert {...", Comparison("==", left, set()))
+
+    assert "name9 | " in told
+    assert told.endswith("; it is {'device-00', 'device-01', 'device-02', 'device-03', 'device-04', 'device-05', ...}")
+    assert len(told) < 400
+
+
+def test_what_is_no_comparison_is_told_with_its_expression_too() -> None:
+    said = "assert not (pool node-1: 2 of 3 slices,)\n +  where it is"
+
+    assert worded("assert not driver.pools", said, None) == (
+        "expected driver.pools to be empty or false; it is (pool node-1: 2 of 3 slices,)"
+    )
+    assert (
+        worded("assert one.isdisjoint(two)", "assert False\n +  where", None)
+        == "expected one.isdisjoint(two); found False"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("assert x == 1, 'why'", "why\nassert 0 == 1"),
+        ("raise AssertionError('why')", "why"),
+        ("for it in all:", "assert 0 == 1"),
+        ("", "assert 0 == 1"),
+    ],
+)
+def test_what_has_words_of_its_own_or_is_not_the_tests_keeps_its_text(source: str, said: str) -> None:
+    assert worded(source, said, Comparison("==", 0, 1)) == said
+
+
+def test_a_chain_and_a_comparison_of_another_kind_fall_back_to_what_pytest_found() -> None:
+    chain = worded("assert a == b == {'one'}", "assert {} == {'one'}", Comparison("==", set(), {"one"}))
+    stale = worded("assert a != 2", "assert 2 != 2", Comparison("==", 0, 1))
+
+    assert chain == "expected a == b == {'one'}; found {} == {'one'}"
+    assert stale == "expected a != 2; found 2 != 2"
