@@ -16,6 +16,7 @@ _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _NODE = "authentication.kubernetes.io/node-name"
 _REFUSED = (403, 422)  # a policy chooses
 _SYSTEM = "kube-system"  # there is the most to take
+_WRITING = ("create", "update", "patch", "delete", "deletecollection")
 _TOO_MUCH = "a role that is bound to it, or to a group that it is in, allows more than a driver needs"
 _TOO_LITTLE = "no ClusterRole with that is bound to it; its pods would be refused as soon as they work"
 
@@ -57,9 +58,13 @@ class Account:
         if lacking:
             raise DriverFailed(_wrong(self.pod, "allowed", "it may not", lacking, _TOO_LITTLE))
 
-    def should_be_refused(self, *deeds: str, anywhere: Iterable[str] = ()) -> None:
-        """Demand that it may do none of these in every namespace, and of those `anywhere` not even in its own or in kube-system."""
-        allowed = self.may(*deeds) | self.may_somewhere(*anywhere)
+    def should_be_refused(self, *deeds: str, anywhere: Iterable[str] = (), writing: Iterable[str] = ()) -> None:
+        """Demand that it may do none of these in every namespace, and of those `anywhere` not even in its own or in kube-system.
+
+        Nor may it make, change or delete the resources `writing` in any of these.
+        """
+        written = [f"{verb} {each}" for each in writing for verb in _WRITING]
+        allowed = self.may(*deeds) | self.may_somewhere(*anywhere, *written)
         if allowed:
             raise DriverFailed(_wrong(self.pod, "refused", "it may", allowed, _TOO_MUCH))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -67,9 +68,12 @@ class Container:
 
     @property
     def surroundings(self) -> frozenset[str]:
-        """All that it has around it: variables, mounted places and device nodes. Its own name is left out."""
+        """All that it has around it: variables, mounted places and device nodes. Its own name is left out.
+
+        A variable's value is only told from others: it may be a secret, and what a comparison finds stands in reports.
+        """
         found = self._said(("sh", "-c", _LOOK_AROUND))
-        return frozenset(line for line in found.splitlines() if not line.startswith("HOSTNAME="))
+        return frozenset(_veiled(line) for line in found.splitlines() if not line.startswith("HOSTNAME="))
 
     @property
     def names_around(self) -> frozenset[str]:
@@ -160,3 +164,15 @@ class Container:
         if probe.shows_names:
             return names(world.slices(), driver, self.pod.node, shown)
         return identities(world.slices(), driver, probe.identity_attribute)
+
+
+def _veiled(line: str) -> str:
+    """A line of `env`, or of a value with several lines, without what it says; places stay as they are."""
+    name, is_variable, value = line.partition("=")
+    if line.startswith("/"):
+        return line
+    return f"{name}=" + _digest(value) if is_variable else _digest(line)
+
+
+def _digest(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()[:12]

@@ -148,8 +148,9 @@ def explained(op: str, left: object, right: object) -> list[str]:
 def _of_settings(shown: Settings, wanted: frozenset[str] | set[str]) -> list[str]:
     surplus = shown - wanted
     cause = _SET_TOO if wanted <= shown else _SET_OTHERWISE if surplus else _UNSET
-    names = [" and ".join(sorted(each)) or "none" for each in (wanted, shown)]
-    return [f"expected {shown.who} to show of the settings {names[0]}; it shows {names[1]}", f"  likely cause: {cause}"]
+    names = [" and ".join(sorted(each)) for each in (wanted, shown)]
+    setting = f"the setting {names[0]}" if wanted else "no setting"
+    return [f"expected {shown.who} to show {setting}; it shows {names[1] or 'none'}", f"  likely cause: {cause}"]
 
 
 def blind(looks: Iterable[Look]) -> list[str]:

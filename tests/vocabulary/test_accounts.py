@@ -92,9 +92,12 @@ def test_a_right_too_many_is_told_wherever_it_is(account: Account, server: Serve
     server.rules = {("get", "", "pods", "", "")}
     server.roles = {"kube-system": {("get", "", "secrets", "", ""), ("list", "", "secrets", "", "")}}
 
-    account.should_be_refused("get secrets", "list pods", anywhere=["watch secrets"])
+    account.should_be_refused("get secrets", "list pods", anywhere=["watch secrets"], writing=["pods"])
     with pytest.raises(DriverFailed, match=f"expected {USER} to be refused; it may: get pods, get secrets\n  likely"):
         account.should_be_refused("get pods", anywhere=["get secrets"])
+    server.roles["dra-testbed-driver"] = {("patch", "g.io", "things", "", "")}
+    with pytest.raises(DriverFailed, match=r"it may: patch things\.g\.io"):
+        account.should_be_refused(writing=["secrets", "things.g.io"])
 
 
 def test_slices_are_tried_in_the_name_of_a_pod(account: Account, server: Server) -> None:

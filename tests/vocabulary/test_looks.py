@@ -106,14 +106,24 @@ def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
 @pytest.mark.parametrize(
     ("shown", "wanted", "said", "cause"),
     [
-        (set(), {"one"}, "one; it shows none", "applied no configuration of the claim or of its class"),
-        ({"other"}, {"one"}, "one; it shows other", "configuration of another request, or the class's over"),
-        ({"one", "other"}, {"one"}, "one; it shows one and other", "a configuration that is for another request"),
-        ({"one"}, frozenset(), "none; it shows one", "a configuration that is for another request"),
+        (set(), {"one"}, "the setting one; it shows none", "applied no configuration of the claim or of its class"),
+        (
+            {"other"},
+            {"one"},
+            "the setting one; it shows other",
+            "configuration of another request, or the class's over",
+        ),
+        (
+            {"one", "other"},
+            {"one"},
+            "the setting one; it shows one and other",
+            "a configuration that is for another request",
+        ),
+        ({"one"}, frozenset(), "no setting; it shows one", "a configuration that is for another request"),
     ],
 )
 def test_settings_that_are_not_the_claims_are_told(shown: set[str], wanted: set[str], said: str, cause: str) -> None:
     first, why = explained("==", Settings("container left of pod pod", shown), wanted)
 
-    assert first == f"expected container left of pod pod to show of the settings {said}"
+    assert first == f"expected container left of pod pod to show {said}"
     assert cause in why

@@ -391,7 +391,12 @@ def test_a_pod_is_deleted_with_its_grace_or_by_force(pod: Callable[..., Pod], mo
 
 def test_a_container_shows_its_settings_and_its_surroundings(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
-    _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n/dev/null\n"
+    _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\nand more\n/dev/null\n"
     assert found.container("c").settings == frozenset({"other"})
-    assert found.container("c").surroundings == {"GPU_DEVICE_GPU_0_SHARING_INTERVAL=Long", "/dev/null"}
-    assert found.container("c").names_around == {"GPU_DEVICE_GPU_0_SHARING_INTERVAL", "/dev/null"}
+    around = found.container("c").surroundings
+    assert {"GPU_DEVICE_GPU_0_SHARING_INTERVAL", "/dev/null"} < found.container("c").names_around
+    assert "/dev/null" in around
+    assert not [each for each in around if "Long" in each or "more" in each]
+
+    _kube(found).said["p/c"] = "HOSTNAME=q\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Short\nand more\n/dev/null\n"
+    assert len(around - found.container("c").surroundings) == 1
