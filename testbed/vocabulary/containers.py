@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # In the background, so that the answer still comes when the container's end takes the program with it.
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
+_KEY = secrets.token_bytes(16)  # of this process alone, so that nobody guesses a value from what is told
 _LOOK_AROUND = "env; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
 
 
@@ -175,4 +177,4 @@ def _veiled(line: str) -> str:
 
 
 def _digest(value: str) -> str:
-    return hashlib.sha256(value.encode()).hexdigest()[:12]
+    return hashlib.blake2b(value.encode(), key=_KEY, digest_size=6).hexdigest()
