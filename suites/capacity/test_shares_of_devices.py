@@ -41,7 +41,7 @@ def test_two_pods_share_a_device(scenario, driver, node):
     source=KEP,
     features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
-    mutants=("sharing-missing",),
+    mutants=("sharing-missing", "share-ids-alike"),
 )
 def test_each_share_has_an_id(scenario, driver, node):
     device, *_ = driver.shared_on(node)
@@ -91,7 +91,7 @@ def test_the_capacity_is_used_up(scenario, driver, node):
     source=KEP,
     features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
-    mutants=("sharing-missing",),
+    mutants=("sharing-missing", "capacities-unasked"),
 )
 def test_the_allocation_says_how_much_is_consumed(scenario, driver, node):
     device, *_ = driver.shared_on(node)

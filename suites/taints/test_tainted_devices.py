@@ -17,7 +17,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration"
     source=DOCS,
     features=("taints", "identity"),
     gates=("DRADeviceTaints",),
-    mutants=("taints-missing",),
+    mutants=("taints-missing", "everything-tolerated"),
     covers=("T1",),
 )
 def test_no_schedule_keeps_a_pod_pending(scenario, driver):
@@ -87,7 +87,7 @@ def test_everything_can_be_tolerated(scenario, driver):
     source=API,
     features=("taints", "identity"),
     gates=("DRADeviceTaints",),
-    mutants=("taints-missing",),
+    mutants=("taints-missing", "everything-tolerated"),
 )
 @pytest.mark.parametrize(
     "other",
@@ -113,7 +113,7 @@ def test_another_toleration_does_not_count(scenario, driver, other):
     source=DOCS,
     features=("taints", "identity"),
     gates=("DRADeviceTaints",),
-    mutants=("taints-missing",),
+    mutants=("taints-missing", "everything-tolerated"),
     covers=("T7",),
 )
 def test_no_execute_keeps_a_pod_pending(scenario, driver):

@@ -199,6 +199,31 @@ def test_what_the_scheduler_tells_is_lost(kube: Kube) -> None:
         assert "extendedResourceClaimStatus" not in kept(kube, pod)["status"]
 
 
+def test_what_a_claim_says_of_taints_and_capacities_is_changed(kube: Kube) -> None:
+    asked = "capacity: {requests: {memory: 8Gi}}, tolerations: [{key: a.example/b, operator: Exists}]"
+    made = claim("new", DEVICES.replace("adminAccess: true", asked, 1))
+    with changed_cluster(kube, "everything-tolerated"):
+        one, two = requests(kept(kube, made))
+        assert one["tolerations"] == two["tolerations"] == [{"operator": "Exists"}]
+        assert one["capacity"] == {"requests": {"memory": "8Gi"}}
+    with changed_cluster(kube, "capacities-unasked"):
+        one, _ = requests(kept(kube, made))
+        assert "capacity" not in one
+        assert one["tolerations"] == [{"key": "a.example/b", "operator": "Exists"}]
+
+
+def test_shares_have_the_same_id(kube: Kube) -> None:
+    made = status()
+    (result,) = made["status"]["allocation"]["devices"]["results"]
+    with changed_cluster(kube, "share-ids-alike"):
+        assert "shareID" not in kept(kube, made)["status"]["allocation"]["devices"]["results"][0]
+        ids = []
+        for number in (1, 2):
+            result["shareID"] = f"00000000-0000-4000-8000-00000000000{number}"
+            ids.append(kept(kube, made)["status"]["allocation"]["devices"]["results"][0]["shareID"])
+        assert len(set(ids)) == 1
+
+
 def test_a_request_keeps_its_last_selector(kube: Kube) -> None:
     two = DEVICES.replace('{cel: {expression: "true"}}', '{cel: {expression: "false"}}, {cel: {expression: "true"}}')
     with changed_cluster(kube, "last-selector-counts"):
