@@ -154,6 +154,8 @@ def call(
             except SystemExit:  # a SIGTERM or SIGHUP that only we got: the child shall clean up as well
                 _told(child, signal.SIGTERM, what, say)
                 raise
+            finally:
+                _end(child)
 
 
 def _told(child: subprocess.Popen[bytes], number: signal.Signals, what: str, say: Callable[[str], None]) -> int:

@@ -83,16 +83,19 @@ def eventually_true(check: Callable[[], bool], budget: Budget, *, longest_pause:
 def holding(check: Callable[[], T], seconds: float) -> Callable[[], T]:
     """The check, for `eventually`, with a memory: what it looks for must have been so at every look for that long."""
     since: list[float] = []
+    before = ""
 
     def ask() -> T:
+        nonlocal before
         try:
             answer = check()
-        except NotYet:
+        except NotYet as not_so:
             since.clear()
+            before = str(not_so)
             raise
         since.append(time.monotonic())
         if since[-1] - since[0] < seconds:
-            raise NotYet(f"so it is, but only for {since[-1] - since[0]:.1f} s")
+            raise NotYet(f"it has come, but not for {seconds:g} s yet" + (f"; before that: {before}" if before else ""))
         return answer
 
     return ask

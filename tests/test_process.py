@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,21 @@ def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(
         signal.signal(number, before)
 
     assert started[0].returncode == -signal.SIGTERM
+
+
+def test_a_called_program_is_ended_by_whatever_ends_our_waiting() -> None:
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before, began = signal.signal(signal.SIGALRM, late), time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(TimeoutError):
+            process.call(["sleep", "60"])
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+    assert time.monotonic() - began < 30
 
 
 def test_a_called_program_hears_of_an_interrupt_that_only_we_got(tmp_path: Path) -> None:

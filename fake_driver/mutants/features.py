@@ -29,6 +29,17 @@ def counters_of_nobody(right: Parts) -> Parts:
     return _with_devices(right, others)
 
 
+def parts_offered_twice(right: Parts) -> Parts:
+    """What draws from counters is offered once more in a second pool, with counters of its own, so that nobody adds up."""
+
+    def shaped(wanted: list[Object]) -> list[Object]:
+        once = right.shaped(wanted)
+        again = [each for each in map(_of_counters, once) if each]
+        return [*once, *(_in_pool(f"{each['spec']['pool']['name']}-again", each, len(again)) for each in again)]
+
+    return replace(right, shaped=shaped)
+
+
 def sharing_missing(right: Parts) -> Parts:
     """Devices that several claims may have look as if one claim took all of them."""
     return _without(policies_missing(right), "allowMultipleAllocations")
@@ -47,6 +58,21 @@ def policies_missing(right: Parts) -> Parts:
 def binding_conditions_missing(right: Parts) -> Parts:
     """Pods start before their devices are attached, because nothing says that they have to wait."""
     return _without(right, "bindingConditions", "bindingFailureConditions")
+
+
+def _of_counters(slice_: Object) -> Object | None:
+    """A slice with its counters, or with what draws from some; nothing where it has neither."""
+    spec = slice_["spec"]
+    drawing = [device for device in spec.get("devices", ()) if device.get("consumesCounters")]
+    if drawing:
+        return {**slice_, "spec": {**spec, "devices": drawing}}
+    return slice_ if spec.get("sharedCounters") else None
+
+
+def _in_pool(pool: str, slice_: Object, count: int) -> Object:
+    metadata = {**slice_["metadata"], "name": f"{slice_['metadata']['name']}-again"}
+    spec = {**slice_["spec"], "pool": {**slice_["spec"]["pool"], "name": pool, "resourceSliceCount": count}}
+    return {**slice_, "metadata": metadata, "spec": spec}
 
 
 def _without(right: Parts, *fields: str) -> Parts:
@@ -70,6 +96,7 @@ ALL = (
     taints_missing,
     counters_missing,
     counters_of_nobody,
+    parts_offered_twice,
     sharing_missing,
     policies_missing,
     binding_conditions_missing,

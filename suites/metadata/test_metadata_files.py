@@ -99,9 +99,9 @@ def test_the_file_says_what_the_slice_says(scenario, driver):
 )
 def test_the_newest_version_comes_first(scenario):
     scenario.apply("basic/claim-by-name.yaml")
-    container = scenario.pod("pod").should_run().container("workload")
+    metadata = scenario.pod("pod").should_run().container("workload").metadata("resourceclaims/my-device/device")
 
-    assert container.metadata("resourceclaims/my-device/device").newest_first
+    assert metadata.versions == metadata.newest_first
 
 
 @requirement(

@@ -117,7 +117,7 @@ def test_the_whole_excludes_parts(scenario, driver, node):
     source=KEP,
     features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
-    mutants=("counters-missing", "selectors-dropped"),
+    mutants=("counters-missing", "parts-offered-twice"),
 )
 def test_parts_that_exclude_each_other(scenario, driver, node):
     one, other = driver.divisible_on(node).rivals

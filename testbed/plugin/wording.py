@@ -6,16 +6,13 @@ pytest shows values and shortens them in the middle; whoever has a red build rea
 from __future__ import annotations
 
 import ast
-import reprlib
 import textwrap
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from testbed.drivers.slices import Device
+from testbed.plugin.values import differences, shown
 
 _LONGEST = 160
-_SHOWN = 6
 _AS_WORDS = {
     "==": "to be",
     "is": "to be",
@@ -41,11 +38,21 @@ class Comparison:
     def worded(self, left: str, right: str) -> list[str]:
         """In lines, with the expressions of its sides."""
         if self.op in _MEMBERS:
-            return [f"expected {_shown(self.left)} {_MEMBERS[self.op]} {right}; that is {_shown(self.right)}"]
-        words = (_OF_SETS if _are(AbstractSet, self.left, self.right) else {}).get(self.op) or _AS_WORDS[self.op]
+            return [f"expected {shown(self.left)} {_MEMBERS[self.op]} {right}; that is {shown(self.right)}"]
+        of_sets = isinstance(self.left, AbstractSet) and isinstance(self.right, AbstractSet)
+        words = (_OF_SETS if of_sets else {}).get(self.op) or _AS_WORDS[self.op]
         same = self.op in ("!=", "is not")
-        first = f"expected {left} {words} {_shown(self.right)}" + ("" if same else f"; it is {_shown(self.left)}")
-        return [first, *(f"  difference: {each}" for each in _difference(self.op, self.left, self.right))]
+        first = f"expected {left} {words} {shown(self.right)}" + ("" if same else f"; it is {shown(self.left)}")
+        return [first, *self._differences]
+
+    def worded_within(self, chain: str) -> list[str]:
+        """In lines, where it is one of several alike and nobody knows which."""
+        first = f"expected {chain}; one of these is {shown(self.left)}, the next is {shown(self.right)}"
+        return [first, *self._differences]
+
+    @property
+    def _differences(self) -> list[str]:
+        return [f"  difference: {each}" for each in differences(self.op, self.left, self.right)]
 
 
 def worded(statement: str, said: str, compared: Comparison | None) -> str:
@@ -53,12 +60,24 @@ def worded(statement: str, said: str, compared: Comparison | None) -> str:
     test = _test_of(statement)
     if test is None or not said.startswith("assert "):
         return said
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and compared and compared.op == _symbol(test.ops[0]):
-        return "\n".join(compared.worded(_source(test.left), _source(test.comparators[0])))
     found = said.splitlines()[0].removeprefix("assert ")
+    if isinstance(test, ast.Compare):
+        told = _of_comparisons(test, compared) if compared else []
+        return "\n".join(told) or f"expected {_source(test)}; found {found}"
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return f"expected {_source(test.operand)} to be empty or false; it is {found.removeprefix('not ')}"
-    return f"expected {_source(test)}; found {found}"
+    if isinstance(test, ast.BoolOp):
+        return f"expected {_source(test)}; found {found}"
+    return f"expected {_source(test)} not to be empty or false; it is {found}"
+
+
+def _of_comparisons(test: ast.Compare, compared: Comparison) -> list[str]:
+    """Nothing where the comparison that failed is none of these."""
+    sides = [test.left, *test.comparators]
+    same = [index for index, op in enumerate(test.ops) if _symbol(op) == compared.op]
+    if len(same) == 1:
+        return compared.worded(*(_source(each) for each in sides[same[0] : same[0] + 2]))
+    return compared.worded_within(_source(test)) if same else []
 
 
 def _test_of(statement: str) -> ast.expr | None:
@@ -75,52 +94,3 @@ def _symbol(op: ast.cmpop) -> str:
 
 def _source(expression: ast.expr) -> str:
     return textwrap.shorten(ast.unparse(expression), _LONGEST, placeholder=" …")
-
-
-def _difference(op: str, left: object, right: object) -> list[str]:
-    """What makes two collections unlike, where that is not all that they are."""
-    if op == "==" and isinstance(left, Mapping) and isinstance(right, Mapping):
-        keys = [key for key in {**right, **left} if key not in left or key not in right or left[key] != right[key]]
-        return [f"{key}: expected {_at(right, key)}, found {_at(left, key)}" for key in keys[:_SHOWN]]
-    if isinstance(left, AbstractSet) and isinstance(right, AbstractSet) and left & right:
-        lacks = f"lacks {_shown(right - left)}" if op in ("==", ">=") and right - left else ""
-        surplus = f"has {_shown(left - right)} too" if op in ("==", "<=") and left - right else ""
-        return [", ".join(filter(None, (lacks, surplus)))]
-    return []
-
-
-def _at(mapping: Mapping[object, object], key: object) -> str:
-    return _shown(mapping[key]) if key in mapping else "nothing"
-
-
-def _are(kind: type, *values: object) -> bool:
-    return all(isinstance(each, kind) for each in values)
-
-
-class _Shown(reprlib.Repr):
-    """Short, and without the names of Python's types."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxset = self.maxfrozenset = self.maxdict = self.maxlist = self.maxtuple = _SHOWN
-        self.maxstring = self.maxother = _LONGEST
-
-    def repr1(self, value: object, level: int) -> str:
-        """Devices as everywhere in what people read."""
-        return f"{value.name} of {value.pool}" if isinstance(value, Device) else super().repr1(value, level)
-
-    def repr_frozenset(self, value: frozenset[object], level: int) -> str:
-        """Like a set."""
-        return self.repr_set(set(value), level)
-
-    def repr_set(self, value: set[object], level: int) -> str:
-        """In braces; what is in it stands in order."""
-        return super().repr_set(value, level) if value else "{}"
-
-
-def _shown(value: object) -> str:
-    plain = frozenset(value) if isinstance(value, AbstractSet) else dict(value) if isinstance(value, Mapping) else value
-    return _SHORT.repr(plain)
-
-
-_SHORT = _Shown()

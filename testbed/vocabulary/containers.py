@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 # In the background, so that the answer still comes when the container's end takes the program with it.
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
 _KEY = secrets.token_bytes(16)  # of this process alone, so that nobody guesses a value from what is told
-_LOOK_AROUND = "env; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
+# Variables in a line each, also those whose values have several; then an empty line, and places.
+_LOOK_AROUND = (
+    r"tr '\n\0' '\1\n' </proc/self/environ; echo; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
+)
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,9 @@ class Container:
 
         A variable's value is only told from others: it may be a secret, and what a comparison finds stands in reports.
         """
-        found = self._said(("sh", "-c", _LOOK_AROUND))
-        return frozenset(_veiled(line) for line in found.splitlines() if not line.startswith("HOSTNAME="))
+        variables, _, places = self._said(("sh", "-c", _LOOK_AROUND)).partition("\n\n")
+        others = [line for line in variables.split("\n") if not line.startswith("HOSTNAME=")]
+        return frozenset(map(_veiled, others)) | frozenset(places.splitlines())
 
     @property
     def names_around(self) -> frozenset[str]:
@@ -168,13 +172,7 @@ class Container:
         return identities(world.slices(), driver, probe.identity_attribute)
 
 
-def _veiled(line: str) -> str:
-    """A line of `env`, or of a value with several lines, without what it says; places stay as they are."""
-    name, is_variable, value = line.partition("=")
-    if line.startswith("/"):
-        return line
-    return f"{name}=" + _digest(value) if is_variable else _digest(line)
-
-
-def _digest(value: str) -> str:
-    return hashlib.blake2b(value.encode(), key=_KEY, digest_size=6).hexdigest()
+def _veiled(variable: str) -> str:
+    """Its name, and by what its value is told from others."""
+    name, _, value = variable.partition("=")
+    return f"{name}={hashlib.blake2b(value.encode(), key=_KEY, digest_size=6).hexdigest()}"

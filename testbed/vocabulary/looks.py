@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, TypeGuard
 
@@ -27,8 +27,13 @@ _UNSET = (
     "the driver applied no configuration of the claim or of its class, or `shows` in spec.configuration of the driver"
     " file fits nothing that its command printed"
 )
-_SET_OTHERWISE = "the driver applied the configuration of another request, or the class's over the claim's"
+_SET_OTHERWISE = (
+    "the driver applied the configuration of another request, or not the one that counts:"
+    " the claim's and not the class's, the last and not an earlier one"
+)
 _SET_TOO = "the driver applied a configuration that is for another request, or for another driver"
+_UNLIKE = "the driver put another device into one of them than was allocated, or did not treat their claims alike"
+_UNLIKE_SETTINGS = "the driver configured the device for one of them only, or for each in another way"
 _MORE = "the driver put more into the container than was allocated: devices of other claims, or all that the node has"
 
 
@@ -86,6 +91,11 @@ class Seen(frozenset[Device]):
             str(self.looks[0]) if len(self.looks) == 1 else " and ".join(sorted({f"pod {x.pod}" for x in self.looks}))
         )
 
+    @property
+    def named(self) -> str:
+        """For people."""
+        return _told(self)
+
 
 class Settings(frozenset[str]):
     """The settings of the driver file (one, other) that a container shows its device to have."""
@@ -100,6 +110,11 @@ class Settings(frozenset[str]):
 
     def __repr__(self) -> str:
         return repr(frozenset(self))
+
+    @property
+    def named(self) -> str:
+        """For people."""
+        return " and ".join(sorted(self)) or "none"
 
 
 @dataclass(frozen=True)
@@ -128,6 +143,8 @@ def explained(op: str, left: object, right: object) -> list[str]:
         wrong = [each for each in left if each in right and left[each] != right[each]]
         found = explained(op, left[wrong[0]], right[wrong[0]]) if wrong else []
         return [*found, *([f"  the same of {len(wrong) - 1} more"] if found and wrong[1:] else [])]
+    if op == "==" and isinstance(left, Seen | Settings) and isinstance(right, type(left)):
+        return _of_two(left, right)
     if op == "==" and isinstance(left, Settings) and isinstance(right, frozenset | set):
         return _of_settings(left, right)
     if op not in ("==", "<=") or not (_are_devices(left) and _are_devices(right)):
@@ -137,20 +154,33 @@ def explained(op: str, left: object, right: object) -> list[str]:
         return []
     missing = wanted - seen if op == "==" or seen is right else frozenset()
     surplus = seen - wanted if op == "==" or seen is left else frozenset()
-    doubted = next((look for look in seen.looks if not look.devices), None) if missing else None
     return [
         f"expected {seen.who} to see {'only ' if op == '<=' and seen is left else ''}{_told(wanted)}; it sees {_told(seen)}",
         f"  likely cause: {_cause(seen, missing, surplus)}",
-        f"  last seen: {(doubted or seen.looks[0]).told if seen.looks else 'no container'}; all of it is in probe/ of the evidence",
+        _last_seen(seen.looks, blind_first=bool(missing)),
     ]
+
+
+def _last_seen(looks: Sequence[Look], *, blind_first: bool) -> str:
+    doubted = next((look for look in looks if not look.devices), None) if blind_first else None
+    seen = doubted or next(iter(looks), None)
+    return f"  last seen: {seen.told if seen else 'no container'}; all of it is in probe/ of the evidence"
+
+
+def _of_two(one: Seen | Settings, other: Seen | Settings) -> list[str]:
+    """Nobody knows which of them is wrong, unless one sees no device."""
+    first = f"expected {one.who} and {other.who} to see the same; the first sees {one.named}, the other {other.named}"
+    if isinstance(one, Settings) or isinstance(other, Settings):
+        return [first, f"  likely cause: {_UNLIKE_SETTINGS}"]
+    cause = _UNLIKE if one and other else _BLIND
+    return [first, f"  likely cause: {cause}", _last_seen((*one.looks, *other.looks), blind_first=True)]
 
 
 def _of_settings(shown: Settings, wanted: frozenset[str] | set[str]) -> list[str]:
     surplus = shown - wanted
     cause = _SET_TOO if wanted <= shown else _SET_OTHERWISE if surplus else _UNSET
-    names = [" and ".join(sorted(each)) for each in (wanted, shown)]
-    setting = f"the setting {names[0]}" if wanted else "no setting"
-    return [f"expected {shown.who} to show {setting}; it shows {names[1] or 'none'}", f"  likely cause: {cause}"]
+    setting = f"the setting {' and '.join(sorted(wanted))}" if wanted else "no setting"
+    return [f"expected {shown.who} to show {setting}; it shows {shown.named}", f"  likely cause: {cause}"]
 
 
 def blind(looks: Iterable[Look]) -> list[str]:

@@ -37,9 +37,9 @@ class Metadata:
         return int(self.content.get("metadata", {}).get("generation", 0))
 
     @property
-    def newest_first(self) -> bool:
-        """Whether no object comes after one of an older version."""
-        return list(self.versions) == sorted(self.versions, key=_age, reverse=True)
+    def newest_first(self) -> tuple[str, ...]:
+        """The versions in the order that they should have."""
+        return tuple(sorted(self.versions, key=_age, reverse=True))
 
     @property
     def pod_claim(self) -> str:

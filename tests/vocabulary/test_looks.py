@@ -70,6 +70,42 @@ def test_of_several_pods_the_first_wrong_one_is_told() -> None:
     assert told[-1] == "  the same of 1 more"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "said", "cause"),
+    [
+        (ONE, TWO, "the first sees gpu-0 of node-1, the other gpu-0 of node-2", "another device into one of them"),
+        (None, TWO, "the first sees no device, the other gpu-0 of node-2", "no line of what the probe printed"),
+        (ONE, None, "the first sees gpu-0 of node-1, the other no device", "no line of what the probe printed"),
+    ],
+)
+def test_of_two_containers_none_is_taken_for_the_truth(
+    one: Device | None, other: Device | None, said: str, cause: str
+) -> None:
+    first, second = (
+        Seen([Look(pod, "workload", PRINTED, MATCHES, frozenset(filter(None, [device])))])
+        for pod, device in (("first", one), ("second", other))
+    )
+    told, why, seen = explained("==", first, second)
+
+    assert (
+        told == f"expected container workload of pod first and container workload of pod second to see the same; {said}"
+    )
+    assert cause in why
+    assert ("pod second" if one else "pod first") in seen or (one and other)
+
+
+def test_of_two_containers_with_settings_none_is_taken_for_the_truth() -> None:
+    told, why = explained(
+        "==", Settings("container a of pod first", ["one"]), Settings("container a of pod second", ())
+    )
+
+    assert told == (
+        "expected container a of pod first and container a of pod second to see the same; "
+        "the first sees one, the other none"
+    )
+    assert "for one of them only" in why
+
+
 def test_comparisons_of_what_no_container_shows_are_not_told_here() -> None:
     assert explained("==", {ONE}, {TWO}) == []
     assert explained("==", {"a"}, {"b"}) == []
@@ -111,7 +147,7 @@ def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
             {"other"},
             {"one"},
             "the setting one; it shows other",
-            "configuration of another request, or the class's over",
+            "configuration of another request, or not the one that counts",
         ),
         (
             {"one", "other"},

@@ -30,7 +30,7 @@ def test_the_first_known_object_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("versions", "newest_first"),
+    ("versions", "is_newest_first"),
     [
         (["v1beta1"], True),
         (["v2", "v1", "v1beta2", "v1beta1", "v1alpha10", "v1alpha2"], True),
@@ -39,10 +39,11 @@ def test_the_first_known_object_is_read() -> None:
         (["v1beta1", "v1alpha2", "v1alpha10"], False),
     ],
 )
-def test_versions_are_compared_as_kubernetes_does(versions: list[str], newest_first: bool) -> None:
+def test_versions_are_compared_as_kubernetes_does(versions: list[str], is_newest_first: bool) -> None:
     objects = [{**FILE, "apiVersion": f"metadata.resource.k8s.io/{version}"} for version in versions]
     text = "".join(map(json.dumps, ({"apiVersion": "example.com/v1"}, *objects)))
-    assert read(text, "x").newest_first is newest_first
+    found = read(text, "x")
+    assert (found.versions == found.newest_first) is is_newest_first
 
 
 @pytest.mark.parametrize(

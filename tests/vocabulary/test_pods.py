@@ -389,14 +389,21 @@ def test_a_pod_is_deleted_with_its_grace_or_by_force(pod: Callable[..., Pod], mo
     assert graces == [None, 0]
 
 
-def test_a_container_shows_its_settings_and_its_surroundings(pod: Callable[..., Pod]) -> None:
+def test_a_container_shows_its_settings(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
-    _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\nand more\n/dev/null\n"
+    _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n"
+
     assert found.container("c").settings == frozenset({"other"})
+
+
+def test_surroundings_tell_values_from_others_and_say_none(pod: Callable[..., Pod]) -> None:
+    found = pod(RUNS)
+    _kube(found).said["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"
     around = found.container("c").surroundings
-    assert {"GPU_DEVICE_GPU_0_SHARING_INTERVAL", "/dev/null"} < found.container("c").names_around
-    assert "/dev/null" in around
+
+    assert found.container("c").names_around == {"KEY", "/dev/null", "/mnt/a"}
+    assert {"/dev/null", "/mnt/a=b"} < around
     assert not [each for each in around if "Long" in each or "more" in each]
 
-    _kube(found).said["p/c"] = "HOSTNAME=q\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Short\nand more\n/dev/null\n"
+    _kube(found).said["p/c"] = "HOSTNAME=q\nKEY=Long\1/and\1less==\n\n/dev/null\n/mnt/a=b\n"
     assert len(around - found.container("c").surroundings) == 1

@@ -57,7 +57,8 @@ class KindProvider:
             step.note("")
         with progress.step("images loaded into the nodes, nodes ready"):
             cluster.load_images([archive for archive in spec.images if not _is_sandbox(archive, spec)])
-            wait_until_usable(Kube(cluster.kubeconfig), [node.name for node in cluster.nodes()], hold=_LATE_TAINT)
+            names = [node.name for node in cluster.nodes()]
+            wait_until_usable(Kube(cluster.kubeconfig), names, hint=f"dra-testbed logs --name {name}", hold=_LATE_TAINT)
         return cluster
 
     def attach(self, name: str, state: Path) -> KindCluster | None:

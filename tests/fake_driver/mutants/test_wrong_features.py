@@ -72,6 +72,25 @@ def test_counters_of_nobody_are_drawn_from() -> None:
     assert "'name': 'nobodys'" not in texts("counters-of-nobody")
 
 
+def test_parts_are_offered_twice_and_each_pool_is_whole() -> None:
+    pools: dict[str, list[Any]] = {}
+    for each in published("parts-offered-twice"):
+        pools.setdefault(each["spec"]["pool"]["name"], []).append(each["spec"])
+    once, again = pools["n"], pools["n-again"]
+
+    assert len({each["metadata"]["name"] for each in published("parts-offered-twice")}) == len(once) + len(again)
+    for specs in (once, again):
+        assert {spec["pool"]["resourceSliceCount"] for spec in specs} == {len(specs)}
+    drawing = [
+        [device for spec in specs for device in spec.get("devices", ()) if device.get("consumesCounters")]
+        for specs in (once, again)
+    ]
+    assert drawing[0] == drawing[1] != []
+    assert [spec.get("sharedCounters") for spec in once if "sharedCounters" in spec] == [
+        spec["sharedCounters"] for spec in again if "sharedCounters" in spec
+    ]
+
+
 @pytest.mark.parametrize(("fault", "is_refused"), [("", False), ("shares-exclude-each-other", True)])
 def test_shares_of_one_device(fault: str, is_refused: bool) -> None:
     one, other = (

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError, UsageError, WaitTimeout
+from testbed.kube.client import Object
 from testbed.models.sections import KindSection
 from testbed.progress import Silent
 from testbed.providers import inotify
@@ -22,9 +23,17 @@ from testbed.providers.base import (
 )
 from testbed.providers.kind import KindProvider, checks, provider, record
 from testbed.providers.kind.inside import first_process
+from testbed.waiting import set_patience
 from tests.providers.kind.conftest import FakeEngine
 
 NODE = NodeImage("1.37.1", "node:1", lambda _: ("made", Path("made.tar")))
+
+
+class NoNodes:
+    """An API server in which no kubelet has registered."""
+
+    def list(self, version: str, kind: str) -> list[Object]:
+        return []
 
 
 def spec(programs: dict[str, Path] | None = None) -> ClusterSpec:
@@ -92,6 +101,24 @@ def test_when_kind_fails_its_own_words_are_kept_and_said(fake_engine: FakeEngine
     (tmp_path / "logs").mkdir()
     half.collect_logs(tmp_path / "logs")
     assert "ERROR" in (tmp_path / "logs/kind.log").read_text()
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_nodes_that_are_not_ready_are_named_and_where_their_logs_are(
+    fake_engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, folder = tmp_path / "made", tmp_path / "cluster"
+    kind = kind_that(tmp_path, f": > {made}; : > {folder}/kubeconfig")
+    fake_engine(f"image*) echo sha256:1;;\nps*) [ ! -e {made} ] || echo dev-worker dev;;\n*) ;;")
+    monkeypatch.setattr(provider, "Kube", lambda _: NoNodes())
+    set_patience(0.001)
+    try:
+        with pytest.raises(WaitTimeout, match="dev-worker: not registered") as told:
+            KindProvider().create("dev", spec({"kind": kind}), folder, Silent())
+    finally:
+        set_patience(1.0)
+
+    assert told.value.hint == "dra-testbed logs --name dev"
 
 
 @pytest.mark.usefixtures("ordinary")

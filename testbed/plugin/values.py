@@ -1,0 +1,112 @@
+"""How values are shown to people, and what makes two of them unlike. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+
+from testbed.drivers.slices import Device
+
+_LONGEST = 160
+_LONGEST_ALONE = 1000  # what an API server says is understood as a whole
+_MOST = 6
+_AROUND = 40  # characters that are shown where two texts part, and some before
+_BEFORE = 10
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+_NOTHING = _Nothing()
+
+
+class _Shown(reprlib.Repr):
+    """Short, and without the names of Python's types."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__()
+        self.maxdict = self.maxlist = self.maxtuple = _MOST
+        self.maxother = _LONGEST
+        self.maxstring = longest
+
+    def repr1(self, value: object, level: int) -> str:
+        """Devices as everywhere in what people read; sets and mappings of any type are one kind each."""
+        if isinstance(value, Device):
+            return f"{value.name} of {value.pool}"
+        if isinstance(value, Mapping):
+            return self.repr_dict(dict(value), level)
+        if isinstance(value, AbstractSet):
+            return "{" + self.repr_list(_in_order(value), level)[1:-1] + "}"
+        return super().repr1(value, level)
+
+
+def shown(value: object) -> str:
+    """In one line; a text that stands alone is cut late."""
+    return (_ALONE if isinstance(value, str) else _SHORT).repr(value)
+
+
+def differences(op: str, left: object, right: object) -> list[str]:
+    """What makes two collections, or two long texts, unlike, in a few lines; none where showing them says it."""
+    if isinstance(left, AbstractSet) and isinstance(right, AbstractSet):
+        told = _of_sets(op, left, right) if _overlap(left, right) else ""
+        return [told] if told else []
+    return list(itertools.islice(_unlike(left, right, ""), _MOST)) if op == "==" else []
+
+
+def _unlike(left: object, right: object, place: str) -> Iterator[str]:
+    """What is expected and what is found, as far down as both are of a kind."""
+    at = f"{place}: " if place else ""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        for key in {**right, **left}:
+            yield from _unlike(
+                left.get(key, _NOTHING), right.get(key, _NOTHING), f"{place}.{key}" if place else f"{key}"
+            )
+    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        for index, (one, other) in enumerate(itertools.zip_longest(left, right, fillvalue=_NOTHING)):
+            yield from _unlike(one, other, f"{place}[{index}]")
+    elif left == right:
+        return
+    elif isinstance(left, str) and isinstance(right, str) and max(len(left), len(right)) > _LONGEST:
+        yield at + _of_texts(left, right)
+    elif isinstance(left, AbstractSet) and isinstance(right, AbstractSet):
+        yield at + _of_sets("==", left, right)
+    elif place:
+        yield f"{at}expected {shown(right)}, found {shown(left)}"
+
+
+def _of_texts(left: str, right: str) -> str:
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+    start = max(same - _BEFORE, 0)
+    wanted, found = (repr(each[start : start + _AROUND]) for each in (right, left))
+    return (
+        f"from character {same + 1} on: expected {wanted}, found {found}; {len(right)} and {len(left)} characters long"
+    )
+
+
+def _of_sets(op: str, left: AbstractSet[object], right: AbstractSet[object]) -> str:
+    lacks = [each for each in right if each not in left] if op in ("==", ">=", ">") else []
+    surplus = [each for each in left if each not in right] if op in ("==", "<=", "<") else []
+    told = (f"lacks {_braces(lacks)}" if lacks else "", f"has {_braces(surplus)} too" if surplus else "")
+    return ", ".join(filter(None, told)) or ("they are equal" if op in ("<", ">") else "")
+
+
+def _overlap(left: AbstractSet[object], right: AbstractSet[object]) -> bool:
+    return any(each in right for each in left)
+
+
+def _braces(members: Iterable[object]) -> str:
+    return "{" + _SHORT.repr(_in_order(members))[1:-1] + "}"
+
+
+def _in_order(members: Iterable[object]) -> list[object]:
+    try:
+        return sorted(members)  # type: ignore[type-var]
+    except TypeError:
+        return sorted(members, key=repr)
+
+
+_SHORT, _ALONE = _Shown(_LONGEST), _Shown(_LONGEST_ALONE)

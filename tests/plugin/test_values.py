@@ -1,0 +1,82 @@
+"""How values are shown, and what makes two of them unlike."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.drivers.slices import Device
+from testbed.plugin.values import differences, shown
+from testbed.vocabulary.looks import Settings
+
+DEVICE = Device("gpu.example", "node-1", "gpu-0")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (DEVICE, "gpu-0 of node-1"),
+        (({DEVICE}, 0), "({gpu-0 of node-1}, 0)"),
+        ([frozenset({"b", "a"})], "[{'a', 'b'}]"),
+        ({"a": Settings("container", ["one"])}, "{'a': {'one'}}"),
+        (set(), "{}"),
+        ({"a": ["x"]}.items(), "{('a', ['x'])}"),
+        ({1, "a"}, "{'a', 1}"),
+        (list(range(9)), "[0, 1, 2, 3, 4, 5, ...]"),
+    ],
+)
+def test_values_are_shown_without_the_names_of_types(value: object, said: str) -> None:
+    assert shown(value) == said
+
+
+def test_what_a_server_says_is_shown_whole() -> None:
+    refusal = "spec.devices: Too many: " + "x" * 900
+
+    assert shown(refusal) == repr(refusal)
+    assert len(shown([refusal])) < 200
+
+
+@pytest.mark.parametrize(
+    ("op", "left", "right", "said"),
+    [
+        ("==", {1, 3}, {1, 2}, ["lacks {2}, has {3} too"]),
+        (">=", {1, 3}, {1, 2}, ["lacks {2}"]),
+        ("<=", {1, 3}, {1, 2}, ["has {3} too"]),
+        (">", {1, 2}, {1, 2}, ["they are equal"]),
+        ("<", {1, 2}, {1, 2}, ["they are equal"]),
+        (">", {1}, {1, 2}, ["lacks {2}"]),
+        ("!=", {1}, {1}, []),
+        ("==", {1}, {2}, []),
+        ("<=", {"a": ["x"]}.items(), {"a": ["y"]}.items(), []),
+        ("==", 1, 2, []),
+        ("<=", [1], [0], []),
+    ],
+)
+def test_what_makes_sets_differ(op: str, left: object, right: object, said: list[str]) -> None:
+    assert differences(op, left, right) == said
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": 5}, ["b: expected 3, found 2", "c: expected 5, found nothing"]),
+        ({"d": 4}, {}, ["d: expected nothing, found 4"]),
+        ({"ips": ["a", "b"]}, {"ips": ["a", "b", "c"]}, ["ips[2]: expected 'c', found nothing"]),
+        ({"a": {"b": [{"c": 1}]}}, {"a": {"b": [{"c": 2}]}}, ["a.b[0].c: expected 2, found 1"]),
+        ([1, 1, 2, 2, 3, 3, 5], [1, 1, 2, 2, 3, 3, 4], ["[6]: expected 4, found 5"]),
+        ((frozenset(), 0), ({DEVICE}, 0), ["[0]: lacks {gpu-0 of node-1}"]),
+    ],
+)
+def test_mappings_and_lists_differ_in_places(left: object, right: object, said: list[str]) -> None:
+    assert differences("==", left, right) == said
+
+
+def test_long_texts_differ_from_a_character_on() -> None:
+    (told,) = differences("==", {"name": "x" * 255}, {"name": "x" * 256})
+
+    assert told == (
+        f"name: from character 256 on: expected '{'x' * 11}', found '{'x' * 10}'; 256 and 255 characters long"
+    )
+
+
+def test_only_the_first_differences_are_told() -> None:
+    assert len(differences("==", dict.fromkeys(range(99), 0), {})) == 6
