@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from fake_driver.mutants.reading import know_devices_by_name
 from fake_driver.slices import Object
 from fake_driver.wiring import Parts
 
@@ -30,14 +31,14 @@ def counters_of_nobody(right: Parts) -> Parts:
 
 
 def parts_offered_twice(right: Parts) -> Parts:
-    """What draws from counters is offered once more in a second pool, with counters of its own, so that nobody adds up."""
+    """What draws from counters is offered once more in a second pool, with counters of its own; nobody adds up what is had of both."""
 
     def shaped(wanted: list[Object]) -> list[Object]:
         once = right.shaped(wanted)
         again = [each for each in map(_of_counters, once) if each]
         return [*once, *(_in_pool(f"{each['spec']['pool']['name']}-again", each, len(again)) for each in again)]
 
-    return replace(right, shaped=shaped)
+    return replace(know_devices_by_name(right), shaped=shaped)
 
 
 def sharing_missing(right: Parts) -> Parts:
