@@ -24,7 +24,7 @@ SPECIAL = "resource.kubernetes.io/extended-resource-claim"
 )
 def test_a_pod_asks_in_its_limits(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/pod.yaml", count=1)
     pod = scenario.pod("pod").should_run()
 
@@ -56,14 +56,12 @@ def test_every_class_has_an_implicit_name(scenario):
     "The scheduler makes a claim for such a pod, which belongs to the pod, says what it is, and goes with it.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=KEP,
-    features=("identity",),
     gates=("DRAExtendedResource",),
     mutants=("unprepare-fails",),
 )
-def test_the_claim_belongs_to_the_pod(scenario, driver):
-    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+def test_the_claim_belongs_to_the_pod(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod.yaml", count=1)
     pod = scenario.pod("pod").should_run()
     claim = pod.extended_claim
@@ -87,7 +85,7 @@ def test_the_claim_belongs_to_the_pod(scenario, driver):
 )
 def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/pod-that-ends.yaml")
     pod = scenario.pod("pod").should_succeed()
 
@@ -101,23 +99,22 @@ def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
     "A container that asks for two gets two devices, and sees both.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=DOCS,
-    features=("identity",),
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("local", "unshared"),
+    given=("unshared",),
     mutants=(
         "first-device-only",
         "no-env",
     ),
 )
-def test_two_devices(scenario, driver, node):
-    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
-    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+def test_two_devices(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod.yaml", count=2)
+    pod = scenario.pod("pod").should_run()
 
-    assert scenario.pod("pod").should_run().seen_devices == {one, other}
+    assert len(pod.seen_devices) == 2
+    assert pod.seen_devices == pod.extended_claim.devices
 
 
 @requirement(
@@ -125,26 +122,25 @@ def test_two_devices(scenario, driver, node):
     "Each container sees the device that it asked for itself, and one that asked for none sees none.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=DOCS,
-    features=("identity", "per-container"),
+    features=("per-container",),
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("local", "unshared"),
+    given=("unshared",),
     mutants=(
         "forget-request-names",
         "first-device-only",
         "no-env",
     ),
 )
-def test_each_container_sees_its_own(scenario, driver, node):
-    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
-    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+def test_each_container_sees_its_own(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/two-containers.yaml")
     left, right, without = scenario.pod("pod").should_run().containers("left", "right", "without")
 
+    assert len(left.seen_devices) == 1
     assert left.seen_devices == left.extended_devices
-    assert right.seen_devices == {one, other} - left.seen_devices
+    assert right.seen_devices == scenario.pod("pod").extended_claim.devices - left.seen_devices
     assert without.seen_devices == frozenset()
 
 
@@ -153,19 +149,15 @@ def test_each_container_sees_its_own(scenario, driver, node):
     "The status of the pod says for each container and resource which request of the claim it is.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source="API reference: Pod v1, status.extendedResourceClaimStatus",
-    features=("identity",),
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("local",),
     about=CLUSTER,
     covers=("E13",),
     mutants=("extended-requests-untold", "extended-requests-misnamed"),
 )
-def test_the_status_says_which_request(scenario, driver, node):
-    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
-    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+def test_the_status_says_which_request(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/two-containers.yaml")
     pod, resource = scenario.pod("pod").should_run(), f"example.com/{scenario.namespace}"
 
@@ -181,17 +173,14 @@ def test_the_status_says_which_request(scenario, driver, node):
     "Init containers ask for devices in the same way, and see them.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=DOCS,
-    features=("identity", "per-container"),
+    features=("per-container",),
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("local",),
     mutants=("no-env",),
 )
-def test_init_containers(scenario, driver, node):
-    one, other = min(driver.devices_on(node)), max(driver.devices_on(node))
-    scenario.apply("extended/class-of-two.yaml", one=driver.identity(one), other=driver.identity(other))
+def test_init_containers(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/init-container.yaml")
     first, workload = scenario.pod("pod").should_run().containers("first", "workload")
 
@@ -218,7 +207,7 @@ def test_init_containers(scenario, driver, node):
 )
 def test_one_pod_more_than_there_are_devices(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/pod.yaml", count=1)
     pod = scenario.pod("pod").should_run()
     scenario.apply("extended/second-pod.yaml")
@@ -234,16 +223,14 @@ def test_one_pod_more_than_there_are_devices(scenario, driver):
     "A pod that asks for no device of the class gets no claim, and runs.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=KEP,
-    features=("identity",),
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E14",),
     unproven="the scheduler makes these claims, and no policy can make it do so for a pod that does not ask",
 )
-def test_none_at_all(scenario, driver):
-    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+def test_none_at_all(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod.yaml", count=0)
 
     assert scenario.pod("pod").should_run().extended_claim is None
@@ -254,21 +241,19 @@ def test_none_at_all(scenario, driver):
     "A pod that asks for an extended resource which nobody has waits, and runs as soon as a class has it.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=DOCS,
-    features=("identity",),
     gates=("DRAExtendedResource",),
     mutants=("no-env",),
     covers=("E15",),
 )
-def test_a_pod_waits_for_a_class(scenario, driver):
-    device = max(driver.devices)
+def test_a_pod_waits_for_a_class(scenario):
     scenario.apply("extended/pod.yaml", count=1)
     pod = scenario.pod("pod").should_be_unschedulable(because=f"Insufficient example.com/{scenario.namespace}")
 
-    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/class.yaml")
 
-    assert pod.should_run().seen_devices == {device}
+    assert len(pod.should_run().seen_devices) == 1
+    assert pod.seen_devices == pod.extended_claim.devices
 
 
 @requirement(
@@ -276,9 +261,7 @@ def test_a_pod_waits_for_a_class(scenario, driver):
     "A container may ask for an extended resource and have a claim as well, and sees the devices of both.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=KEP,
-    features=("identity",),
     devices=2,
     gates=("DRAExtendedResource",),
     mutants=(
@@ -287,11 +270,10 @@ def test_a_pod_waits_for_a_class(scenario, driver):
     ),
     covers=("E18",),
 )
-def test_an_extended_resource_and_a_claim(scenario, driver):
-    device = max(driver.devices)
-    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+def test_an_extended_resource_and_a_claim(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/with-claim.yaml")
     pod = scenario.pod("pod").should_run()
 
-    assert pod.extended_claim.devices == {device}
-    assert pod.seen_devices == pod.devices | {device}
+    assert len(pod.extended_claim.devices) == len(pod.devices) == 1
+    assert pod.seen_devices == pod.devices | pod.extended_claim.devices

@@ -46,17 +46,15 @@ def test_a_name_that_cannot_be(scenario, resource):
     "A quota on the extended resource is obeyed: pods together may not ask for more.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source="kubernetes.io: Resource Quotas, quota for extended resources",
-    features=("identity",),
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E1",),
     mutants=("quotas-lifted",),
 )
-def test_a_quota(scenario, driver):
+def test_a_quota(scenario):
     limited = f"requests.example.com/{scenario.namespace}"
-    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/quota.yaml")
     scenario.quota("quota").should_count(limited, used="0")
     scenario.apply("extended/pod.yaml", count=1)
@@ -89,9 +87,7 @@ def test_a_pod_names_a_resource_that_cannot_be(scenario, resource, words):
     "Quotas on claims and on devices of the class are obeyed as well: a pod whose claim would be one too many waits, and is told so.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source="kubernetes.io: Resource Quotas, quota for extended resources",
-    features=("identity",),
     gates=("DRAExtendedResource",),
     kubernetes="1.35",
     about=CLUSTER,
@@ -107,9 +103,9 @@ def test_a_pod_names_a_resource_that_cannot_be(scenario, resource, words):
     ],
     ids=["claims", "devices-of-the-class", "implicit-name"],
 )
-def test_a_quota_on_what_the_scheduler_makes(scenario, driver, name):
+def test_a_quota_on_what_the_scheduler_makes(scenario, name):
     limited = name.format(scenario.namespace)
-    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/quota-on.yaml", limited=limited, most=0)
     scenario.quota("quota").should_count(limited, used="0")
     scenario.apply("extended/pod.yaml", count=1)

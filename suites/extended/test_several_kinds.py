@@ -11,15 +11,13 @@ KEP = "KEP-5004, DRA extended resource"
     "When such a pod has failed, its claim is deleted as well, although the pod is still there.",
     level=MUST,
     tier=E2E,
-    exclusive=True,
     source=KEP,
-    features=("identity",),
     gates=("DRAExtendedResource",),
     mutants=("unprepare-fails",),
     covers=("E9",),
 )
-def test_the_claim_goes_when_the_pod_has_failed(scenario, driver):
-    scenario.apply("extended/class.yaml", wanted=driver.identity(max(driver.devices)))
+def test_the_claim_goes_when_the_pod_has_failed(scenario):
+    scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod-that-fails.yaml")
     pod = scenario.pod("pod").should_end()
 
@@ -48,7 +46,7 @@ def test_the_claim_goes_when_the_pod_has_failed(scenario, driver):
 )
 def test_two_kinds_of_names(scenario, driver, node):
     device = max(driver.devices_on(node))
-    scenario.apply("extended/class.yaml", wanted=driver.identity(device))
+    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/two-kinds.yaml")
     pod = scenario.pod("pod").should_run()
 
@@ -75,9 +73,9 @@ def test_two_kinds_of_names(scenario, driver, node):
 )
 def test_three_resources(scenario, driver, node):
     one, two, three, *_ = sorted(driver.devices_on(node))
-    scenario.apply("extended/class.yaml", unique=f"{scenario.namespace}-1", wanted=driver.identity(one))
-    scenario.apply("extended/class.yaml", unique=f"{scenario.namespace}-2", wanted=driver.identity(two))
-    scenario.apply("extended/class.yaml", unique=f"{scenario.namespace}-3", wanted=driver.identity(three))
+    scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-1", wanted=driver.identity(one))
+    scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-2", wanted=driver.identity(two))
+    scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-3", wanted=driver.identity(three))
     scenario.apply("extended/three-resources.yaml")
 
     assert scenario.pod("pod").should_run().seen_devices == {one, two, three}

@@ -53,9 +53,16 @@ def start(config: pytest.Config) -> None:
         config.pluginmanager.register(lane.PassedOver(), "dra-testbed-lane")
         return
     if getattr(config.option, "dist", "no") != "no":
+        _hand_out_one_by_one(config)
         config.pluginmanager.register(lane.Lane(controller.disruptive), "dra-testbed-lane")
     clearing = Clearing(lambda: bringup.attach(context.testbed), context.run)
     config.pluginmanager.register(clearing, "dra-testbed-clearing")
+
+
+def _hand_out_one_by_one(config: pytest.Config) -> None:
+    """Unless told otherwise. A worker with a handful of tests that want to be alone would begin them while others run side by side."""
+    if config.option.maxschedchunk is None:
+        config.option.maxschedchunk = 1
 
 
 def _hear_signals() -> None:

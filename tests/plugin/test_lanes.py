@@ -47,6 +47,14 @@ def test_disruptive_tests_come_last_and_exclusive_ones_before_them(judge: Judge,
     assert len(_finished(run)) == 5
 
 
+def test_workers_begin_exclusive_tests_when_the_others_are_nearly_through(judge: Judge) -> None:
+    many = "@required({0}{1})\n@pytest.mark.parametrize('n', range(40))\ndef test_{0}(scenario, n):\n    pass\n\n"
+    run = judge(many.format(1, "") + many.format(2, ", exclusive=True"), "-n", "2", apart=True)
+    begun = [each["id"] for each in read(run.folder) if each["event"] == "test-started"]
+    assert len(begun) == 80
+    assert begun.index("T-002") >= 40 - 2 * 2  # each worker has one test, and the next
+
+
 def test_a_cluster_that_is_not_as_before_is_the_tests_error_and_blocks_the_next(judge: Judge) -> None:
     run = judge(_ORDINARY.format(1) + _DISRUPTIVE.format(first=_BREAKS))
     assert run.verdicts == {"T-001": "pass", "T-008": "error", "T-009": "blocked"}
