@@ -30,6 +30,8 @@ _REUSED_TOO_LATE = (
     http.client.CannotSendRequest,
     BrokenPipeError,
     ConnectionResetError,
+    ssl.SSLEOFError,  # a reset, as seen by who writes
+    ssl.SSLZeroReturnError,
 )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import http.server
 import ipaddress
+import socket
 import ssl
+import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +61,39 @@ def trusted(tmp_path: Path) -> Path:
     return certificate(tmp_path, "trusted")
 
 
+class HangingUp:
+    """A server that answers each connection once, and ends it in its way while it lies idle."""
+
+    def __init__(self, certified: Path, way: Callable[[ssl.SSLSocket], object]) -> None:
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certified)
+        self._way, self._heard, self._hung_up = way, threading.Semaphore(0), threading.Semaphore(0)
+
+    def serve(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # the listener is closed at the end
+            while True:
+                self._answer(listener.accept()[0])
+                self._hung_up.release()
+
+    def hang_up(self) -> None:
+        """The last answer has been heard."""
+        self._heard.release()
+        assert self._hung_up.acquire(timeout=5)
+
+    def _answer(self, connection: socket.socket) -> None:
+        with self._context.wrap_socket(connection, server_side=True) as tls:
+            tls.recv(65536)
+            tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            assert self._heard.acquire(timeout=5)
+            tls.settimeout(0)
+            with contextlib.suppress(OSError):
+                self._way(tls)
+
+
+def _as_on_a_host_that_has_forgotten_it(tls: ssl.SSLSocket) -> None:
+    tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
 @pytest.fixture
 def url(trusted: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -86,3 +122,22 @@ def test_any_other_server_is_refused_before_it_sees_the_token(url: str, tmp_path
     with pytest.raises(ApiError, match="certificate verify failed"):
         api.get("/x")
     assert tokens == []
+
+
+@pytest.mark.parametrize(
+    "way",
+    [ssl.SSLSocket.unwrap, lambda _: None, _as_on_a_host_that_has_forgotten_it],
+    ids=["with-a-word", "without", "reset"],
+)
+def test_a_connection_that_was_closed_while_it_lay_idle_is_replaced(
+    trusted: Path, way: Callable[[ssl.SSLSocket], object]
+) -> None:
+    server = HangingUp(trusted, way)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
+        api = Api(f"https://127.0.0.1:{listener.getsockname()[1]}", ca_file=trusted)
+        for _ in range(3):
+            assert api.get("/x") == {}
+            server.hang_up()
+        api.close()
+        listener.shutdown(socket.SHUT_RDWR)
