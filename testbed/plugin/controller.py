@@ -56,9 +56,9 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Now that pytest has understood what is wanted, the report of an earlier run goes, and this one begins."""
-        self._begin()
-        if self._collected is not None:
+        """Now that pytest has understood what is wanted, the report of an earlier run goes, and this one begins. Workers say it later."""
+        if self._collected or (self._collected is not None and not self._chosen):
+            self._begin()
             self._select(self._collected, self._deselected)
 
     @pytest.hookimpl(optionalhook=True)
@@ -87,7 +87,8 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """With xdist: the first worker's tests are everybody's."""
-        if not self._tests:
+        if not self._tests and (ids or not self._chosen):
+            self._begin()
             self._select(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -119,6 +120,9 @@ class Controller:
         """Write the report; a run that judged nothing, or has no clear result, is not green."""
         if self._lost or (exitstatus == pytest.ExitCode.USAGE_ERROR and not self._begun):
             return
+        if not self._begun and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._chosen:
+            self._chose_nothing(session)
+            return
         if not self._begun:
             self._begin()
         self._settle()
@@ -141,6 +145,20 @@ class Controller:
         return [
             test for test, wanted in self._tests.items() if wanted in self._disruptive and not self._decided[wanted]
         ]
+
+    @property
+    def _chosen(self) -> str:
+        """The words with which tests were chosen, if they were."""
+        given = {"-k": self.config.option.keyword, "-m": self.config.option.markexpr}
+        return " ".join(f"{flag} {words!r}" for flag, words in given.items() if words)
+
+    def _chose_nothing(self, session: pytest.Session) -> None:
+        """A slip of the keyboard costs nobody the report of his red run, nor its evidence."""
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            reporter.ensure_newline()
+            reporter.write_line(f"error: {self._chosen} chooses no test; {self.context.report} is as it was")
 
     @property
     def _begun(self) -> bool:

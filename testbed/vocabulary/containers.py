@@ -68,7 +68,11 @@ class Container:
     def settings(self) -> Settings:
         """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
         known = self.pod.world.driver_file.configuration
-        found = known.shown(self._said(known.command)) if known else ()
+        printed = self._said(known.command) if known else ""
+        self.pod.world.looks.keep(
+            self.pod.namespace, Look(self.pod.name, self.name, printed, matches="", of_settings=True)
+        )
+        found = known.shown(printed) if known else ()
         return Settings(f"container {self.name} of pod {self.pod.name}", found)
 
     @property

@@ -114,10 +114,12 @@ def _is_refused(statuses: Iterable[str]) -> bool:
 
 
 def _is_held(pod: Object) -> bool:
-    """Whether all its containers have ended, and it is to be deleted."""
-    states = [each.get("state", {}) for each in pod.get("status", {}).get("containerStatuses", ())]
-    is_ending = bool(pod["metadata"].get("deletionTimestamp"))
-    return is_ending and bool(states) and all("terminated" in each for each in states)
+    """Whether all its containers have ended for good, and it has not."""
+    status = pod.get("status", {})
+    states = [each.get("state", {}) for each in status.get("containerStatuses", ())]
+    are_over = bool(states) and all("terminated" in each for each in states)
+    is_once = pod["spec"].get("restartPolicy") == "Never" and status.get("phase") == "Running"
+    return are_over and (is_once or bool(pod["metadata"].get("deletionTimestamp")))
 
 
 def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:

@@ -88,7 +88,8 @@ def _pod_logs(world: World, namespace: str, into: Path) -> None:
 def _probes(world: World, namespace: str, into: Path) -> None:
     for look in world.looks.of(namespace):
         (into / "probe").mkdir(exist_ok=True)
-        (into / "probe" / f"{safe_name(look.pod)}.{safe_name(look.container)}.txt").write_text(look.redacted)
+        kind = ".settings" if look.of_settings else ""
+        (into / "probe" / f"{safe_name(look.pod)}.{safe_name(look.container)}{kind}.txt").write_text(look.redacted)
 
 
 def _driver_logs(world: World, namespace: str, into: Path) -> None:

@@ -30,7 +30,9 @@ _READ = 'cat "$1" || [ ! -e "$1" ]'
 _ANSWER = 10.0
 _IN_USE = "dra_resource_claims_in_use"
 _CALLS = "dra_grpc_operations_duration_seconds_count"
-_NOT_TIDY = Diagnosis("the driver has not unprepared the claim, or the kubelet was not told so")
+_NOT_TIDY = Diagnosis(
+    "the driver has not unprepared the claim, or left its file behind, or the kubelet was not told of the claim's end"
+)
 
 
 class _Unreadable(Exception):

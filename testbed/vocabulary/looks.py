@@ -46,6 +46,7 @@ class Look:
     printed: str
     matches: str
     devices: frozenset[Device] = frozenset()
+    of_settings: bool = False  # the command of spec.configuration, which shows no devices
 
     def __str__(self) -> str:
         return f"container {self.container} of pod {self.pod}"
@@ -114,18 +115,18 @@ class Settings(frozenset[str]):
     @property
     def named(self) -> str:
         """For people."""
-        return " and ".join(sorted(self)) or "none"
+        return _quoted(self) or "none"
 
 
 @dataclass(frozen=True)
 class Looks:
     """The newest look at each container, by its namespace."""
 
-    kept: dict[str, dict[tuple[str, str], Look]] = field(default_factory=dict)
+    kept: dict[str, dict[tuple[str, str, bool], Look]] = field(default_factory=dict)
 
     def keep(self, namespace: str, look: Look) -> Look:
         """Remember it until its namespace is forgotten."""
-        self.kept.setdefault(namespace, {})[look.pod, look.container] = look
+        self.kept.setdefault(namespace, {})[look.pod, look.container, look.of_settings] = look
         return look
 
     def of(self, namespace: str) -> tuple[Look, ...]:
@@ -179,13 +180,21 @@ def _of_two(one: Seen | Settings, other: Seen | Settings) -> list[str]:
 def _of_settings(shown: Settings, wanted: frozenset[str] | set[str]) -> list[str]:
     surplus = shown - wanted
     cause = _SET_TOO if wanted <= shown else _SET_OTHERWISE if surplus else _UNSET
-    setting = f"the setting {' and '.join(sorted(wanted))}" if wanted else "no setting"
-    return [f"expected {shown.who} to show {setting}; it shows {shown.named}", f"  likely cause: {cause}"]
+    setting = f"the setting {_quoted(wanted)}" if wanted else "no setting"
+    return [
+        f"expected {shown.who} to show {setting} of spec.configuration; it shows {shown.named}",
+        f"  likely cause: {cause}",
+        "  last seen: what its command printed is in probe/ of the evidence",
+    ]
 
 
 def blind(looks: Iterable[Look]) -> list[str]:
     """What is told of containers that show no device, where an assertion that failed says nothing of them."""
-    return [f"  last seen: {look} shows no device; {look.told}" for look in looks if not look.devices]
+    return [
+        f"  last seen: {look} shows no device; {look.told}"
+        for look in looks
+        if not look.devices and not look.of_settings
+    ]
 
 
 def _cause(seen: Seen, missing: frozenset[Device], surplus: frozenset[Device]) -> str:
@@ -200,6 +209,10 @@ def _told(devices: Iterable[Device]) -> str:
     names = [f"{each.name} of {each.pool}" for each in sorted(devices)]
     more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
     return " and ".join([*names[:_SHOWN], *more]) or "no device"
+
+
+def _quoted(settings: Iterable[str]) -> str:
+    return " and ".join(f"'{each}'" for each in sorted(settings))
 
 
 def _name(line: str) -> str:

@@ -185,6 +185,19 @@ def test_a_run_that_only_found_nothing_to_judge_is_not_green(judge: Judge) -> No
     assert run.result.ret == 4
 
 
+@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("words", [("-k", "NOSUCH"), ("-m", "nosuch")], ids=["k", "m"])
+def test_a_slip_that_chooses_no_test_leaves_an_earlier_report_as_it_was(
+    judge: Judge, words: tuple[str, str], workers: str
+) -> None:
+    red = judge(f"{_GOOD}\n    assert 0\n")
+    assert red.verdicts == {"T-001": "fail"}
+    again = judge(_GOOD, *words, "-n", workers, apart=True)
+    assert again.verdicts == {"T-001": "fail"}
+    assert f"{words[0]} '{words[1]}' chooses no test" in again.output
+    assert again.result.ret == 4
+
+
 def test_a_run_that_judged_nothing_is_not_green(judge: Judge) -> None:
     run = judge("@required(1, kubernetes='1.99')\ndef test_it():\n    pass\n")
     assert run.verdicts == {"T-001": "cluster-unsupported"}

@@ -80,6 +80,15 @@ def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ra
     assert not diagnose(pod, [early]).ours
 
 
+def test_a_pod_whose_containers_have_ended_for_good_is_held_by_its_driver() -> None:
+    pod = _pod(phase="Running", containerStatuses=[{"name": "c", "state": {"terminated": {"exitCode": 0}}}])
+    assert not diagnose(pod, []).cause
+    pod["spec"]["restartPolicy"] = "Never"
+    assert diagnose(pod, []).cause == "a pod ends only when the driver has unprepared its claims"
+    pod["status"]["phase"] = "Failed"
+    assert not diagnose(pod, []).cause
+
+
 def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
     found = diagnose(_pod(), [_warning(f"attempt {n}") for n in range(9)])
     assert [line[-1] for line in found.warnings] == ["6", "7", "8"]

@@ -101,7 +101,7 @@ def test_of_two_containers_with_settings_none_is_taken_for_the_truth() -> None:
 
     assert told == (
         "expected container a of pod first and container a of pod second to see the same; "
-        "the first sees one, the other none"
+        "the first sees 'one', the other none"
     )
     assert "for one of them only" in why
 
@@ -132,9 +132,11 @@ def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
     with opened(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
+        assert pod.container("cat").settings == frozenset()
         kube.said["first/cat"] = "GPU=1\nDB_PASSWORD=hunter2\nAPI_TOKEN: c2Vj\n"
         assert pod.seen_devices == frozenset()
         scenario.capture(tmp_path)
+        assert (tmp_path / "probe/first.cat.settings.txt").exists()
         assert (tmp_path / "probe/first.cat.txt").read_text() == "GPU=1\nDB_PASSWORD=…\nAPI_TOKEN:…\n"
     assert here.looks.of(scenario.namespace) == ()
 
@@ -142,24 +144,34 @@ def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
 @pytest.mark.parametrize(
     ("shown", "wanted", "said", "cause"),
     [
-        (set(), {"one"}, "the setting one; it shows none", "applied no configuration of the claim or of its class"),
+        (
+            set(),
+            {"one"},
+            "the setting 'one' of spec.configuration; it shows none",
+            "applied no configuration of the claim or of its class",
+        ),
         (
             {"other"},
             {"one"},
-            "the setting one; it shows other",
+            "the setting 'one' of spec.configuration; it shows 'other'",
             "configuration of another request, or not the one that counts",
         ),
         (
             {"one", "other"},
             {"one"},
-            "the setting one; it shows one and other",
+            "the setting 'one' of spec.configuration; it shows 'one' and 'other'",
             "a configuration that is for another request",
         ),
-        ({"one"}, frozenset(), "no setting; it shows one", "a configuration that is for another request"),
+        (
+            {"one"},
+            frozenset(),
+            "no setting of spec.configuration; it shows 'one'",
+            "a configuration that is for another request",
+        ),
     ],
 )
 def test_settings_that_are_not_the_claims_are_told(shown: set[str], wanted: set[str], said: str, cause: str) -> None:
-    first, why = explained("==", Settings("container left of pod pod", shown), wanted)
+    first, why, _ = explained("==", Settings("container left of pod pod", shown), wanted)
 
     assert first == f"expected container left of pod pod to show {said}"
     assert cause in why

@@ -18,13 +18,13 @@ BUDGET = Budget("pod runs", 30, "test")
 class Watching:
     """A Kube whose watches are given: each is a list of phases, or an error."""
 
-    def __init__(self, *watches: list[str] | ApiError) -> None:
-        self.watches = list(watches)
+    def __init__(self, *watches: list[str] | ApiError, there: tuple[str, ...] = ()) -> None:
+        self.watches, self.there = list(watches), there
 
     def list(self, *_: Any, **__: Any) -> list[Object]:
         if self.watches and isinstance(self.watches[0], ApiError):
             raise self.watches.pop(0)  # type: ignore[misc]  # it was looked at one line above
-        return []
+        return [{"phase": phase} for phase in self.there]
 
     def watch(self, *_: Any, seconds: float, fieldSelector: str) -> Iterator[Object]:  # noqa: N803 - the API's name
         assert seconds > 0
@@ -104,12 +104,12 @@ def test_an_object_that_never_was_is_said() -> None:
         _look()
 
 
-def _hold(*watches: list[str]) -> None:
+def _hold(*watches: list[str], there: tuple[str, ...] = ()) -> None:
     def check(state: Object) -> None:
         if state["phase"] != "good":
             raise NotYet(f"it is {state['phase']}")
 
-    kube: Any = Watching(*watches)
+    kube: Any = Watching(*watches, there=there)
     hold(kube, TARGET, check, "p to stay good", BUDGET, Diagnosis.none)
 
 
@@ -134,6 +134,13 @@ def test_a_state_that_does_not_last_is_a_failure_with_what_came() -> None:
 def test_what_never_was_has_not_lasted() -> None:
     with pytest.raises(NotObserved, match="there is no pod p"):
         _hold([])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_state_is_looked_at_once_although_no_watch_said_anything_in_time() -> None:
+    _hold([], there=("good",))
+    with pytest.raises(NotObserved, match="last seen: it is bad"):
+        _hold([], there=("bad",))
 
 
 @pytest.mark.usefixtures("_impatient")
