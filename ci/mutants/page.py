@@ -23,8 +23,8 @@ Drivers and clusters that are wrong in one known way, and how the requirements t
 failure that a user would read. Made by `python -m ci.mutants --write`, from the suites and from what `tox -e mutants` saw. In the last
 column is the edition of the test that saw it.
 
-To see a red test: copy `manifests/drivers/mutants/fake-gpu-shares-one-device.yaml` beside itself, put the name of a driver below
-into its `faults`, and `dra-testbed run --driver COPY -k REQUIREMENT`.
+To see a red test: copy `manifests/drivers/fake-gpu.yaml` beside itself, write `variables: {faults: [NAME]}` below its `builtInImage`
+with the name of a driver below, and `dra-testbed run --driver COPY -k REQUIREMENT`.
 
 """
 _ROW = re.compile(r"\| (?P<requirement>[A-Z0-9]+-\d{3}) \| (?P<seen>.*) \| (?P<edition>[0-9a-f]*) \|")
