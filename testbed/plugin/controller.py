@@ -87,7 +87,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """With xdist: the first worker's tests are everybody's."""
-        if not self._tests and (ids or not self._chosen):
+        if not self._begun and (ids or not self._chosen):
             self._begin()
             self._select(ids)
 

@@ -6,6 +6,7 @@ import itertools
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from testbed.drivers.slices import Device
 
@@ -102,9 +103,9 @@ def _braces(members: Iterable[object]) -> str:
     return "{" + _SHORT.repr(_in_order(members))[1:-1] + "}"
 
 
-def _in_order(members: Iterable[object]) -> list[object]:
+def _in_order(members: Iterable[Any]) -> list[object]:
     try:
-        return sorted(members)  # type: ignore[type-var]
+        return sorted(members)
     except TypeError:
         return sorted(members, key=repr)
 

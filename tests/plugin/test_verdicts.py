@@ -198,6 +198,14 @@ def test_a_slip_that_chooses_no_test_leaves_an_earlier_report_as_it_was(
     assert again.result.ret == 4
 
 
+@pytest.mark.parametrize("suite", ["", "def test_of_somebody_else():\n    pass\n"], ids=["empty", "others"])
+def test_a_run_begins_once_also_where_several_workers_have_nothing_of_ours(judge: Judge, suite: str) -> None:
+    run = judge(suite, "-n", "2", apart=True)
+    assert [each["event"] for each in read(run.folder)] == ["run-started", "selected", "run-finished"]
+    assert run.report.reasons == ("no requirement was tested",)
+    assert run.result.ret == 4
+
+
 def test_a_run_that_judged_nothing_is_not_green(judge: Judge) -> None:
     run = judge("@required(1, kubernetes='1.99')\ndef test_it():\n    pass\n")
     assert run.verdicts == {"T-001": "cluster-unsupported"}

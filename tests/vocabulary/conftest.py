@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testbed import folders
 from testbed.images.basics import WORKLOAD
+from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.world import World
 from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
+
+RUNS = {"name": "c", "state": {"running": {}}, "restartCount": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +39,24 @@ def world() -> Callable[..., World]:
 @pytest.fixture
 def kube() -> FakeKube:
     return FakeKube()
+
+
+@pytest.fixture
+def pod(world: Callable[..., World]) -> Callable[..., Pod]:
+    """A pod that no controller, scheduler or kubelet looks at."""
+
+    def make(*statuses: Any, name: str = "p", node: str = "node-1", **status: Any) -> Pod:
+        here = world()
+        kube: Any = here.kube
+        kube.react = lambda _kube: None
+        spec = {"containers": [{"name": "c"}], **({"nodeName": node} if node else {})}
+        content = {"phase": "Running" if statuses else "Pending", "containerStatuses": list(statuses), **status}
+        kube.put("Pod", name, "here", spec=spec, status=content, metadata={"uid": "one"})
+        return Pod(here, "here", name)
+
+    return make
+
+
+def kube_of(pod: Pod) -> Any:
+    """The cluster that it is in."""
+    return pod.world.kube

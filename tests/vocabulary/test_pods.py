@@ -6,42 +6,20 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers.slices import Device
 from testbed.errors import NodesShort, WaitTimeout
 from testbed.vocabulary import budgets
 from testbed.vocabulary.groups import Pods
 from testbed.vocabulary.observing import NotObserved
 from testbed.vocabulary.pods import Pod
 from testbed.vocabulary.workloads import pods_of
-from testbed.vocabulary.world import World
-
-Make = Callable[..., World]
-RUNS = {"name": "c", "state": {"running": {}}, "restartCount": 0}
-
-
-@pytest.fixture
-def pod(world: Make) -> Callable[..., Pod]:
-    """A pod that no controller, scheduler or kubelet looks at."""
-
-    def make(*statuses: Any, name: str = "p", node: str = "node-1", **status: Any) -> Pod:
-        here = world()
-        kube: Any = here.kube
-        kube.react = lambda _kube: None
-        spec = {"containers": [{"name": "c"}], **({"nodeName": node} if node else {})}
-        content = {"phase": "Running" if statuses else "Pending", "containerStatuses": list(statuses), **status}
-        kube.put("Pod", name, "here", spec=spec, status=content, metadata={"uid": "one"})
-        return Pod(here, "here", name)
-
-    return make
-
-
-def _kube(pod: Pod) -> Any:
-    return pod.world.kube
+from tests.vocabulary.conftest import RUNS, kube_of
 
 
 def _tell(pod: Pod, reason: str, message: str) -> None:
     about = {"kind": "Pod", "name": pod.name}
-    _kube(pod).put("Event", f"{reason}.1", "here", type="Warning", reason=reason, message=message, involvedObject=about)
+    kube_of(pod).put(
+        "Event", f"{reason}.1", "here", type="Warning", reason=reason, message=message, involvedObject=about
+    )
 
 
 def test_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
@@ -141,7 +119,7 @@ def _asks_again(pod: Pod, **event: Any) -> None:
             _tell(pod, "FailedPrepareDynamicResources", NO)
             kube.objects["Event", "here", "FailedPrepareDynamicResources.1"].update(event)
 
-    _kube(pod).react = react
+    kube_of(pod).react = react
 
 
 @pytest.mark.parametrize("again", AGAIN)
@@ -175,7 +153,7 @@ def test_a_pod_that_runs_when_its_kubelet_asks_again(pod: Callable[..., Pod], ag
     def run(kube: Any) -> None:
         kube.objects["Pod", "here", "p"]["status"].update(phase="Running", containerStatuses=[RUNS])
 
-    _kube(refused).react = run
+    kube_of(refused).react = run
     with pytest.raises(NotObserved, match=r"expected pod p to stay pending(.|\n)*Running on node-1"):
         again(refused)
 
@@ -202,10 +180,10 @@ def test_a_pod_that_no_node_took_looks_at_those_where_the_driver_is_expected(pod
     refused = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
     lost = pod(node="", conditions=[refused])
     pressed = {"conditions": [{"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}]}
-    _kube(lost).put("Node", "apart", spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=pressed)
+    kube_of(lost).put("Node", "apart", spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=pressed)
     with pytest.raises(WaitTimeout, match="no node takes the tests' pods"):
         lost.should_run()
-    _kube(lost).put("Node", "node-2", spec={}, status=pressed)
+    kube_of(lost).put("Node", "node-2", spec={}, status=pressed)
     with pytest.raises(NodesShort, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"):
         lost.should_run()
 
@@ -224,7 +202,7 @@ def test_a_pod_that_runs_although_it_should_not(pod: Callable[..., Pod], word: s
 
 def test_a_pod_that_ends_although_it_should_run(pod: Callable[..., Pod]) -> None:
     running = pod(RUNS)
-    _kube(running).react = lambda kube: kube.objects["Pod", "here", "p"]["status"].update(phase="Failed")
+    kube_of(running).react = lambda kube: kube.objects["Pod", "here", "p"]["status"].update(phase="Failed")
     with pytest.raises(NotObserved, match="last seen: Failed on node-1"):
         running.should_stay_running()
 
@@ -260,7 +238,7 @@ def test_a_pod_goes(pod: Callable[..., Pod]) -> None:
 
 def test_a_pod_that_does_not_go_blames_who_holds_it(pod: Callable[..., Pod]) -> None:
     held = pod(RUNS)
-    _kube(held).finalizers["p"] = 1
+    kube_of(held).finalizers["p"] = 1
     with pytest.raises(NotObserved, match=r"only when the driver has unprepared its claims(.|\n)*Running on node-1"):
         Pods([held]).delete().should_be_gone()
 
@@ -268,15 +246,15 @@ def test_a_pod_that_does_not_go_blames_who_holds_it(pod: Callable[..., Pod]) -> 
 def test_a_pod_that_does_not_go_from_a_dead_node_blames_nobody(pod: Callable[..., Pod]) -> None:
     held = pod(RUNS)
     dead = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
-    _kube(held).put("Node", "node-1", spec={}, status={"conditions": [dead]})
-    _kube(held).finalizers["p"] = 1
+    kube_of(held).put("Node", "node-1", spec={}, status={"conditions": [dead]})
+    kube_of(held).finalizers["p"] = 1
     with pytest.raises(WaitTimeout, match=r"node-1 is not Ready: Kubelet stopped posting node status"):
         held.delete().should_be_gone()
 
 
 def test_a_forced_end_is_at_once(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
     forced, asked = pod(RUNS), list[Any]()
-    monkeypatch.setattr(_kube(forced), "delete", lambda each, **how: asked.append((each["metadata"]["name"], how)))
+    monkeypatch.setattr(kube_of(forced), "delete", lambda each, **how: asked.append((each["metadata"]["name"], how)))
     forced.delete_by_force()
     assert asked == [("p", {"grace": 0})]
 
@@ -285,16 +263,16 @@ def test_a_pod_that_has_to_go_stays_for_now(pod: Callable[..., Pod]) -> None:
     held = pod(RUNS)
     with pytest.raises(NotObserved, match="nobody has asked for its end"):
         held.should_stay_ending()
-    _kube(held).objects["Pod", "here", "p"]["metadata"]["deletionTimestamp"] = "now"
+    kube_of(held).objects["Pod", "here", "p"]["metadata"]["deletionTimestamp"] = "now"
     assert held.should_stay_ending() is held
-    _kube(held).react = lambda kube: kube.objects.pop(("Pod", "here", "p"), None)
+    kube_of(held).react = lambda kube: kube.objects.pop(("Pod", "here", "p"), None)
     with pytest.raises(NotObserved, match="last seen: it is gone"):
         held.should_stay_ending()
 
 
 def test_a_kubelet_that_gave_up_is_told_to_look_until_the_pod_runs(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    kube = _kube(waiting)
+    kube = kube_of(waiting)
 
     def look(_kube: Any) -> None:
         if "annotations" in kube.objects["Pod", "here", "p"]["metadata"]:
@@ -317,33 +295,10 @@ def test_a_kubelet_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
     assert list(before) == ["looked-at"]
 
 
-def test_a_container_is_started_again(pod: Callable[..., Pod]) -> None:
-    running = pod(RUNS)
-    kube = _kube(running)
-    kube.said["p/c"] = ""
-    again = {**RUNS, "restartCount": 1}
-    kube.react = lambda it: it.objects["Pod", "here", "p"]["status"].update(containerStatuses=[again])
-    assert running.container("c").restart().restarts == 1
-    assert "kill 1" in kube.asked[0][2][-1]
-
-
-def test_a_container_that_is_not_started_again(pod: Callable[..., Pod]) -> None:
-    running = pod(RUNS)
-    _kube(running).said["p/c"] = ""
-    with pytest.raises(NotObserved, match="expected pod p to run again in container c"):
-        running.container("c").restart()
-
-
-def test_what_a_container_printed_before_it_ended(pod: Callable[..., Pod]) -> None:
-    ended = pod(phase="Succeeded")
-    _kube(ended).texts["p/c"] = "GPU_DEVICE_GPU_0_UUID=node-2-uuid-1\n"
-    assert ended.container("c").printed_devices == frozenset({Device("gpu.dra-testbed.example", "node-2", "gpu-1")})
-
-
 def test_claims_that_are_not_made_yet_are_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     assert waiting.should_have_claims().claims == {}
-    spec = _kube(waiting).objects["Pod", "here", "p"]["spec"]
+    spec = kube_of(waiting).objects["Pod", "here", "p"]["spec"]
     spec["resourceClaims"] = [{"name": "mine", "resourceClaimTemplateName": "t"}]
     with pytest.raises(NotObserved, match="no claim was made for mine"):
         waiting.should_have_claims()
@@ -362,7 +317,7 @@ def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) 
 def test_a_kubelet_that_was_too_quick_for_the_authorizer_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
-    kube = _kube(waiting)
+    kube = kube_of(waiting)
 
     def react(it: Any) -> None:
         if it.objects["Pod", "here", "p"]["metadata"].get("annotations"):
@@ -383,27 +338,7 @@ def test_a_kubelet_that_has_another_reason_is_left_alone(pod: Callable[..., Pod]
 def test_a_pod_is_deleted_with_its_grace_or_by_force(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
     graces: list[int | None] = []
     found = pod(RUNS)
-    monkeypatch.setattr(_kube(found), "delete", lambda _target, *, grace: graces.append(grace))
+    monkeypatch.setattr(kube_of(found), "delete", lambda _target, *, grace: graces.append(grace))
     found.delete()
     found.delete(by_force=True)
     assert graces == [None, 0]
-
-
-def test_a_container_shows_its_settings(pod: Callable[..., Pod]) -> None:
-    found = pod(RUNS)
-    _kube(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n"
-
-    assert found.container("c").settings == frozenset({"other"})
-
-
-def test_surroundings_tell_values_from_others_and_say_none(pod: Callable[..., Pod]) -> None:
-    found = pod(RUNS)
-    _kube(found).said["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"
-    around = found.container("c").surroundings
-
-    assert found.container("c").names_around == {"KEY", "/dev/null", "/mnt/a"}
-    assert {"/dev/null", "/mnt/a=b"} < around
-    assert not [each for each in around if "Long" in each or "more" in each]
-
-    _kube(found).said["p/c"] = "HOSTNAME=q\nKEY=Long\1/and\1less==\n\n/dev/null\n/mnt/a=b\n"
-    assert len(around - found.container("c").surroundings) == 1
