@@ -22,7 +22,8 @@ from rich.table import Table
 
 from ci.mutants import known, page
 from ci.mutants.changing import Victim
-from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, edition, missing, plan, results, without
+from ci.mutants.digest import digest
+from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, missing, plan, results, without
 from testbed import bringup, folders
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
@@ -96,14 +97,16 @@ def check(every: Catalogue) -> int:
 
 
 def write(every: Catalogue, state: State) -> None:
-    """Write the page: what was seen now over what was seen before."""
+    """Write the page: its earlier results, replaced by new ones as far as the tests have not changed since."""
     before = page.remembered(PAGE.read_text()) if PAGE.exists() else {}
-    PAGE.write_text(page.render(every, {**before, **page.told(state.read().values())}))
+    digests = {entry.requirement.id: digest(entry) for entry in every.entries}
+    fresh = [seen for seen in state.read().values() if seen.digest == digests.get(seen.requirement)]
+    PAGE.write_text(page.render(every, {**before, **page.told(fresh)}))
 
 
 def run(wanted: dict[str, list[Entry]], state: State, options: argparse.Namespace) -> None:
     """All that is not known yet, on one testbed; features that are off need one each."""
-    left = without(wanted, {(*seen.key, seen.edition) for seen in state.read().values() if seen.result != UNCLEAR})
+    left = without(wanted, {(*seen.key, seen.digest) for seen in state.read().values() if seen.result != UNCLEAR})
     plain = {name: found for name, found in left.items() if not name.startswith(known.GATE_OFF)}
     if plain:
         with _testbed(options.testbed, {}) as victim:
@@ -149,8 +152,8 @@ def _judge_once(victim: Victim, name: str, found: list[Entry], state: State, opt
         with victim.made_wrong(name):
             _run_suites(victim.testbed.name, found, folder, options.patience)
     finally:
-        editions = {entry.requirement.id: edition(entry) for entry in found}
-        seen = results(name, events.read(folder), editions) if (folder / events.FILE).exists() else []
+        digests = {entry.requirement.id: digest(entry) for entry in found}
+        seen = results(name, events.read(folder), digests) if (folder / events.FILE).exists() else []
         state.add(seen)
         for each in seen:
             print(_line(each), flush=True)

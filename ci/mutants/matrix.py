@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testbed import folders
+from ci.mutants.digest import digest
 from testbed.conformance.catalogue import Catalogue, Entry
 
 Key = tuple[str, str]  # a mutant and the id of a requirement
 Plan = Mapping[str, Sequence[Entry]]
-Known = AbstractSet[tuple[str, str, str]]  # a mutant, a requirement, and the edition of its test
+Known = AbstractSet[tuple[str, str, str]]  # a mutant, a requirement, and the digest of its test
 CONTROL = "control"
 CAUGHT, SURVIVED, UNCLEAR = "caught", "survived", "unclear"
 # These leave nodes behind that need a while to become right again, so they come last.
 _SLOW_TO_HEAL = ("never-give-back", "unprepare-fails")
-# The decorator that says what a test requires.
-_SAID = re.compile(r"^@requirement\(.*?^\)\n", re.DOTALL | re.MULTILINE)
 Event = Mapping[str, Any]
 
 
@@ -35,7 +31,7 @@ class Seen:
     result: str
     message: str = ""
     seconds: float = 0
-    edition: str = ""  # of the test
+    digest: str = ""  # of the test
 
     @property
     def key(self) -> Key:
@@ -55,17 +51,10 @@ def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> 
     return {name: found[name] for name in sorted(found, key=_rank)}
 
 
-def edition(entry: Entry) -> str:
-    """Changes with what a test does: its words and its manifests, but not with what is said of it, such as its mutants."""
-    manifests = folders.data("manifests") / "suites"
-    parts = [_SAID.sub("", entry.source), *((manifests / name).read_text(encoding="utf-8") for name in entry.manifests)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
-
-
 def without(wanted: Plan, known: Known) -> dict[str, list[Entry]]:
     """A plan less what is known of these tests."""
     left = {
-        name: [entry for entry in entries if (name, entry.requirement.id, edition(entry)) not in known]
+        name: [entry for entry in entries if (name, entry.requirement.id, digest(entry)) not in known]
         for name, entries in wanted.items()
     }
     return {name: entries for name, entries in left.items() if entries}
@@ -83,7 +72,7 @@ def _rank(name: str) -> tuple[bool, bool, bool, str]:
     return name.startswith("gate-off:"), name == CONTROL, name in _SLOW_TO_HEAL, name
 
 
-def results(mutant: str, log: Sequence[Event], editions: Mapping[str, str]) -> list[Seen]:
+def results(mutant: str, log: Sequence[Event], digests: Mapping[str, str]) -> list[Seen]:
     """What the events of a run say of the requirements all of whose cases have ended; an interrupt may come before."""
     rows = [row for event in log if event["event"] == "selected" for row in event["requirements"] if row["tests"]]
     done = [event for event in log if event["event"] == "test-finished"]
@@ -91,7 +80,7 @@ def results(mutant: str, log: Sequence[Event], editions: Mapping[str, str]) -> l
     whole = [row["id"] for row in rows if set(row["tests"]) <= {case["test"] for case in cases[row["id"]]}]
     left_out = [Seen(mutant, row["id"], UNCLEAR, row["reason"]) for row in rows if row.get("verdict")]
     seen = [*left_out, *(_seen(mutant, name, cases[name]) for name in whole)]
-    return [replace(each, edition=editions[each.requirement]) for each in seen]
+    return [replace(each, digest=digests[each.requirement]) for each in seen]
 
 
 def _seen(mutant: str, requirement: str, cases: Sequence[Event]) -> Seen:

@@ -1,7 +1,7 @@
 """docs/mutants.md: every mutant, what is wrong with it, and how each requirement that names it fails. Pure.
 
-The page remembers what was seen: it is made again from itself, so that it can be checked without a cluster. With each result stands
-which edition of the test saw it; of a test that was rewritten since, nothing has been seen.
+The page keeps its results: it is rendered from itself, so it can be checked without a cluster. Each result has the digest of the test
+that was run; when the digest of the test changes, the result is stale and the page drops it.
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ci.mutants import known
-from ci.mutants.matrix import CAUGHT, CONTROL, Key, Seen, edition
+from ci.mutants.digest import digest
+from ci.mutants.matrix import CAUGHT, CONTROL, Key, Seen
 from testbed.conformance.catalogue import Catalogue, Entry
 
-Told = tuple[str, str]  # what was seen, by which edition of the test
+Told = tuple[str, str]  # what was seen, and the digest of the test
 NOT_YET = "not run yet"
 REWRITTEN = "not run since the test was rewritten"
 _LONGEST = 300
 _HEAD = """# Mutants
 
 Drivers and clusters that are wrong in one known way, and how the requirements that name them fail on each: the first words of the
-failure that a user would read. Made by `python -m ci.mutants --write`, from the suites and from what `tox -e mutants` saw. In the last
-column is the edition of the test that saw it.
+failure that a user would read. Made by `python -m ci.mutants --write`, from the suites and from what `tox -e mutants` saw. The last column
+is the digest of the test that was run: a result is kept until the test or its manifests change.
 
 To see a red test: copy `manifests/drivers/fake-gpu.yaml` beside itself, write `variables: {faults: [NAME]}` below its `builtInImage`
 with the name of a driver below, and `dra-testbed run --driver COPY -k REQUIREMENT`.
 
 """
-_ROW = re.compile(r"\| (?P<requirement>[A-Z0-9]+-\d{3}) \| (?P<seen>.*) \| (?P<edition>[0-9a-f]*) \|")
+_ROW = re.compile(r"\| (?P<requirement>[A-Z0-9]+-\d{3}) \| (?P<seen>.*) \| (?P<digest>[0-9a-f]*) \|")
 
 
 def render(catalogue: Catalogue, seen: Mapping[Key, Told]) -> str:
@@ -45,25 +46,25 @@ def render(catalogue: Catalogue, seen: Mapping[Key, Told]) -> str:
 
 
 def remembered(page: str) -> dict[Key, Told]:
-    """What a page says was seen, and by which edition of the test."""
+    """Return the results on a page, each with the digest of its test."""
     found: dict[Key, Told] = {}
     mutant = ""
     for line in page.splitlines():
         mutant = line.removeprefix("### ").strip("`") if line.startswith("### ") else mutant
         row = _ROW.fullmatch(line)
         if row:
-            found[mutant, row["requirement"]] = row["seen"], row["edition"]
+            found[mutant, row["requirement"]] = row["seen"], row["digest"]
     return found
 
 
 def caught(page: str) -> set[tuple[str, str, str]]:
-    """The mutants and requirements of which a page says that they were seen to fail, and by which edition of the test."""
+    """Return the pairs of mutant and requirement that a page lists as caught, each with the digest of its test."""
     return {(*key, by) for key, (text, by) in remembered(page).items() if text.startswith(CAUGHT)}
 
 
 def told(results: Iterable[Seen]) -> dict[Key, Told]:
     """What was seen, in a cell."""
-    return {each.key: (_cell(each), each.edition) for each in results if each.mutant != CONTROL}
+    return {each.key: (_cell(each), each.digest) for each in results if each.mutant != CONTROL}
 
 
 def _cell(seen: Seen) -> str:
@@ -81,7 +82,7 @@ def _section(catalogue: Catalogue, name: str, seen: Mapping[Key, Told]) -> str:
 
 def _row(entry: Entry, told_: Told | None) -> str:
     text, by = told_ or (NOT_YET, "")
-    is_fresh = not by or by == edition(entry)
+    is_fresh = not by or by == digest(entry)
     return f"| {entry.requirement.id} | {text if is_fresh else REWRITTEN} | {by if is_fresh else ''} |\n"
 
 

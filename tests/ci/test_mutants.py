@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import yaml
 
 from ci.mutants import __main__ as program
 from ci.mutants import known, page
-from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, Seen, State, edition, missing, plan, results
-from testbed import folders
+from ci.mutants.digest import digest
+from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, Seen, State, missing, plan, results
 from testbed.conformance import Requirement
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import E2E, MUST
@@ -68,7 +67,7 @@ def test_some_mutants_or_some_requirements_can_be_chosen() -> None:
 
 
 def test_what_the_page_knows_already_can_be_left_out() -> None:
-    now = edition(entry("A-001"))
+    now = digest(entry("A-001"))
     told = {("no-env", "A-001"): ("caught: why", now), ("no-env", "A-002"): ("survived", now)}
     left = missing(plan(FEW), page.caught(page.render(FEW, told)) | {("gate-off:X", "B-001", now)})
     assert {name: [each.requirement.id for each in found] for name, found in left.items()} == {
@@ -107,7 +106,7 @@ def test_a_requirement_that_does_not_apply_to_this_testbed_is_not_proven() -> No
     row = {"id": "A-001", "tests": ["a"], "verdict": "not-applicable", "reason": "no such feature"}
     selected = [{"event": "selected", "requirements": [row, {**row, "id": "A-002", "tests": []}]}]
     assert results("no-env", selected, {"A-001": "1"}) == [
-        Seen("no-env", "A-001", UNCLEAR, "no such feature", edition="1")
+        Seen("no-env", "A-001", UNCLEAR, "no such feature", digest="1")
     ]
 
 
@@ -135,9 +134,9 @@ def test_results_are_found_again_and_the_last_one_counts(tmp_path: Path) -> None
 
 
 def test_the_page_remembers_what_was_seen() -> None:
-    now = edition(entry("A-001"))
+    now = digest(entry("A-001"))
     told = page.told(
-        [Seen("no-env", "A-001", CAUGHT, "expected a | b\nand more", edition=now), Seen(CONTROL, "A-001", CAUGHT)]
+        [Seen("no-env", "A-001", CAUGHT, "expected a | b\nand more", digest=now), Seen(CONTROL, "A-001", CAUGHT)]
     )
     text = page.render(FEW, told)
     assert f"| A-001 | caught: expected a \\| b and more | {now} |" in text
@@ -147,20 +146,21 @@ def test_the_page_remembers_what_was_seen() -> None:
     assert page.render(FEW, page.remembered(text)) == text
 
 
-def test_a_test_that_was_rewritten_has_to_be_seen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "data", lambda name: tmp_path / name)
-    manifest = tmp_path / "manifests/suites/a.yaml"
-    manifest.parent.mkdir(parents=True)
-    manifest.write_text("one")
-    text = '@requirement(\n    "A-001",\n    mutants=("no-env",),\n)\ndef test_it(scenario):\n    scenario.apply("a.yaml")\n'
-    before = edition(replace(FEW.entries[0], source=text))
-    assert edition(replace(FEW.entries[0], source=text.replace("no-env", "another"))) == before
-    assert edition(replace(FEW.entries[0], source=text.replace("apply", "delete"))) != before
-    manifest.write_text("two")
-    assert edition(replace(FEW.entries[0], source=text)) != before
-    assert "| A-001 | not run since the test was rewritten |  |" in page.render(
-        FEW, {("no-env", "A-001"): ("caught", before)}
-    )
+def test_a_result_is_dropped_when_its_test_changes() -> None:
+    stale = {("no-env", "A-001"): ("caught", "0bad0bad")}
+    assert "| A-001 | not run since the test was rewritten |  |" in page.render(FEW, stale)
+
+
+def test_a_stale_result_of_an_interrupted_run_does_not_replace_a_fresh_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "PAGE", tmp_path / "mutants.md")
+    fresh = {("no-env", "A-001"): ("caught: why", digest(entry("A-001")))}
+    program.PAGE.write_text(page.render(FEW, fresh))
+    state = State(tmp_path / "results.jsonl")
+    state.add([Seen("no-env", "A-001", SURVIVED, digest="0bad0bad")])
+    program.write(FEW, state)
+    assert page.remembered(program.PAGE.read_text())["no-env", "A-001"] == fresh["no-env", "A-001"]
 
 
 def test_a_page_about_other_suites_is_found_out(
