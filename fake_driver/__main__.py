@@ -10,11 +10,12 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from fake_driver import logs, wiring
+from fake_driver import logs
 from fake_driver import settings as configuration
 from fake_driver.errors import ConfigurationError
-from fake_driver.network import NetworkProcess
-from fake_driver.removal import RemovalProcess
+from fake_driver.roles import node_driver
+from fake_driver.roles.network_driver import NetworkProcess
+from fake_driver.roles.removal import RemovalProcess
 from fake_driver.settings import Settings
 
 log = logging.getLogger("fake_driver")
@@ -45,22 +46,22 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _process(settings: Settings) -> wiring.Process | NetworkProcess | RemovalProcess:
+def _process(settings: Settings) -> node_driver.Process | NetworkProcess | RemovalProcess:
     if settings.role == "network":
         return NetworkProcess(settings)
     if settings.role == "removal":
         return RemovalProcess(settings)
-    return wiring.Process(settings, _parts(settings))
+    return node_driver.Process(settings, _parts(settings))
 
 
-def _parts(settings: Settings) -> wiring.Parts:
-    right = wiring.parts(settings)
+def _parts(settings: Settings) -> node_driver.Parts:
+    right = node_driver.parts(settings)
     if not settings.fault_words:
         return right
-    from fake_driver import faults  # noqa: PLC0415 - a driver that is right never loads the ways to be wrong
+    from fake_driver.mutants import selection  # noqa: PLC0415 - a driver that is right never loads the ways to be wrong
 
     log.warning("this driver is wrong on purpose: %s", ", ".join(settings.fault_words))
-    return faults.apply(settings.fault_words, right)
+    return selection.apply(settings.fault_words, right)
 
 
 if __name__ == "__main__":

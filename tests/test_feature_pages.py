@@ -1,4 +1,4 @@
-"""What can be known of the pages in docs/features without a cluster; tests/e2e/test_feature_pages.py runs them."""
+"""What can be known of the pages in docs/features without a cluster; tests/e2e/commands/test_feature_pages.py runs them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fake_driver.driver import POINTS
-from fake_driver.faults import FAULTS
+from fake_driver.mutants.selection import FAULTS
+from fake_driver.preparing.driver import POINTS
 from testbed import folders
 
 CLUSTERS = folders.data("manifests") / "clusters" / "mutants"

@@ -22,10 +22,11 @@ from ci.peers import differences, page
 from ci.peers.differences import Judged
 from ci.peers.preparing import EXPLAINED, HERE, PROGRAMS, edition, prepare, version
 from testbed import process
-from testbed.conformance import events, report
+from testbed.conformance import events
 from testbed.errors import Incomplete, TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.progress import Progress
+from testbed.reporting import report
 
 PAGE = HERE.parents[1] / "docs/peers.md"
 _JUDGED = (0, 1, 4)  # conformant, not conformant, and a part that was asked for

@@ -12,14 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fake_driver.devices.model import Hardware
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware import description
-from fake_driver.hardware.devices import pools
-from fake_driver.hardware.model import Hardware
-from fake_driver.limits import check
-from fake_driver.planning import at_generation
+from fake_driver.hardware.pools import pools
+from fake_driver.publishing.limits import check
+from fake_driver.publishing.planner import at_generation
+from fake_driver.publishing.slices import Object, Owner, desired, of_network
 from fake_driver.settings import Settings
-from fake_driver.slices import Object, Owner, desired, of_network
 
 # Who has which kinds of devices of one server, as the driver files say.
 AS_INSTALLED = {Settings.driver: "!nic", "nic.dra-testbed.example": "nic"}

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fake_driver.hardware.model import Network
+from fake_driver.devices.model import Network
 
 Range = ipaddress.IPv4Network | ipaddress.IPv6Network
 

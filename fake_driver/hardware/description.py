@@ -20,10 +20,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from fake_driver import strict
+from fake_driver.devices import selectors
+from fake_driver.devices.model import Change, Group, Hardware, NetworkPool
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware import selectors, values
+from fake_driver.hardware import values
 from fake_driver.hardware.groups import MOST_DEVICES, group
-from fake_driver.hardware.model import Change, Group, Hardware, NetworkPool
 from fake_driver.names import LABEL, SUBDOMAIN
 from fake_driver.strict import Section
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from fake_driver.devices.model import Amounts, Attaching, Binding, Group, NetworkPlan, Partitioning, Profile, Row
+from fake_driver.devices.quantities import amount
 from fake_driver.hardware import values
 from fake_driver.hardware.addresses import Range, blocks
 from fake_driver.hardware.edits import edits
-from fake_driver.hardware.model import Amounts, Attaching, Binding, Group, NetworkPlan, Partitioning, Profile, Row
-from fake_driver.hardware.quantities import amount
 from fake_driver.names import LABEL_KEY, fits
 from fake_driver.strict import Section
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fake_driver.hardware import policies
-from fake_driver.hardware.model import Policy, Row, Scalar, Taint, Value, Version
-from fake_driver.hardware.quantities import amount, canonical
+from fake_driver.devices import policies
+from fake_driver.devices.model import Policy, Row, Scalar, Taint, Value, Version
+from fake_driver.devices.quantities import amount, canonical
 from fake_driver.names import LABEL_KEY, LABEL_VALUE, QUALIFIED, fits
 from fake_driver.strict import Section
 

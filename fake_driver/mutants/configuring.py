@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fake_driver import opaque
-from fake_driver.claims import ClaimRef, Object
-from fake_driver.driver import Collaborators, Driver
 from fake_driver.errors import ClaimRefused
-from fake_driver.opaque import Config
-from fake_driver.wiring import Parts
+from fake_driver.preparing import opaque_configuration
+from fake_driver.preparing.claims import ClaimRef, Object
+from fake_driver.preparing.driver import Collaborators, Driver
+from fake_driver.preparing.opaque_configuration import Config
+from fake_driver.roles.node_driver import Parts
 
 
 def ignores_config_order(right: Parts) -> Parts:
@@ -65,7 +65,7 @@ class SwallowsConfigErrors(TakesConfigOfOthers):
 
     def _taken(self, entries: list[Any], claim: Object, ref: ClaimRef) -> list[Any]:
         try:
-            opaque.configs(claim, ref, self.name)
+            opaque_configuration.configs(claim, ref, self.name)
         except ClaimRefused:
             return []
         return entries

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fake_driver import cdi
-from fake_driver.callers import PATIENT, Caller
-from fake_driver.cdi import CdiDevice
-from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
-from fake_driver.driver import Driver, Prepared
-from fake_driver.hardware.model import Device
-from fake_driver.metadata import MetadataFolder, Object, stream
-from fake_driver.wiring import Parts
+from fake_driver.devices.model import Device
+from fake_driver.preparing import cdi
+from fake_driver.preparing.callers import PATIENT, Caller
+from fake_driver.preparing.cdi import CdiDevice
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.preparing.driver import Driver, Prepared
+from fake_driver.preparing.metadata import MetadataFolder, Object, stream
+from fake_driver.roles.node_driver import Parts
 
 _UNTIL_CONTAINERS_RUN = 1.5  # seconds after the answer
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fake_driver.mutants.reading import know_devices_by_name
-from fake_driver.slices import Object
-from fake_driver.wiring import Parts
+from fake_driver.publishing.slices import Object
+from fake_driver.roles.node_driver import Parts
 
 
 def taints_missing(right: Parts) -> Parts:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from fake_driver.driver import Driver
-from fake_driver.wiring import Parts
+from fake_driver.preparing.driver import Driver
+from fake_driver.roles.node_driver import Parts
 
 Change = Callable[[Parts], Parts]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.callers import PATIENT, Caller
-from fake_driver.cdi import CdiDevice
-from fake_driver.checkpoint import Ledger
-from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated
-from fake_driver.driver import Driver, Prepared
 from fake_driver.errors import ClaimRefused
-from fake_driver.services import DraService
-from fake_driver.wiring import Parts
+from fake_driver.kubelet.services import DraService
+from fake_driver.preparing.callers import PATIENT, Caller
+from fake_driver.preparing.cdi import CdiDevice
+from fake_driver.preparing.checkpoint import Ledger
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated
+from fake_driver.preparing.driver import Driver, Prepared
+from fake_driver.roles.node_driver import Parts
 
 
 class _RemembersRefusals(Driver):

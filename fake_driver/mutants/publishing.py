@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.hardware.model import Device
-from fake_driver.inventory import Inventory
-from fake_driver.lookout import Listed, Seen
-from fake_driver.planning import Plan, at_generation
-from fake_driver.publisher import Publisher
-from fake_driver.slices import Object
-from fake_driver.wiring import Parts
+from fake_driver.devices.model import Device
+from fake_driver.preparing.inventory import Inventory
+from fake_driver.publishing.planner import Plan, at_generation
+from fake_driver.publishing.publisher import Publisher
+from fake_driver.publishing.slice_watch import Listed, Seen
+from fake_driver.publishing.slices import Object
+from fake_driver.roles.node_driver import Parts
 
 
 def slices_missing(right: Parts) -> Parts:

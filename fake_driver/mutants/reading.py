@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fake_driver import claims
-from fake_driver.callers import PATIENT, Caller
-from fake_driver.claims import ClaimRef, Object, PreparedClaim
-from fake_driver.driver import Driver, Prepared
+from fake_driver.devices.model import Device, Draw
 from fake_driver.errors import ClaimRefused
-from fake_driver.hardware.model import Device, Draw
-from fake_driver.inventory import Inventory
-from fake_driver.wiring import Parts
+from fake_driver.preparing import claims
+from fake_driver.preparing.callers import PATIENT, Caller
+from fake_driver.preparing.claims import ClaimRef, Object, PreparedClaim
+from fake_driver.preparing.driver import Driver, Prepared
+from fake_driver.preparing.inventory import Inventory
+from fake_driver.roles.node_driver import Parts
 
 
 class KnowClaimsByName(Driver):

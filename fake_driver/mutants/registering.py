@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fake_driver.errors import DriverError
-from fake_driver.wiring import Parts
+from fake_driver.roles.node_driver import Parts
 
 
 def forget_registration_socket(right: Parts) -> Parts:

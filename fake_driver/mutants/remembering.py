@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fake_driver.cdi import CdiDevice
-from fake_driver.checkpoint import Ledger
-from fake_driver.claims import PreparedClaim
-from fake_driver.driver import Driver
+from fake_driver.preparing.cdi import CdiDevice
+from fake_driver.preparing.checkpoint import Ledger
+from fake_driver.preparing.claims import PreparedClaim
+from fake_driver.preparing.driver import Driver
 
 
 class ForgetTheCheckpoint(Driver):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.api import Object, path
-from fake_driver.claim_access import ClaimAccess
-from fake_driver.claims import AllocatedDevice
-from fake_driver.hardware.model import Device
-from fake_driver.health import UNKNOWN, Board, Health, Key
-from fake_driver.versions import GROUP
-from fake_driver.wiring import Parts
+from fake_driver.api.claim_access import ClaimAccess
+from fake_driver.api.client import Object, path
+from fake_driver.api.served_versions import GROUP
+from fake_driver.devices.model import Device
+from fake_driver.kubelet.health import UNKNOWN, Board, Health, Key
+from fake_driver.preparing.claims import AllocatedDevice
+from fake_driver.roles.node_driver import Parts
 
 
 def status_never_written(right: Parts) -> Parts:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.api import PATIENCE
-from fake_driver.callers import PATIENT, Caller
-from fake_driver.checkpoint import Ledger
-from fake_driver.claims import AllocatedDevice, ClaimRef
-from fake_driver.driver import Driver, Prepared
+from fake_driver.api.client import PATIENCE
 from fake_driver.errors import ApiError, ClaimRefused
+from fake_driver.preparing.callers import PATIENT, Caller
+from fake_driver.preparing.checkpoint import Ledger
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef
+from fake_driver.preparing.driver import Driver, Prepared
 
 
 class UnprepareFails(Driver):

@@ -18,7 +18,7 @@ import filelock
 from testbed.bringup.testbeds import Testbed
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.providers.base import Capability
-from testbed.vocabulary.leftovers import end_leftovers
+from testbed.vocabulary.orphaned_objects import end_leftovers
 
 _FOLDER, _GATE = "sessions", ".gate"
 

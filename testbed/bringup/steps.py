@@ -11,7 +11,7 @@ from testbed import binaries, folders, images
 from testbed.binaries import Lock
 from testbed.bringup import looking
 from testbed.drivers import expected_nodes, install_together, load_together
-from testbed.drivers.described import slices_of
+from testbed.drivers.expected_slices import slices_of
 from testbed.errors import ApiError, TestbedError
 from testbed.images.basics import WORKLOAD
 from testbed.kube import nodes

@@ -14,10 +14,10 @@ from rich.tree import Tree
 
 from testbed import folders
 from testbed.cli import live, options
-from testbed.drivers.picture import picture
-from testbed.drivers.topology import Device, Place, alike, by_root, places
 from testbed.errors import UsageError
 from testbed.progress import Screen
+from testbed.reporting.picture import picture
+from testbed.reporting.topology import Device, Place, alike, by_root, places
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_LINES = 4  # of devices that look alike
@@ -81,7 +81,7 @@ def _live(place: Place, altered: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_file(word: str, node: str) -> list[Place]:
-    from testbed.drivers.described import slices_of  # noqa: PLC0415 - so that --help stays quick
+    from testbed.drivers.expected_slices import slices_of  # noqa: PLC0415 - so that --help stays quick
     from testbed.models.config import effective  # noqa: PLC0415 - as above
 
     path = effective(None, {"hardware": word}).hardware

@@ -91,7 +91,7 @@ def configured(words: Sequence[str]) -> TestbedConfig:
 @options.output_format
 def list_(output: str) -> None:
     """The requirements that there are."""
-    from testbed.conformance import table  # noqa: PLC0415 - so that --help stays quick
+    from testbed.reporting import table  # noqa: PLC0415 - so that --help stays quick
 
     entries = _catalogue().every
     if output == "json":
@@ -151,8 +151,8 @@ def _chosen(keyword: str) -> frozenset[str] | None:
 
 
 def _judge(name: str, wanted: Wanted, ours: dict[str, Any]) -> int:
-    from testbed.conformance import report  # noqa: PLC0415 - so that --help stays quick
     from testbed.conformance.running import SuiteRun, run_suites  # noqa: PLC0415
+    from testbed.reporting import report  # noqa: PLC0415 - so that --help stays quick
 
     driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else None
     return report.status_of(run_suites(SuiteRun(name, driver=driver, **ours)))
@@ -172,7 +172,8 @@ def _profile(ours: dict[str, Any]) -> str:
 
 
 def _print_plan(wanted: Wanted, ours: dict[str, Any], output: str, chosen: frozenset[str] | None) -> None:
-    from testbed.conformance import selection, table  # noqa: PLC0415 - so that --help stays quick
+    from testbed.conformance import selection  # noqa: PLC0415 - so that --help stays quick
+    from testbed.reporting import table  # noqa: PLC0415 - so that --help stays quick
 
     found, plan = _facts(wanted)
     catalogue = _catalogue()

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from testbed import folders
-from testbed.conformance import catalogue, document, upstream
+from testbed.conformance import catalogue
+from testbed.reporting import requirements_page, upstream_page
 
 
 def pages() -> dict[str, str]:
@@ -14,8 +15,8 @@ def pages() -> dict[str, str]:
     suites = folders.data("suites")
     known = catalogue.read([suites])
     return {
-        "requirements.md": document.markdown(known, suites.parent),
-        "upstream.md": upstream.page(upstream.read(suites / upstream.FILE), known),
+        "requirements.md": requirements_page.markdown(known, suites.parent),
+        "upstream.md": upstream_page.page(upstream_page.read(suites / upstream_page.FILE), known),
     }
 
 

@@ -9,8 +9,8 @@ from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.gates import gates_found
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
-from testbed.drivers.holders import Taken, taken_by_others, told
-from testbed.drivers.slices import Pool, apart, ordinary, pools
+from testbed.drivers.published.holders import Taken, taken_by_others, told
+from testbed.drivers.published.slices import Pool, apart, ordinary, pools
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile

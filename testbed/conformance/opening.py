@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from testbed import __version__, folders
-from testbed.conformance import catalogue, events, report
+from testbed.conformance import catalogue, events
 from testbed.conformance.events import EventLog
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import load_driver_file
 from testbed.providers import provider
 from testbed.providers.base import FindsClusters
+from testbed.reporting import report
 
 
 def first_event(driver: Path, environment: Mapping[str, object], profile: str, patience: float) -> dict[str, object]:

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from testbed import folders, process
-from testbed.conformance import catalogue, events, report, table
+from testbed.conformance import catalogue, events
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.progress import Progress, Screen
 from testbed.providers.marks import SUITES_ON, mark_of
+from testbed.reporting import report, table
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 No driver is known here by name: everything about one is in its driver file.
 """
 
-from testbed.drivers.agreement import refuse_wrong_names
+from testbed.drivers.companions import install_together, load_together, manifests_together
 from testbed.drivers.foreign import refuse_foreign
 from testbed.drivers.install import install, manifests, uninstall
+from testbed.drivers.name_checks import refuse_wrong_names
 from testbed.drivers.ready import expected_nodes, wait_ready
-from testbed.drivers.together import install_together, load_together, manifests_together
 
 __all__ = [
     "expected_nodes",

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from testbed import folders
-from testbed.drivers.shared import is_managed_by, is_shared, let_go
+from testbed.drivers.shared_objects import is_managed_by, is_shared, let_go
 from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner, identity_of, is_ours, owner_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testbed.drivers.endings import bad_endings, containers
-from testbed.drivers.slices import Pool, pools
-from testbed.drivers.taints import keeping_away
+from testbed.drivers.crashed_containers import bad_endings, containers
+from testbed.drivers.published.slices import Pool, pools
+from testbed.drivers.published.taints import keeping_away
 from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile

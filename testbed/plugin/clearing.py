@@ -12,7 +12,7 @@ import pytest
 
 from testbed.bringup import Testbed, sessions
 from testbed.errors import TestbedError
-from testbed.vocabulary.leftovers import delete_leftovers
+from testbed.vocabulary.orphaned_objects import delete_leftovers
 
 
 class Clearing:

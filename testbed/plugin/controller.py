@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from testbed import process
-from testbed.conformance import catalogue, events, report, table
+from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
@@ -24,6 +24,7 @@ from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
 from testbed.progress import Screen
+from testbed.reporting import report, table
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 

@@ -12,7 +12,7 @@ from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
 from testbed.models.words import Verdict
 from testbed.plugin.wording import Comparison, worded
-from testbed.vocabulary.looks import blind
+from testbed.vocabulary.pods.probe_results import blind
 from testbed.vocabulary.scenario import Scenario
 
 _NOT_THE_DRIVER = {

@@ -18,12 +18,12 @@ from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import load_companions, load_driver_file
 from testbed.plugin import lane
 from testbed.plugin.marking import required
-from testbed.vocabulary.accounts import Account
-from testbed.vocabulary.daemon import Daemon, returning
-from testbed.vocabulary.driver import Driver
-from testbed.vocabulary.hardware import Hardware, changeable
-from testbed.vocabulary.kubelets import Kubelets
-from testbed.vocabulary.nodes import Node, borrowed
+from testbed.vocabulary.cluster.accounts import Account
+from testbed.vocabulary.cluster.kubelets import Kubelets
+from testbed.vocabulary.cluster.nodes import Node, borrowed
+from testbed.vocabulary.driver.daemon import Daemon, returning
+from testbed.vocabulary.driver.driver import Driver
+from testbed.vocabulary.driver.hardware import Hardware, changeable
 from testbed.vocabulary.scenario import Scenario, opened
 from testbed.vocabulary.world import World
 

@@ -22,7 +22,7 @@ from testbed.plugin.explaining import explanation, looking, scenarios
 from testbed.plugin.marking import required
 from testbed.plugin.wording import Comparison
 from testbed.vocabulary import budgets
-from testbed.vocabulary.looks import explained
+from testbed.vocabulary.pods.probe_results import explained
 from testbed.vocabulary.scenario import Scenario
 
 _CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here

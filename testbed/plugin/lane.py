@@ -13,7 +13,7 @@ from testbed.conformance.selection import Facts, alone
 from testbed.errors import Blocked, TestbedError
 from testbed.models.words import Tier
 from testbed.plugin.marking import required
-from testbed.vocabulary.condition import condition, wait_for_the_same
+from testbed.vocabulary.cluster.cluster_condition import condition, wait_for_the_same
 from testbed.vocabulary.world import World
 
 _SPOILT = pytest.StashKey[str]()

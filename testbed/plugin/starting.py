@@ -16,7 +16,7 @@ from testbed.bringup import sessions
 from testbed.conformance import catalogue, events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.drivers import refuse_wrong_names
-from testbed.drivers.absence import absences
+from testbed.drivers.published.missing import absences
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from testbed.drivers.slices import Device
+from testbed.drivers.published.slices import Device
 
 _LONGEST = 160
 _LONGEST_ALONE = 1000  # what an API server says is understood as a whole

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.drivers.slices import Device
+from testbed.drivers.published.slices import Device
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
-from testbed.vocabulary import asking, budgets
-from testbed.vocabulary.observing import Diagnosis, NotObserved, Target, failure, hold, observe
+from testbed.vocabulary import budgets
+from testbed.vocabulary.observing import queries
+from testbed.vocabulary.observing.observation import Diagnosis, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -172,7 +173,7 @@ class Claim:
         guess = Diagnosis("no pod asks for it, or no free device fits")
 
         def why() -> Diagnosis:
-            return asking.why_unallocated(self.world, self.namespace, self.name, guess)
+            return queries.why_unallocated(self.world, self.namespace, self.name, guess)
 
         observe(self.world.kube, self._target, _allocated, f"{self._target} to be allocated", budgets.ALLOCATED, why)
         return self
@@ -255,7 +256,7 @@ class Claim:
         try:
             eventually(gone, expected, budgets.CLAIMS_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, asking.unless_away(self.world, _STILL_USED)) from late
+            raise failure(expected, late.last_seen, late.budget, queries.unless_away(self.world, _STILL_USED)) from late
 
     @property
     def _target(self) -> Target:

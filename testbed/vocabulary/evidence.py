@@ -10,13 +10,13 @@ from pathlib import Path
 
 import yaml
 
-from testbed.drivers.absence import no_pod
+from testbed.drivers.published.missing import no_pod
 from testbed.drivers.ready import driver_pods
 from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Object
 from testbed.models.names import safe_name
 from testbed.providers.base import Capability
-from testbed.vocabulary.diagnosis import in_order
+from testbed.vocabulary.observing.diagnosis import in_order
 from testbed.vocabulary.world import CDI_FOLDERS, RESOURCE, World
 
 # Only these kinds: Secrets and ConfigMaps are nobody's evidence.

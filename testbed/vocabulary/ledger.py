@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.vocabulary import budgets
-from testbed.vocabulary.diagnosis import HELD, tell, unready
-from testbed.vocabulary.observing import Diagnosis, failure
+from testbed.vocabulary.observing.diagnosis import HELD, tell, unready
+from testbed.vocabulary.observing.observation import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
 

@@ -20,14 +20,14 @@ from testbed.models.driver_sections import Configuration
 from testbed.rendering import render_file, variables_of
 from testbed.vocabulary import budgets, evidence
 from testbed.vocabulary.claims import Claim
-from testbed.vocabulary.groups import Pods
+from testbed.vocabulary.cluster.quotas import Quota
+from testbed.vocabulary.cluster.taint_rules import TaintRule
 from testbed.vocabulary.ledger import Ledger
-from testbed.vocabulary.observing import NotObserved
-from testbed.vocabulary.pods import Pod
-from testbed.vocabulary.quotas import Quota
-from testbed.vocabulary.rules import TaintRule
-from testbed.vocabulary.tolerating import tolerating
-from testbed.vocabulary.workloads import DaemonSet, pods_of
+from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.pods.pod_list import Pods
+from testbed.vocabulary.pods.tolerations import tolerating
+from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
 # What has no namespace must bear the scenario's own name in its name, and is deleted with it.

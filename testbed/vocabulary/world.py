@@ -10,7 +10,7 @@ from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
 from testbed.providers.base import Cluster
-from testbed.vocabulary.looks import Looks
+from testbed.vocabulary.pods.probe_results import Looks
 
 RESOURCE = "resource.k8s.io/v1"
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")  # of a node, where runtimes look

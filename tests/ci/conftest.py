@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ci.run_workflow import ROOT
-from testbed.conformance import report
+from testbed.reporting import report
 
 STARTED = {
     "event": "run-started", "time": 1.0, "patience": 1.0,

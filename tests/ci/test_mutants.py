@@ -212,5 +212,5 @@ def test_a_mutant_of_the_cluster_is_one_policy_that_is_named_like_its_file(path:
 
 
 def test_every_mutant_of_the_cluster_is_tried_on_a_real_api_server() -> None:
-    text = (Path(__file__).parents[1] / "e2e" / "test_wrong_clusters.py").read_text()
+    text = (Path(__file__).parents[1] / "e2e" / "commands" / "test_wrong_clusters.py").read_text()
     assert [name for name in known.clusters() if f'"{name}"' not in text] == []

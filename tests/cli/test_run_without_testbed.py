@@ -12,11 +12,12 @@ import yaml
 
 from testbed.bringup import steps, testbeds
 from testbed.cli.main import run
-from testbed.conformance import events, report
+from testbed.conformance import events
 from testbed.conformance.events import EventLog
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
-from tests.conformance.test_report import STARTED
+from testbed.reporting import report
+from tests.reporting.test_report import STARTED
 
 
 class Broken:

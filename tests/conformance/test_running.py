@@ -11,14 +11,15 @@ import pytest
 
 import testbed
 from testbed import folders, process
-from testbed.conformance import events, report, running
+from testbed.conformance import events, running
 from testbed.conformance.opening import Opening
 from testbed.conformance.running import SuiteRun, run_suites
 from testbed.errors import TestbedError, UsageError
 from testbed.models.words import Result
 from testbed.process import ProcessId
+from testbed.reporting import report
 from testbed.waiting import Budget, eventually_true
-from tests.conformance.test_report import STARTED
+from tests.reporting.test_report import STARTED
 
 SOON = Budget("soon", 20, "a pytest starts or ends")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers import expected_nodes, wait_ready
-from testbed.drivers.taints import keeping_away
+from testbed.drivers.published.taints import keeping_away
 from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.models.driver_sections import Toleration

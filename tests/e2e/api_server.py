@@ -16,7 +16,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from fake_driver.api import Api
+from fake_driver.api.client import Api
 from fake_driver.errors import DriverError
 from testbed import binaries, process
 from testbed.binaries.lock import minors

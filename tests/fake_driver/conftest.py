@@ -11,13 +11,13 @@ from typing import Any
 import grpc
 import pytest
 
-from fake_driver.api import Api
+from fake_driver.api.backoff import Pace
+from fake_driver.api.client import Api
 from fake_driver.journal import Journal
-from fake_driver.pace import Pace
-from fake_driver.publisher import Publisher
+from fake_driver.publishing.publisher import Publisher
+from fake_driver.publishing.slices import Owner
+from fake_driver.roles.node_driver import Parts, Process, parts
 from fake_driver.settings import Settings
-from fake_driver.slices import Owner
-from fake_driver.wiring import Parts, Process, parts
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 from tests.fake_driver.fake_api import FakeApi, Handler, Threads
 from tests.fake_driver.node import Node

@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fake_driver.cdi import CdiFolder
-from fake_driver.checkpoint import Checkpoint
-from fake_driver.claims import ClaimRef, Object, PreparedClaim
-from fake_driver.driver import Collaborators, Driver
+from fake_driver.devices.model import Device
 from fake_driver.errors import ApiError
-from fake_driver.hardware.model import Device
-from fake_driver.inventory import Inventory
-from fake_driver.metadata import VERSIONS, MetadataFolder
-from fake_driver.opaque import API_VERSION
+from fake_driver.preparing.cdi import CdiFolder
+from fake_driver.preparing.checkpoint import Checkpoint
+from fake_driver.preparing.claims import ClaimRef, Object, PreparedClaim
+from fake_driver.preparing.driver import Collaborators, Driver
+from fake_driver.preparing.inventory import Inventory
+from fake_driver.preparing.metadata import VERSIONS, MetadataFolder
+from fake_driver.preparing.opaque_configuration import API_VERSION
 
 NAME = "gpu.example"
 EDITS = {"deviceNodes": [{"path": "/dev/fake2", "hostPath": "/dev/null"}]}

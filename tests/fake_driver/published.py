@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from fake_driver.hardware.model import Device
-from fake_driver.slices import Object
+from fake_driver.devices.model import Device
+from fake_driver.publishing.slices import Object
 
 DRIVER = "gpu.example"
 

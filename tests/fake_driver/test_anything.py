@@ -17,14 +17,14 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fake_driver.checkpoint import VERSION, encode
-from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from fake_driver.errors import ConfigurationError, DriverError
 from fake_driver.hardware import description
-from fake_driver.hardware.devices import devices
+from fake_driver.hardware.pools import devices
 from fake_driver.journal import Journal
-from fake_driver.services import DraService
-from fake_driver.traps import Traps
+from fake_driver.kubelet.armed_faults import Traps
+from fake_driver.kubelet.services import DraService
+from fake_driver.preparing.checkpoint import VERSION, encode
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from testbed import folders
 from testbed.kubelet.stubs import dra_v1_pb2
 from tests.fake_driver.anything import TEXTS, changed

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from testbed import bringup
-from testbed.conformance import report
 from testbed.conformance.events import read
 from testbed.conformance.running import plugin_options
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.plugin import starting  # noqa: F401 - imported here once, and not again by each inner pytest
+from testbed.reporting import report
 from testbed.waiting import set_patience
 from tests.fakes.cluster import DEVICES_PER_NODE
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.drivers.slices import Device
+from testbed.drivers.published.slices import Device
 from testbed.plugin.values import differences, shown
-from testbed.vocabulary.looks import Settings
+from testbed.vocabulary.pods.probe_results import Settings
 
 DEVICE = Device("gpu.example", "node-1", "gpu-0")
 

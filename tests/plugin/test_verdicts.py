@@ -9,7 +9,7 @@ import yaml
 
 from testbed import folders
 from testbed.conformance.events import read
-from testbed.conformance.report import status_of
+from testbed.reporting.report import status_of
 from tests.plugin.conftest import _CONFTEST
 
 Judge = Callable[..., Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.drivers.slices import Device
+from testbed.drivers.published.slices import Device
 from testbed.plugin.wording import Comparison, worded
 
 

@@ -14,10 +14,11 @@ import yaml
 
 from ci.mutants import known
 from testbed import folders
-from testbed.conformance import catalogue, document
+from testbed.conformance import catalogue
 from testbed.models import features
 from testbed.models.words import Level, Tier
 from testbed.rendering import render_file, variables_of
+from testbed.reporting import requirements_page
 
 SUITES, MANIFESTS = folders.data("suites"), folders.data("manifests") / "suites"
 TESTS, TEMPLATES = sorted(SUITES.rglob("test_*.py")), sorted(MANIFESTS.rglob("*.yaml"))
@@ -247,4 +248,6 @@ def test_a_manifest_for_all_suites_is_used_by_more_than_one(path: Path) -> None:
 
 
 def test_the_page_of_requirements_says_what_the_suites_say() -> None:
-    assert (ROOT / "docs/requirements.md").read_text() == document.markdown(catalogue.read([SUITES]), SUITES.parent)
+    assert (ROOT / "docs/requirements.md").read_text() == requirements_page.markdown(
+        catalogue.read([SUITES]), SUITES.parent
+    )

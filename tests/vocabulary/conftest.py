@@ -10,7 +10,7 @@ import pytest
 
 from testbed import folders
 from testbed.images.basics import WORKLOAD
-from testbed.vocabulary.pods import Pod
+from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.world import World
 from testbed.waiting import set_patience
 from tests.fakes import cluster

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers.slices import Device
+from testbed.drivers.published.slices import Device
 from testbed.errors import WaitTimeout
 from testbed.vocabulary.claims import PROTECTION, Claim
-from testbed.vocabulary.observing import NotObserved
+from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.world import World
 
 Make = Callable[..., World]

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.vocabulary import budgets
-from testbed.vocabulary.observing import NotObserved
+from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.scenario import opened
 from testbed.vocabulary.world import World
 from testbed.waiting import set_patience

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fake_driver.devices.model import Device, Hardware
 from fake_driver.hardware import description
-from fake_driver.hardware.devices import pools
-from fake_driver.hardware.model import Device, Hardware
-from fake_driver.limits import problems
-from fake_driver.slices import Owner, desired, of_network
+from fake_driver.hardware.pools import pools
+from fake_driver.publishing.limits import problems
+from fake_driver.publishing.slices import Owner, desired, of_network
 
 FILES = sorted((Path(__file__).parents[3] / "manifests" / "hardware").glob("*.yaml"))
 each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -6,10 +6,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_driver.devices.model import Change, Policy, Taint, Version
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware import description
 from fake_driver.hardware.groups import MOST_DEVICES
-from fake_driver.hardware.model import Change, Policy, Taint, Version
 
 GROUP = {"kind": "gpu", "count": 2}
 

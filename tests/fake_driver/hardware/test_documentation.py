@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fake_driver.hardware import description
-from fake_driver.hardware.devices import pools
+from fake_driver.hardware.pools import pools
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "hardware.md").read_text()

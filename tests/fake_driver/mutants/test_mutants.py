@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver import faults
-from fake_driver.hardware.model import Device, Taint
-from fake_driver.inventory import Inventory
-from fake_driver.mutants import MUTANTS
+from fake_driver.devices.model import Device, Taint
+from fake_driver.mutants import MUTANTS, selection
+from fake_driver.preparing.inventory import Inventory
+from fake_driver.roles.node_driver import Parts, Process, parts
 from fake_driver.settings import Settings
-from fake_driver.wiring import Parts, Process, parts
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
@@ -53,7 +52,7 @@ class Node:
 @pytest.fixture
 def node(start: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str], Node]:
     def make(word: str) -> Node:
-        return Node(settings, kubelet, start(settings, partial(faults.apply, [word] if word else [])))
+        return Node(settings, kubelet, start(settings, partial(selection.apply, [word] if word else [])))
 
     return make
 
@@ -193,7 +192,7 @@ def test_a_device_bears_the_attributes_of_its_neighbour(node: Made, fake_api: Fa
 @pytest.mark.parametrize(("name", "registers"), [("node-1", True), ("node-2", False), ("worker", False)])
 def test_only_odd_nodes_learn_of_the_driver(settings: Settings, name: str, registers: bool) -> None:
     right = parts(replace(settings, node=name))
-    assert faults.apply(["register-on-odd-nodes"], right).registers is registers
+    assert selection.apply(["register-on-odd-nodes"], right).registers is registers
 
 
 @both("never-heal-slices")
@@ -221,7 +220,7 @@ def test_a_pool_that_needs_more_slices_keeps_its_generation(
         return [replace(device, taints=tuple(taints)) for device in inventory.devices]
 
     def growing(right: Parts) -> Parts:
-        return faults.apply([word] if word else [], replace(right, published=published))
+        return selection.apply([word] if word else [], replace(right, published=published))
 
     publisher = start(settings, growing)._publisher
     fake_api.until(publisher.published.is_set)
@@ -233,5 +232,5 @@ def test_a_pool_that_needs_more_slices_keeps_its_generation(
 
 
 def test_each_mutant_can_be_switched_on_and_says_what_is_wrong() -> None:
-    assert MUTANTS.items() <= faults.FAULTS.items()
+    assert MUTANTS.items() <= selection.FAULTS.items()
     assert all(mutant.__doc__ for mutant in MUTANTS.values())

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver import faults
-from fake_driver.opaque import API_VERSION
+from fake_driver.mutants import selection
+from fake_driver.preparing.opaque_configuration import API_VERSION
+from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
-from fake_driver.wiring import Process
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
@@ -56,7 +56,7 @@ def judged(
     start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> Callable[[str], Judged]:
     def make(word: str) -> Judged:
-        start(settings, partial(faults.apply, [word] if word else []))
+        start(settings, partial(selection.apply, [word] if word else []))
         return Judged(settings, kubelet, fake_api)
 
     return make
@@ -91,7 +91,7 @@ def test_an_answer_without_shares(judged: Make, fake_api: FakeApi, word: str, sa
 def test_mounts_that_hide_those_of_others(
     start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, what: str
 ) -> None:
-    start(replace(settings, metadata="v1beta1"), partial(faults.apply, [word] if word else []))
+    start(replace(settings, metadata="v1beta1"), partial(selection.apply, [word] if word else []))
     claim = fake_api.claim()
     assert not kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].error
     (file,) = Path(settings.cdi).glob("*.json")

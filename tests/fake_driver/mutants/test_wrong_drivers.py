@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver import faults
-from fake_driver.mutants import containers
+from fake_driver.mutants import containers, selection
+from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
-from fake_driver.wiring import Process
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
@@ -41,7 +40,7 @@ class Wrong:
 @pytest.fixture
 def wrong(start: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str], Wrong]:
     def make(word: str) -> Wrong:
-        start(settings, partial(faults.apply, [word] if word else []))
+        start(settings, partial(selection.apply, [word] if word else []))
         return Wrong(settings, kubelet)
 
     return make
@@ -153,7 +152,7 @@ def test_wrong_metadata(
     versions: list[str],
 ) -> None:
     with_metadata = replace(settings, metadata="v1beta1,v1alpha1")
-    start(with_metadata, partial(faults.apply, [word] if word else []))
+    start(with_metadata, partial(selection.apply, [word] if word else []))
     assert not Wrong(with_metadata, kubelet).prepare(fake_api.claim()).error
     (path,) = (settings.data / "metadata").rglob("*.json")
     said = path.read_text()

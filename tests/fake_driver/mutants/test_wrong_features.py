@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from fake_driver import faults, slices
-from fake_driver.cdi import CdiFolder
-from fake_driver.checkpoint import Checkpoint
-from fake_driver.claims import AllocatedDevice, ClaimRef, PreparedClaim
-from fake_driver.driver import Collaborators
 from fake_driver.hardware import description
-from fake_driver.hardware.devices import devices
-from fake_driver.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
-from fake_driver.inventory import Inventory
-from fake_driver.opaque import Config
-from fake_driver.wiring import Parts
+from fake_driver.hardware.pools import devices
+from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
+from fake_driver.mutants import selection
+from fake_driver.preparing.cdi import CdiFolder
+from fake_driver.preparing.checkpoint import Checkpoint
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.preparing.driver import Collaborators
+from fake_driver.preparing.inventory import Inventory
+from fake_driver.preparing.opaque_configuration import Config
+from fake_driver.publishing import slices
+from fake_driver.roles.node_driver import Parts
 
 FILE = Path(__file__).parents[3] / "manifests/hardware/server.yaml"
 DRIVER = "gpu.dra-testbed.example"
@@ -24,7 +25,7 @@ DRIVER = "gpu.dra-testbed.example"
 
 def wrong(fault: str = "") -> Parts:
     right = Parts(Inventory("n", devices(description.read(FILE), "n")), Path("unused"))
-    return faults.apply([fault] if fault else [], right)
+    return selection.apply([fault] if fault else [], right)
 
 
 def published(fault: str = "") -> list[Any]:

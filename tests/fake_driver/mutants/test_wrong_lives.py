@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from fake_driver import faults
+from fake_driver.mutants import selection
+from fake_driver.roles.node_driver import Process, parts
 from fake_driver.settings import Settings
-from fake_driver.wiring import Process, parts
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
@@ -32,7 +32,7 @@ class Lives:
         """A process; one that is there already says nothing more, as if it had been killed: its sockets and connections are gone."""
         self._kubelet.close()
         self._kubelet._channels.clear()
-        self.process = self._start(self._settings, partial(faults.apply, self._words))
+        self.process = self._start(self._settings, partial(selection.apply, self._words))
 
     def prepare(self, claim: Any) -> Any:
         return self._kubelet.prepare(self._settings.data / "dra.sock", claim)[claim["uid"]]
@@ -67,7 +67,7 @@ def test_registers_once_and_never_again(lives: Callable[[str], Lives]) -> None:
 @pytest.mark.parametrize(("word", "second"), [("", True), ("leaves-its-lock-behind", False)])
 def test_leaves_its_lock_behind(settings: Settings, word: str, second: bool) -> None:
     def registers() -> bool:
-        return faults.apply([word] if word else [], parts(settings)).registers
+        return selection.apply([word] if word else [], parts(settings)).registers
 
     settings.data.mkdir(parents=True)
     assert (registers(), registers()) == (True, second)
@@ -76,7 +76,7 @@ def test_leaves_its_lock_behind(settings: Settings, word: str, second: bool) -> 
 @pytest.mark.parametrize(("word", "second"), [("", "HEALTHY"), ("health-unknown-after-a-restart", "UNKNOWN")])
 def test_health_unknown_after_a_restart(settings: Settings, word: str, second: str) -> None:
     def says() -> str:
-        use = faults.apply([word] if word else [], parts(settings))
+        use = selection.apply([word] if word else [], parts(settings))
         return use.health(use.inventory.devices[0]).status
 
     settings.data.mkdir(parents=True)
@@ -126,7 +126,7 @@ def test_refuses_what_is_prepared(lives: Callable[[str], Lives], fake_api: FakeA
 @pytest.mark.parametrize(("word", "back"), [("", True), ("deleted-slices-stay-away", False)])
 def test_deleted_slices_stay_away(settings: Settings, word: str, back: bool) -> None:
 
-    use = faults.apply([word] if word else [], parts(settings))
+    use = selection.apply([word] if word else [], parts(settings))
     wanted = [_slice("a", "")]
     assert use.plan(wanted, [], {}).create
     assert not use.plan(wanted, [_slice("a", "1")], {})
@@ -136,7 +136,7 @@ def test_deleted_slices_stay_away(settings: Settings, word: str, back: bool) -> 
 @pytest.mark.parametrize(("word", "deleted"), [("", []), ("publishes-from-scratch", ["1"])])
 def test_publishes_from_scratch(settings: Settings, word: str, deleted: list[str]) -> None:
 
-    use = faults.apply([word] if word else [], parts(settings))
+    use = selection.apply([word] if word else [], parts(settings))
     wanted = [_slice("a", "")]
     first = use.plan(wanted, [_slice("a", "1")], {})
     assert [each["metadata"]["uid"] for each in first.delete] == deleted
@@ -148,11 +148,11 @@ def test_publishes_from_scratch(settings: Settings, word: str, deleted: list[str
 def test_publishes_only_the_first_time(settings: Settings, word: str, again: bool) -> None:
     settings.data.mkdir(parents=True)
     wanted = [_slice("a", "")]
-    first = faults.apply([word] if word else [], parts(settings))
+    first = selection.apply([word] if word else [], parts(settings))
     assert first.plan(wanted, [], {}).create
     assert not first.plan(wanted, [_slice("a", "1")], {})
     assert first.plan(wanted, [], {}).create
-    second = faults.apply([word] if word else [], parts(settings))
+    second = selection.apply([word] if word else [], parts(settings))
     assert bool(second.plan(wanted, [], {}).create) is again
 
 

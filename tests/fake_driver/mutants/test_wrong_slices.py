@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver import faults
-from fake_driver.hardware.model import Taint
+from fake_driver.devices.model import Taint
+from fake_driver.mutants import selection
+from fake_driver.roles.node_driver import Process, parts
 from fake_driver.settings import Settings
 from fake_driver.strict import Section
-from fake_driver.wiring import Process, parts
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_what_is_published_after_a_change(settings: Settings, word: str, names: set[str]) -> None:
-    use = faults.apply([word] if word else [], parts(settings))
+    use = selection.apply([word] if word else [], parts(settings))
     use.published(use.inventory)
     (kept,) = (each for each in use.inventory.devices if each.name == "gpu-1")
     use.inventory.become((replace(kept, taints=(Taint("k", "NoSchedule"),)),))
@@ -48,7 +48,7 @@ def test_publish_with_wrong_generation(
         return sorted(device["name"] for each in fake_api.slices.values() for device in each["spec"]["devices"])
 
     def sliced(right: Any) -> Any:
-        one_each = faults.apply(["publish-with-wrong-generation"], right)
+        one_each = selection.apply(["publish-with-wrong-generation"], right)
         return one_each if word else replace(one_each, plan=right.plan)
 
     process = start(settings, sliced)
@@ -63,7 +63,7 @@ def test_publishes_nothing_at_first(
     start: Callable[..., Process], settings: Settings, fake_api: FakeApi, word: str, writes: list[str]
 ) -> None:
     def begin() -> None:
-        process = start(settings, lambda right: faults.apply([word] if word else [], right))
+        process = start(settings, lambda right: selection.apply([word] if word else [], right))
         fake_api.until(process._publisher.published.is_set)
         fake_api.until(lambda: [len(each["spec"]["devices"]) for each in fake_api.slices.values()] == [4])
 

@@ -1,0 +1,183 @@
+"""How devices differ at run time from what the hardware file says, as values. Pure; `live` keeps them and makes them true.
+
+Each verb takes what is altered of one device and what was asked for, notes in the section what is wrong, and gives what is altered then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fake_driver.devices.model import Amounts, Change, Device, Row, Taint, Value, Version
+from fake_driver.errors import near
+from fake_driver.hardware import values
+from fake_driver.hardware.pools import changed
+from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
+from fake_driver.strict import Section
+
+_STATES = (HEALTHY, UNHEALTHY, UNKNOWN)
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """How one device, and with it its parts, differs. `lifted` are keys of taints in the hardware file that count no more."""
+
+    absent: bool = False
+    attributes: Row = field(default_factory=dict)
+    capacity: Amounts = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    lifted: tuple[str, ...] = ()
+    health: Health | None = None
+
+
+Alterations = Mapping[str, Alteration]
+Verb = Callable[[Alteration, Device, Section], Alteration]
+NONE = Alteration()
+
+
+def altered(devices: Iterable[Device], alterations: Alterations, pool: str) -> tuple[Device, ...]:
+    """The devices of a pool as they are now."""
+    changes = [
+        Change((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
+        for name, one in alterations.items()
+    ]
+    return changed((_lifted(device, alterations) for device in devices), changes, pool)
+
+
+def health_of(device: Device, alterations: Alterations) -> Health | None:
+    """What was said of a device's health, or else of the whole that it is a part of."""
+    found = (alterations.get(name, NONE).health for name in (device.name, device.parent))
+    return next((health for health in found if health), None)
+
+
+def as_data(one: Alteration) -> Data:
+    """What `read` reads; without what is as the file says."""
+    said: Data = {
+        "absent": one.absent,
+        "attributes": {name: _plain(value) for name, value in one.attributes.items()},
+        "capacity": dict(one.capacity),
+        "taints": [
+            {"key": each.key, **({"value": each.value} if each.value else {}), "effect": each.effect}
+            for each in one.taints
+        ],
+        "lifted": list(one.lifted),
+        "health": {"status": one.health.status, "message": one.health.message} if one.health else {},
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def read(section: Section) -> Alteration:
+    """What was kept in a file."""
+    amounts, _ = values.capacity(section)
+    found = Alteration(
+        values.yes(section, "absent"),
+        values.attributes(section),
+        amounts,
+        values.taints(section),
+        values.texts(section, "lifted"),
+        _health(section.section("health")) if "health" in section.content else None,
+    )
+    section.asked.add("health")
+    section.done()
+    return found
+
+
+def _lifted(device: Device, alterations: Alterations) -> Device:
+    """The device without those taints of the file that were taken away, or that a newer one of the same key and effect replaces."""
+    mine = [alterations.get(name, NONE) for name in (device.name, device.parent)]
+    gone = {key for one in mine for key in one.lifted}
+    newer = {(taint.key, taint.effect) for one in mine for taint in one.taints}
+    kept = (each for each in device.taints if each.key not in gone and (each.key, each.effect) not in newer)
+    return replace(device, taints=tuple(kept))
+
+
+def _unplug(before: Alteration, _device: Device, _asked: Section) -> Alteration:
+    return replace(before, absent=True)
+
+
+def _plug(before: Alteration, _device: Device, _asked: Section) -> Alteration:
+    return replace(before, absent=False)
+
+
+def _restore(_before: Alteration, _device: Device, _asked: Section) -> Alteration:
+    return NONE
+
+
+def _set(before: Alteration, device: Device, asked: Section) -> Alteration:
+    """New values; a name that the device has not is probably misspelt, unless `new` says otherwise."""
+    attributes = values.attributes(asked)
+    amounts, policies = values.capacity(asked)
+    if policies:
+        asked.problem("capacity", "cannot change a requestPolicy")
+    if not values.yes(asked, "new"):
+        _misspelt(asked, "attributes", attributes, {**device.attributes, **before.attributes})
+        _misspelt(asked, "capacity", amounts, {**device.capacity, **before.capacity})
+    if not (asked.content.get("attributes") or asked.content.get("capacity")):
+        asked.problem("", "names neither an attribute nor a capacity")
+    if amounts and device.parent:
+        asked.problem("capacity", f"of {device.name} follows from its profile, for it is a part of {device.parent}")
+    return replace(before, attributes={**before.attributes, **attributes}, capacity={**before.capacity, **amounts})
+
+
+def _taint(before: Alteration, _device: Device, asked: Section) -> Alteration:
+    taint = values.taint(Section("", {k: v for k, v in asked.content.items() if k in _OF_TAINT}, asked.problems))
+    asked.asked |= _OF_TAINT
+    others = (each for each in before.taints if (each.key, each.effect) != (taint.key, taint.effect))
+    return replace(before, taints=(*others, taint))
+
+
+def _untaint(before: Alteration, device: Device, asked: Section) -> Alteration:
+    """All taints with that key are gone, also those of the hardware file."""
+    key = asked.take("key", str) or ""
+    in_file = {taint.key for taint in device.taints} - set(before.lifted)
+    here = {*in_file, *(taint.key for taint in before.taints)}
+    if key and key not in here and key not in before.lifted:
+        asked.problem("key", f"{key!r} is no taint of {device.name}; {near(key, here) if here else 'it has none'}")
+    lifted = (*before.lifted, key) if key in in_file else before.lifted
+    return replace(before, taints=tuple(each for each in before.taints if each.key != key), lifted=lifted)
+
+
+def _say_health(before: Alteration, _device: Device, asked: Section) -> Alteration:
+    return replace(before, health=_health(asked))
+
+
+VERBS: dict[str, Verb] = {
+    "unplug": _unplug,
+    "plug": _plug,
+    "set": _set,
+    "taint": _taint,
+    "untaint": _untaint,
+    "health": _say_health,
+    "restore": _restore,
+}
+_OF_TAINT = frozenset({"key", "value", "effect"})
+
+
+def _health(asked: Section) -> Health:
+    said = (asked.take("status", str) or "").upper()
+    if said and said not in _STATES:
+        asked.problem("status", f"is {said.lower()!r}; {near(said.lower(), map(str.lower, _STATES))}")
+    return Health(said or UNKNOWN, asked.line("message"))
+
+
+def _misspelt(asked: Section, key: str, given: Iterable[str], known: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in known:
+            asked.problem(f"{key}.{name}", f"is not there yet; {_choices(name, known)}; new: true adds it")
+
+
+def _choices(name: str, known: Mapping[str, Any]) -> str:
+    return near(name, known) if known else "the device has none"
+
+
+def _plain(value: Value) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return {"version": value.text} if isinstance(value, Version) else value
+
+
+def kept(alterations: Alterations) -> Iterator[tuple[str, Alteration]]:
+    """Those that say something."""
+    return ((name, one) for name, one in alterations.items() if one != NONE)

@@ -1,0 +1,163 @@
+"""The pure function from a description to the pools and devices that one node has or can reach."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from fake_driver.devices.model import Change, Device, Draw, Group, Hardware, Network, NetworkPlan, Pool, Profile, Row
+from fake_driver.hardware.addresses import Seat, network
+
+# Any fixed number would do; it keeps our identities apart from those of others who hash the same names.
+_IDENTITIES = uuid.UUID("5d9f3f3e-8f0b-4f6c-9a55-3d6a0e1c7b42")
+WHOLE = "whole"
+
+
+def pools(hardware: Hardware, node: str, kinds: Collection[str] = ()) -> tuple[Pool, ...]:
+    """The node's own pool, which is named like it, and after it those of the network.
+
+    `kinds` are those of one driver, where several share a server: `gpu`, or `!nic` for all but that one. None means all.
+    """
+    of_network = (
+        Pool(pool.name, _made(hardware, pool.groups, pool.name, kinds), node_selector=pool.node_selector)
+        for pool in hardware.pools
+    )
+    return Pool(node, devices(hardware, node, kinds), node), *(pool for pool in of_network if pool.devices)
+
+
+def devices(hardware: Hardware, node: str, kinds: Collection[str] = ()) -> tuple[Device, ...]:
+    """The node's own devices. Each kind counts from 0 through all groups; a device's uuid is the same at every start."""
+    return _made(hardware, hardware.groups, node, kinds)
+
+
+def changed(found: Iterable[Device], changes: Iterable[Change], pool: str) -> tuple[Device, ...]:
+    """The devices after all changes that are about them, one after the other. What happens to a whole happens to its parts."""
+    return tuple(device for each in found if (device := _after(each, changes, pool)))
+
+
+@dataclass(frozen=True)
+class _Spot:
+    """Where a device is: its pool, its number among the wholes of its kind, and its position among all of them and their parts."""
+
+    pool: str
+    index: int
+    position: int
+    among: int
+
+
+def _made(hardware: Hardware, groups: Sequence[Group], pool: str, kinds: Collection[str]) -> tuple[Device, ...]:
+    there = [group for group in groups if _any(group.nodes, pool)]
+    among: Counter[str] = Counter()
+    for group in there:
+        among[group.kind] += group.count * group.size
+    index, position = Counter[str](), Counter[str]()
+    found: list[Device] = []
+    for group in there:
+        for row in range(group.count):
+            spot = _Spot(pool, index[group.kind], position[group.kind], among[group.kind])
+            found += _whole_and_parts(group, row, spot) if _is_of(group.kind, kinds) else ()
+            index[group.kind] += 1
+            position[group.kind] += group.size
+    return changed(found, hardware.changes, pool)
+
+
+def _is_of(kind: str, kinds: Collection[str]) -> bool:
+    wanted = [word for word in kinds if not word.startswith("!")]
+    return f"!{kind}" not in kinds and (not wanted or kind in wanted)
+
+
+def _whole_and_parts(group: Group, row: int, spot: _Spot) -> Iterator[Device]:
+    """A device, and after it its parts. All of them draw from one set of counters, so the whole excludes the parts."""
+    whole, cut = _device(group, row, spot), group.partitions
+    if not cut:
+        yield whole
+        return
+    if cut.whole:
+        marked = {**whole.attributes, "profile": WHOLE}
+        yield replace(whole, attributes=marked, draws=(Draw(whole.name, cut.counters, cut.counters),))
+    numbered = ((profile, number) for profile in cut.profiles for number in range(profile.count))
+    for place, (profile, number) in enumerate(numbered):
+        name = f"{whole.name}-{profile.name.replace('.', '-')}-{number}"
+        joined = _network(group.network, name, spot, place) if group.network else None
+        draw = Draw(whole.name, profile.takes, cut.counters)
+        yield _part(whole, profile, name, draw, joined, spot.pool)
+
+
+def _device(group: Group, row: int, spot: _Spot) -> Device:
+    name = f"{group.kind}-{spot.index}"
+    joined = _network(group.network, name, spot) if group.network else None
+    spread: Row = {key: values[row * len(values) // group.count] for key, values in group.spread.items()}
+    own = group.per_device[row] if group.per_device else {}
+    automatic: Row = {"index": spot.index, "uuid": _identity(spot.pool, name)}
+    return Device(
+        name, group.kind, {**automatic, **_seen(joined), **group.attributes, **spread, **own}, group.capacity,
+        group.taints, shared=group.shared, policies=group.policies, binding=group.binding, network=joined,
+        container_edits=_filled(group.container_edits, {"{index}": str(spot.index), "{name}": name}),
+    )  # fmt: skip
+
+
+def _part(whole: Device, profile: Profile, name: str, draw: Draw, joined: Network | None, pool: str) -> Device:
+    own: Row = {"uuid": _identity(pool, name), "profile": profile.name, "parent": whole.name}
+    return replace(
+        whole,
+        name=name,
+        attributes={**whole.attributes, **own, **_seen(joined), **profile.attributes},
+        capacity=profile.capacity,
+        draws=(draw,),
+        policies={},
+        shared=False,
+        network=joined,
+        parent=whole.name,
+    )
+
+
+def _network(plan: NetworkPlan, name: str, spot: _Spot, place: int | None = None) -> Network:
+    """The whole comes first, its parts follow."""
+    interface, position = f"{plan.interface}{spot.index}", spot.position
+    if place is not None:
+        interface, position = f"{interface}v{place}", position + 1 + place
+    return network(plan.ranges, interface, f"{spot.pool}/{name}", Seat(spot.pool, position, spot.among))
+
+
+def _seen(joined: Network | None) -> Row:
+    return {"interface": joined.interface, "hardwareAddress": joined.hardware_address} if joined else {}
+
+
+def _after(device: Device, changes: Iterable[Change], pool: str) -> Device | None:
+    for change in changes:
+        if not (
+            _any(change.nodes, pool) and (_any(change.devices, device.name) or _any(change.devices, device.parent))
+        ):
+            continue
+        if change.absent:
+            return None
+        device = replace(
+            device,
+            attributes={**device.attributes, **change.attributes},
+            capacity={**device.capacity, **({} if device.parent else change.capacity)},
+            taints=(*device.taints, *change.taints),
+        )
+    return device
+
+
+def _filled(content: Any, words: Mapping[str, str]) -> Any:
+    """The same with the device's own words in all texts."""
+    if isinstance(content, str):
+        for mark, word in words.items():
+            content = content.replace(mark, word)
+        return content
+    if isinstance(content, Mapping):
+        return {key: _filled(value, words) for key, value in content.items()}
+    return [_filled(value, words) for value in content] if isinstance(content, list) else content
+
+
+def _any(patterns: Iterable[str], name: str) -> bool:
+    return bool(name) and any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _identity(pool: str, name: str) -> str:
+    return str(uuid.uuid5(_IDENTITIES, f"{pool}/{name}"))

@@ -1,0 +1,149 @@
+"""The servicers behind the sockets, thin: DRA in two versions, and registration. The server hands them to gRPC.
+
+They turn messages into calls of the driver's verbs and back; here the errors of one claim end, as the text of its entry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import grpc
+
+from fake_driver.api.client import PATIENCE
+from fake_driver.errors import ClaimRefused, DriverError
+from fake_driver.journal import Journal
+from fake_driver.kubelet.armed_faults import Sprung, Traps
+from fake_driver.preparing.callers import Caller
+from fake_driver.preparing.claims import ClaimRef
+from fake_driver.preparing.driver import Driver, Prepared
+from testbed.kubelet.stubs import registration_v1_pb2
+
+log = logging.getLogger(__name__)
+_FOR_THE_API = 0.8  # of the caller's time; the rest is for the disk and the way back
+# The kubelet takes the first that it knows, so the newest comes first. These are names of its own, not the paths of the gRPC services.
+SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
+
+
+class DraService:
+    """NodePrepareResources and NodeUnprepareResources of one API version; `messages` is the module of its messages."""
+
+    def __init__(self, driver: Driver, journal: Journal, messages: ModuleType, traps: Traps) -> None:
+        self._driver, self._journal, self._messages, self._traps = driver, journal, messages, traps
+        self._has_shares = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
+
+    def NodePrepareResources(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
+        """An entry for each claim: its devices, or what went wrong with it."""
+        response = self._messages.NodePrepareResourcesResponse()
+        refs = _claims(request)
+        failing = self._met("prepare", refs, context)
+        for done, ref in enumerate(refs):
+            entry = response.claims[ref.uid]
+            with self._noted("prepare", ref, entry) as facts:
+                _fail(ref, failing)
+                prepared = self._driver.prepare(ref, _caller(context, len(refs) - done))
+                entry.devices.extend(self._device(device) for device in prepared)
+                facts["devices"] = [one.device.device for one in prepared]
+        return response
+
+    def NodeUnprepareResources(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
+        """An entry for each claim, also for those that nobody ever prepared."""
+        response = self._messages.NodeUnprepareResourcesResponse()
+        refs = _claims(request)
+        failing = self._met("unprepare", refs, context)
+        for ref in refs:
+            with self._noted("unprepare", ref, response.claims[ref.uid]) as facts:
+                _fail(ref, failing)
+                facts["was_prepared"] = self._driver.unprepare(ref)
+        return response
+
+    def _device(self, prepared: Prepared) -> Any:
+        allocated = prepared.device
+        device = self._messages.Device(
+            request_names=[allocated.base_request],
+            pool_name=allocated.pool,
+            device_name=allocated.device,
+            cdi_device_ids=prepared.cdi_ids,
+        )
+        if allocated.share_id is not None and self._has_shares:
+            device.share_id = allocated.share_id
+        return device
+
+    def _met(self, call: str, refs: list[ClaimRef], context: grpc.ServicerContext) -> Mapping[str, str]:
+        """What a fault that somebody armed does to the call."""
+        try:
+            return self._traps.meet(call, refs, self._driver.devices_of, context)
+        except Sprung as sprung:
+            self._journal.note(call, claims=[ref.uid for ref in refs], code=sprung.code.name, error=str(sprung))
+            context.abort(sprung.code, str(sprung))
+
+    @contextlib.contextmanager
+    def _noted(self, verb: str, ref: ClaimRef, entry: Any) -> Iterator[dict[str, Any]]:
+        """Time and note what is done for one claim; its errors end here, as the text of its entry."""
+        facts: dict[str, Any] = {}
+        began = time.perf_counter()
+        try:
+            yield facts
+        except (DriverError, OSError) as refused:
+            entry.error = str(refused)
+        except Exception as broken:  # one claim's error never costs the answers of the claims beside it
+            log.exception("%s of claim %s", verb, ref)
+            entry.error = f"the driver has an error of its own: {broken!r}"
+        if entry.error:
+            facts["error"] = entry.error
+        self._journal.note(verb, claim=ref.name, namespace=ref.namespace, uid=ref.uid, **facts, seconds=_since(began))
+
+
+class RegistrationService:
+    """Tells the kubelet who this is; `told` is called with what the kubelet made of it."""
+
+    def __init__(
+        self,
+        driver: str,
+        endpoint: Path,
+        told: Callable[[bool, str], None],
+        asked: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._info = registration_v1_pb2.PluginInfo(
+            type="DRAPlugin", name=driver, endpoint=str(endpoint), supported_versions=SERVICES
+        )
+        self._told, self._asked = told, asked
+
+    def GetInfo(self, _request: Any, _context: grpc.ServicerContext) -> registration_v1_pb2.PluginInfo:  # noqa: N802 - as on the wire
+        """Who this is."""
+        self._asked()
+        return self._info
+
+    def NotifyRegistrationStatus(self, request: Any, _context: grpc.ServicerContext) -> Any:  # noqa: N802 - as on the wire
+        """What became of it. A refusal is survived: the kubelet tries again by itself."""
+        self._told(request.plugin_registered, request.error)
+        return registration_v1_pb2.RegistrationStatusResponse()
+
+
+def _fail(ref: ClaimRef, failing: Mapping[str, str]) -> None:
+    if ref.uid in failing:
+        raise ClaimRefused(failing[ref.uid])
+
+
+def _claims(request: Any) -> list[ClaimRef]:
+    """The claims of a request, each UID once."""
+    return list({claim.uid: ClaimRef(claim.uid, claim.namespace, claim.name) for claim in request.claims}.values())
+
+
+def _caller(context: grpc.ServicerContext, claims: int) -> Caller:
+    """Who made a call, for the first of the claims that are left in it."""
+    return Caller(context.is_active, lambda: _share(context.time_remaining(), claims))
+
+
+def _share(remaining: float | None, claims: int) -> float:
+    """How long one claim may wait for the API server, when the caller waits so long for all: an error in time beats an answer too late."""
+    return PATIENCE if remaining is None else min(PATIENCE, remaining * _FOR_THE_API / claims)
+
+
+def _since(began: float) -> float:
+    return round(time.perf_counter() - began, 6)

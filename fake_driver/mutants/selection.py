@@ -1,0 +1,63 @@
+"""Ways to be wrong on purpose: drivers that a good test must catch. `__main__` imports this only when a fault is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fake_driver.errors import ConfigurationError, near
+from fake_driver.mutants import MUTANTS, Change
+from fake_driver.preparing.driver import POINTS
+from fake_driver.roles.node_driver import Parts
+
+
+def rights_are_wrong(right: Parts) -> Parts:
+    """Not the driver is wrong, but what it may do: manifests/fake_driver grants too much, or too little, when it is told this word."""
+    return right
+
+
+RIGHTS = (
+    "may-not-read-claims",
+    "may-read-secrets",
+    "may-write-claims",
+    "may-change-claims",
+    "may-make-pods",
+    "may-act-as-others",
+    "may-edit-its-namespace",
+    "may-allocate",
+    "status-of-all-drivers",
+    "status-on-all-nodes",
+    "slices-of-all-nodes",
+    "deletes-slices-of-all-nodes",
+)
+
+
+def _crash(point: str) -> Change:
+    def crash(right: Parts) -> Parts:
+        once = right.data / f"crashed-{point}"
+
+        def reached(here: str) -> None:
+            if here == point and not once.exists():
+                once.touch()
+                os._exit(137)  # the first process of a container cannot kill itself
+            right.reached(here)
+
+        return replace(right, reached=reached)
+
+    crash.__doc__ = f"Ends like kill -9, the first time that it is {point.replace('-', ' ')}; a file in the data folder remembers it."
+    return crash
+
+
+FAULTS: dict[str, Change] = (
+    MUTANTS | dict.fromkeys(RIGHTS, rights_are_wrong) | {f"crash-{point}": _crash(point) for point in POINTS}
+)
+
+
+def apply(words: Iterable[str], right: Parts) -> Parts:
+    """The parts with these faults in them."""
+    for word in words:
+        if word not in FAULTS:
+            raise ConfigurationError(f"there is no fault {word!r}; {near(word, FAULTS)}")
+        right = FAULTS[word](right)
+    return right

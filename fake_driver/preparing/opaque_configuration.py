@@ -1,0 +1,202 @@
+"""Opaque configuration: what a class or a claim may tell this driver of its devices. Pure; the driver asks when it prepares a claim.
+
+    apiVersion: resource.dra-testbed.example/v1alpha1
+    kind: GpuConfig                              # for devices without a network
+    env: {a: b}                                  # the container gets user_a=b; from a class, admin_a=b
+    sharing: {strategy: TimeSlicing, interval: Long}         # or {strategy: SpacePartitioning, partitions: 4}
+    ---
+    kind: NicConfig                              # for devices with one
+    env: {a: b}
+    interfaceName: net1
+    mtu: 9000
+    vlan: 7
+    addresses: [192.0.2.7/24]
+
+Classes come before claims, because what comes later wins. A configuration is for the requests that it names, or for all of them.
+Everything is read strictly: who mistypes a field shall learn it, not wonder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fake_driver.errors import ClaimRefused, near
+from fake_driver.names import fits
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object
+from fake_driver.strict import Section
+
+API_VERSION = "resource.dra-testbed.example/v1alpha1"
+INTERFACE, IPS = "INTERFACE", "IPS"  # over what the hardware file says
+Facts = Mapping[str, str]
+_MOST_PROBLEMS, _LONGEST_REPORT = 5, 1500
+_MOST_ADDRESSES = 16  # in the status of a device
+_LONGEST_VALUE = 1024
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_INTERFACE_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,14}")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One entry. What it says of a device comes in groups, because a later entry replaces a whole group."""
+
+    kind: str
+    from_class: bool = False
+    requests: tuple[str, ...] = ()
+    variables: Facts = field(default_factory=dict)
+    groups: Mapping[str, Facts] = field(default_factory=dict)
+
+    def covers(self, request: str) -> bool:
+        """Whether it is for a request, which may be `request/subrequest`."""
+        return not self.requests or request in self.requests or request.partition("/")[0] in self.requests
+
+
+Order = Callable[[Sequence[Config]], Sequence[Config]]
+
+
+def configs(claim: Object, ref: ClaimRef, driver: str) -> list[Config]:
+    """All that an allocated claim has for this driver, as the API server lists it; refused when any of it is wrong."""
+    entries = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("config") or []
+    problems: list[str] = []
+    found = [
+        _config(f"status.allocation.devices.config[{index}]", entry, problems)
+        for index, entry in enumerate(entries) if (entry.get("opaque") or {}).get("driver") == driver
+    ]  # fmt: skip
+    if problems:
+        raise ClaimRefused(f"claim {ref} has configuration that is not valid: {_listed(problems)}")
+    return found
+
+
+def in_order(found: Sequence[Config]) -> Sequence[Config]:
+    """Classes first, else as they are listed: what comes later wins."""
+    return sorted(found, key=lambda config: not config.from_class)
+
+
+def configured(device: AllocatedDevice, found: Sequence[Config], *, is_network: bool) -> AllocatedDevice:
+    """The device with what these entries, in this order, say of it."""
+    kind = "NicConfig" if is_network else "GpuConfig"
+    meant = [config for config in found if config.covers(device.request)]
+    for config in meant:
+        # A class, and whoever names no request, speaks of devices of all sorts; who names one has mistaken it for another.
+        if config.kind != kind and config.requests and not config.from_class:
+            raise ClaimRefused(
+                f"a {config.kind} names request {device.request}, but its device {device.device} takes a {kind}"
+            )
+    groups: dict[str, Facts] = {}
+    variables: dict[str, str] = {}
+    for config in (config for config in meant if config.kind == kind):
+        groups.update(config.groups)
+        variables.update(config.variables)
+    facts = {name: value for group in groups.values() for name, value in group.items()}
+    return replace(device, facts=facts, variables=variables)
+
+
+def _config(where: str, entry: Object, problems: list[str]) -> Config:
+    section = Section(f"{where}.opaque.parameters", entry["opaque"].get("parameters"), problems)
+    from_class = entry.get("source") == "FromClass"
+    section.constant("apiVersion", API_VERSION)
+    kind = _choice(section, "kind", _KINDS)
+    if not kind:
+        return Config("")
+    prefix = "admin" if from_class else "user"
+    variables = {f"{prefix}_{name}": value for name, value in _env(section).items()}
+    groups = _KINDS[kind](section)
+    section.done()
+    return Config(kind, from_class, tuple(entry.get("requests") or ()), variables, groups)
+
+
+def _gpu(section: Section) -> dict[str, Facts]:
+    if "sharing" not in section.content:
+        section.asked.add("sharing")
+        return {}
+    sharing = section.section("sharing")
+    strategy = _choice(sharing, "strategy", ("TimeSlicing", "SpacePartitioning"))
+    facts = {"SHARING_STRATEGY": strategy}
+    if strategy == "TimeSlicing":
+        facts["SHARING_INTERVAL"] = _choice(sharing, "interval", ("Default", "Short", "Medium", "Long"), "Default")
+    elif strategy:
+        facts["SHARING_PARTITIONS"] = str(_number(sharing, "partitions", 1, 16, 1))
+    if strategy:
+        sharing.done()
+    return {"sharing": facts}
+
+
+def _nic(section: Section) -> dict[str, Facts]:
+    groups: dict[str, Facts] = {}
+    for key, name, read in _NIC_FIELDS:
+        section.asked.add(key)
+        if key in section.content:
+            groups[key] = {name: read(section, key)}
+    return groups
+
+
+_KINDS: Mapping[str, Callable[[Section], dict[str, Facts]]] = {"GpuConfig": _gpu, "NicConfig": _nic}
+
+
+def _env(section: Section) -> dict[str, str]:
+    found = {}
+    for name, value in (section.take("env", dict, {}) or {}).items():
+        if not fits(_VARIABLE, name):
+            section.problem("env", f"has the name {name!r}, but it must be letters, digits and _, at most 63 of them")
+        elif not (isinstance(value, str) and len(value) <= _LONGEST_VALUE and (value.isprintable() or not value)):
+            section.problem(f"env.{name}", f"must be a printable text of at most {_LONGEST_VALUE} letters")
+        else:
+            found[name] = value
+    return found
+
+
+def _interface(section: Section, key: str) -> str:
+    return section.name(key, _INTERFACE_NAME, "the name of a network interface, at most 15 letters")
+
+
+def _addresses(section: Section, key: str) -> str:
+    given = section.take(key, list, []) or []
+    if len(given) > _MOST_ADDRESSES:
+        section.problem(key, f"has {len(given)} addresses, but a device may have {_MOST_ADDRESSES}")
+        return ""
+    return ",".join(_address(section, f"{key}[{index}]", text) for index, text in enumerate(given))
+
+
+def _address(section: Section, path: str, text: object) -> str:
+    with contextlib.suppress(ValueError):
+        if isinstance(text, str) and "/" in text and "%" not in text:
+            return str(ipaddress.ip_interface(text))
+    section.problem(path, f"is {text!r}, but must be an address with the length of its prefix, such as 192.0.2.7/24")
+    return ""
+
+
+_NIC_FIELDS: tuple[tuple[str, str, Callable[[Section, str], str]], ...] = (
+    ("interfaceName", INTERFACE, _interface),
+    ("mtu", "MTU", lambda section, key: str(_number(section, key, 68, 9216))),
+    ("vlan", "VLAN", lambda section, key: str(_number(section, key, 1, 4094))),
+    ("addresses", IPS, _addresses),
+)
+
+
+def _choice(section: Section, key: str, choices: Iterable[str], default: str | None = None) -> str:
+    value = section.take(key, str, default)
+    if value is None or value in choices:
+        return value or ""
+    section.problem(key, f"is {value!r}; {near(value, choices)}")
+    return ""
+
+
+def _number(section: Section, key: str, least: int, most: int, default: int | None = None) -> int:
+    value = section.take(key, int, default)
+    if value is not None and not least <= value <= most:
+        section.problem(key, f"is {value}, but must be {least} to {most}")
+    return value or 0
+
+
+def _listed(problems: Sequence[str]) -> str:
+    """Some of them on one line, for an event: it must not be long, and what a user wrote must not break it."""
+    distinct = list(dict.fromkeys(problems))
+    more = f"; and {len(distinct) - _MOST_PROBLEMS} more" if len(distinct) > _MOST_PROBLEMS else ""
+    text = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for letter in "; ".join(distinct[:_MOST_PROBLEMS])
+    )
+    return f"{text[:_LONGEST_REPORT]}…{more}" if len(text) > _LONGEST_REPORT else text + more

@@ -1,0 +1,1 @@
+"""ResourceSlices: what they should be, the writes that get them there, and the watch that keeps them there."""

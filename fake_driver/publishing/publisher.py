@@ -1,0 +1,291 @@
+"""Keeps the ResourceSlices in the API server equal to the wanted ones, for as long as the driver lives.
+
+It watches, because others write too: every kubelet that starts deletes all slices of its node, and only the driver brings them back.
+The first repair is made at once; when repairs follow on each other (two versions of the driver that disagree), they get slower.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from fake_driver.api.backoff import Pace
+from fake_driver.api.client import Api
+from fake_driver.errors import ApiError
+from fake_driver.journal import Journal
+from fake_driver.publishing.counter_placement import beside_devices
+from fake_driver.publishing.dropped_fields import Losses
+from fake_driver.publishing.limits import problems
+from fake_driver.publishing.planner import (
+    Plan,
+    Planner,
+    at_generation,
+    comparable,
+    draws,
+    fitting,
+    generation_of,
+    key,
+    only_lacks,
+    onto,
+    plan,
+    without_lists,
+)
+from fake_driver.publishing.slice_watch import Listed, Lookout, Seen, View
+from fake_driver.publishing.slices import Object, Owner
+
+log = logging.getLogger(__name__)
+_MOST_TOLD = 20
+_DRY_RUN = {"dryRun": "All"}
+
+
+class _Call(Enum):
+    """What our own process has to say."""
+
+    REFRESH = "what is wanted has changed"
+    STOP = "stop"
+
+
+class Publisher:
+    """The slices of one driver on one node, or those of the network where `node` is ''."""
+
+    def __init__(
+        self,
+        api: Api,
+        driver: str,
+        node: str,
+        slices: Callable[[Owner], Sequence[Object]],
+        journal: Journal,
+        planner: Planner = plan,
+    ) -> None:
+        self.published = threading.Event()
+        self._api, self._slices, self._journal, self._planner = api, slices, journal, planner
+        self._news: queue.SimpleQueue[Listed | Seen | _Call] = queue.SimpleQueue()
+        self._view, self._losses = View(), Losses(journal)
+        self._lookout = Lookout(api, driver, node, self._news.put, lambda: self._view.writes)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+        self._errors, self._repairs = Pace(0.2, 5), Pace(0.1, 10)
+        self._listed: Listed | None = None
+        self._is_owner_sure = True
+        self._target: list[Object] | None = None
+        self._whole: dict[str, Object] = {}  # what we would ask for if lists were kept
+        self._lists, self._counters = True, True
+        self._knows_counters = False
+        self._accepted: dict[str, Object] = {}
+        self._asked = True
+        self._refused = ""
+
+    @property
+    def count(self) -> int:
+        """How many slices there are, as far as we know."""
+        return len(self._view.slices)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the slices that there are, as far as we know; for what says which slices are wanted."""
+        return frozenset(self._view.slices)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the threads still do their work."""
+        return self._thread.is_alive() and self._lookout.alive
+
+    def start(self) -> None:
+        """Begin, in threads of its own."""
+        self._thread.start()
+        self._lookout.start()
+
+    def refresh(self) -> None:
+        """What is wanted has changed; write it soon. Returns at once."""
+        self._news.put(_Call.REFRESH)
+
+    def stop(self) -> None:
+        """End. The slices stay: after a restart they are right, and after an uninstall the kubelet removes them. Close the API first."""
+        self._stopped.set()
+        self._news.put(_Call.STOP)
+        self._lookout.stop()
+        if self._thread.is_alive():
+            self._thread.join(1)
+
+    def _run(self) -> None:
+        pause: float | None = None
+        while not self._stopped.is_set():
+            try:
+                self._hear(pause)
+                self._work()
+                pause = None
+            except ApiError as trouble:
+                self._complain(trouble)
+                pause = self._errors.stumble()
+            except Exception:  # without this thread the node would lose its devices for good
+                log.exception("the publisher stumbled over an error of its own")
+                pause = self._errors.stumble()
+
+    def _hear(self, patience: float | None) -> None:
+        """All news there are; waits so long for the first. Nothing to wait for means: as long as it takes."""
+        with contextlib.suppress(queue.Empty):
+            self._take(self._news.get(timeout=patience))
+            while True:
+                self._take(self._news.get_nowait())
+
+    def _take(self, news: Listed | Seen | _Call) -> None:
+        if isinstance(news, Listed):
+            # The server may be another than before, with other features: what it keeps is found out again.
+            self._listed, self._target, self._asked = news, None, True
+            self._lists, self._counters, self._knows_counters = True, True, False
+            self._accepted.clear()
+            self._view.list(news.items, news.version, news.before)
+            self._is_owner_sure = True
+        elif isinstance(news, Seen):
+            if self._view.see(news):
+                self._is_owner_sure = False
+                self._journal.note("slice-gone", slice=news.item["metadata"]["name"])
+        elif news is _Call.REFRESH:
+            self._asked, self._target = True, None
+
+    def _work(self) -> None:
+        """Put the slices right where they are wrong."""
+        if self._stopped.is_set() or not self._listed:
+            return
+        if self._plan(self._wanted()):
+            if not self._asked:
+                # Somebody else wrote. A wipe deletes slice after slice; a moment later one look sees them all.
+                self._stopped.wait(self._repairs.stumble())
+                self._hear(0)
+            self._write()
+        self._asked = False
+        self.published.set()
+
+    def _write(self) -> None:
+        """Make the writes. Where a slice is refused that has lists as attributes, their feature may be off: try without them."""
+        self._be_sure_of_the_owner()
+        try:
+            self._put_right()
+        except ApiError as refused:
+            if refused.status != 422 or not self._lists or without_lists(self._wanted()) == self._wanted():
+                raise
+            self._lists, self._target = False, None
+            try:
+                self._put_right()
+            except ApiError:
+                self._lists, self._target = True, None
+                raise
+            for name, asked in self._whole.items():
+                self._losses.note(asked, self._view.slices[name])
+
+    def _be_sure_of_the_owner(self) -> None:
+        """Slices may be gone because their owner is. One of the same name has another UID, and what names the old UID is deleted again."""
+        if self._is_owner_sure:
+            return
+        server = self._of_server()
+        owner = self._lookout.owner(server.served)
+        if owner != server.owner:
+            self._listed, self._target = replace(server, owner=owner), None
+        self._is_owner_sure = True
+
+    def _wanted(self) -> list[Object]:
+        """The slices as this server wants them, made anew when the hardware or the server may have changed."""
+        if self._target is None:
+            server = self._of_server()
+            wanted = self._slices(server.owner)
+            wrong = problems(wanted)
+            if wrong:
+                raise ApiError("the wanted slices", 422, "; ".join(wrong[:_MOST_TOLD]))
+            asked = list(wanted) if server.served.counters_apart else beside_devices(wanted)
+            if self._knows_counters:
+                less = asked if self._counters else fitting(asked)
+                self._losses.withhold(asked, less)
+                asked = less
+            self._target = asked if self._lists else without_lists(asked)
+            self._whole = {each["metadata"]["name"]: each for each in asked}
+        return self._target
+
+    def _plan(self, wanted: Sequence[Object]) -> Plan:
+        return self._planner(wanted, self._view.slices.values(), self._accepted)
+
+    def _put_right(self) -> None:
+        self._find_out_about_counters()
+        wanted = self._wanted()
+        for new in self._plan(wanted).replace:
+            self._find_out(new)
+        writes = self._plan(wanted)
+        for old in writes.delete:
+            self._api.delete(self._address(old), uid=old["metadata"]["uid"])
+            self._view.removed(old)
+            self._journal.note("slice-write", verb="delete", slice=old["metadata"]["name"])
+        for new in writes.replace:
+            self._store("replace", new, self._api.replace(self._address(new), self._outward(new)))
+        for new in writes.create:
+            self._store("create", new, self._api.create(self._address(), self._outward(new)))
+
+    def _find_out_about_counters(self) -> None:
+        """Whether the API server keeps what devices draw from counters. A dry run tells, before a scheduler sees more than there is."""
+        new = next(filter(draws, self._wanted()), None)
+        if self._knows_counters or not new:
+            return
+        there = self._view.slices.get(new["metadata"]["name"])
+        if there:
+            asked = self._outward(at_generation(onto(there, new), generation_of(there)))
+            answer = self._api.replace(self._address(new), asked, _DRY_RUN)
+        else:
+            answer = self._api.create(self._address(), self._outward(at_generation(new, 1)), _DRY_RUN)
+        self._counters, self._knows_counters, self._target = draws(self._inward(answer)), True, None
+
+    def _find_out(self, new: Object) -> None:
+        """A slice of an earlier process may lack fields because the API server drops them: a dry run tells, and no write is lost on it."""
+        there = self._view.slices[new["metadata"]["name"]]
+        if not only_lacks(there, new):
+            return
+        asked = self._outward(at_generation(new, generation_of(there)))
+        kept = self._inward(self._api.replace(self._address(new), asked, _DRY_RUN))
+        if comparable(kept) == comparable(there):
+            self._accept(new, there)
+
+    def _store(self, verb: str, sent: Object, answer: Object) -> None:
+        stored = self._inward(answer)
+        self._view.wrote(stored)
+        self._journal.note(
+            "slice-write",
+            verb=verb,
+            slice=sent["metadata"]["name"],
+            devices=len(sent["spec"].get("devices", ())),
+            generation=generation_of(stored),
+        )
+        self._accept(sent, stored)
+
+    def _accept(self, sent: Object, stored: Object) -> None:
+        """The API server keeps this when it is asked for that."""
+        # Only the present state of each slice matters, so there is one entry for each.
+        current = {key(slice_) for slice_ in self._view.slices.values()}
+        self._accepted = {state: asked for state, asked in self._accepted.items() if state in current}
+        self._accepted[key(stored)] = comparable(sent)
+        self._losses.note(self._whole[sent["metadata"]["name"]], stored)
+
+    def _complain(self, trouble: ApiError) -> None:
+        if self._stopped.is_set():
+            return
+        log.warning("the slices cannot be written for now: %s", trouble)
+        if trouble.status == 422 and trouble.message != self._refused:
+            # To try again will not help; somebody has to know.
+            self._refused = trouble.message
+            self._journal.note("slices-refused", request=trouble.request, message=trouble.message)
+
+    def _address(self, slice_: Object | None = None) -> str:
+        words = [slice_["metadata"]["name"]] if slice_ else []
+        return self._of_server().served.path("resourceslices", *words)
+
+    def _outward(self, slice_: Object) -> Object:
+        return self._of_server().served.outward(slice_)
+
+    def _inward(self, slice_: Object) -> Object:
+        return self._of_server().served.inward(slice_)
+
+    def _of_server(self) -> Listed:
+        if not self._listed:
+            raise RuntimeError("nothing can be written before the first list")
+        return self._listed

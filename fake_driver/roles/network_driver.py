@@ -1,0 +1,91 @@
+"""The other role of the driver: publish the pools that belong to no node, and attach devices. One process for a cluster.
+
+It serves no kubelet. The drivers on the nodes know these devices, too: they prepare them wherever a claim for them ends up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fake_driver.devices.model import Device, Hardware
+from fake_driver.hardware import description
+from fake_driver.hardware.pools import pools
+from fake_driver.journal import Journal
+from fake_driver.preparing.inventory import Inventory
+from fake_driver.publishing import limits, slices
+from fake_driver.publishing.publisher import Publisher
+from fake_driver.roles import node_driver
+from fake_driver.roles.attaching_controller import Attacher
+from fake_driver.roles.metrics import Gauge, Metrics
+from fake_driver.roles.probes import Probes
+from fake_driver.settings import Settings
+
+# Patterns of node names in a hardware file mean pools here, and no pool of a file is called so.
+_NO_NODE = "no-node"
+
+
+class NetworkProcess:
+    """All that runs in this role, from start to stop."""
+
+    def __init__(self, settings: Settings) -> None:
+        hardware = description.read(Path(settings.hardware))
+        _, *found = pools(hardware, _NO_NODE, settings.kind_words)
+        limits.check(slices.of_network(settings.driver, found), settings.hardware)
+        settings.data.mkdir(parents=True, exist_ok=True)
+        metrics = Metrics(self._gauges(settings))
+        journal = Journal(settings.data / "journal-network.jsonl", heard=metrics.heard)
+        self._api = node_driver.api(settings, metrics)
+        self._publisher = Publisher(
+            self._api, settings.driver, "", lambda owner: slices.of_network(settings.driver, found, owner), journal
+        )
+        self._attacher = Attacher(self._api, settings.driver, _finder(hardware, settings), journal)
+        self._attaches = any(group.binding and group.binding.attaching for group in hardware.all_groups)
+        checks = {"/readyz": self.missing, "/healthz": self.broken}
+        self._probes = (
+            Probes(settings.probe_address, checks, node_driver.pages(metrics)) if settings.probe_address else None
+        )
+
+    def start(self) -> None:
+        """Publish, attach where the hardware asks for it, and answer probes."""
+        self._publisher.start()
+        if self._attaches:
+            self._attacher.start()
+        if self._probes:
+            self._probes.start()
+
+    def stop(self) -> None:
+        """End; the slices stay."""
+        self._api.close()
+        self._publisher.stop()
+        self._attacher.stop()
+        if self._probes:
+            self._probes.stop()
+
+    def missing(self) -> list[str]:
+        """Why nobody can use the pools yet."""
+        return [] if self._publisher.published.is_set() else ["the slices are not published"]
+
+    def broken(self) -> list[str]:
+        """What ended that must not end."""
+        parts = (("publisher", self._publisher.alive), ("attacher", not self._attaches or self._attacher.alive))
+        return [f"the {name} ended" for name, is_alive in parts if not is_alive]
+
+    def _gauges(self, settings: Settings) -> dict[str, Gauge]:
+        return {
+            "fake_driver_info": lambda: {(("driver", settings.driver), ("node", "")): 1},
+            "fake_driver_slices": lambda: {(): self._publisher.count},
+        }
+
+
+def _finder(hardware: Hardware, settings: Settings) -> Callable[[str, str], Device]:
+    """Finds a device of any pool; the pool of a node has the node's name."""
+    known: dict[str, Inventory] = {}
+
+    def find(pool: str, device: str) -> Device:
+        if pool not in known:
+            here, *network = pools(hardware, pool, settings.kind_words)
+            known[pool] = Inventory(pool, here.devices, network)
+        return known[pool].find(pool, device)
+
+    return find

@@ -1,0 +1,195 @@
+"""Puts the parts together for one process. `__main__` and tests call it; a fault exchanges one of the parts before they are joined."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fake_driver.api.claim_access import ClaimAccess
+from fake_driver.api.client import Api
+from fake_driver.control.console import Console
+from fake_driver.control.control_socket import ControlSocket
+from fake_driver.control.live_hardware import Effects, LiveHardware
+from fake_driver.devices.model import Device
+from fake_driver.hardware import description
+from fake_driver.hardware.pools import pools
+from fake_driver.journal import Journal
+from fake_driver.kubelet.armed_faults import Traps
+from fake_driver.kubelet.health import Board, Health, at_first
+from fake_driver.kubelet.server import Server
+from fake_driver.kubelet.services import DraService
+from fake_driver.kubelet.sockets import Sockets
+from fake_driver.preparing import cdi, claims, device_status, opaque_configuration
+from fake_driver.preparing.cdi import CdiFolder, Environment
+from fake_driver.preparing.checkpoint import Checkpoint
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim
+from fake_driver.preparing.driver import Collaborators, Driver, Silence
+from fake_driver.preparing.inventory import Inventory
+from fake_driver.preparing.metadata import MetadataFolder
+from fake_driver.preparing.status_reporter import Reporter
+from fake_driver.publishing import limits, slices
+from fake_driver.publishing.planner import Planner, plan
+from fake_driver.publishing.publisher import Publisher
+from fake_driver.roles.metrics import CONTENT_TYPE, Gauge, Metrics
+from fake_driver.roles.probes import Pages, Probes
+from fake_driver.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What can be exchanged: what the driver has, says and does."""
+
+    inventory: Inventory
+    data: Path
+    environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
+    in_order: opaque_configuration.Order = opaque_configuration.in_order
+    conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
+    driver: type[Driver] = Driver
+    known: device_status.Content = device_status.content
+    published: Callable[[Inventory], Sequence[Device]] = lambda inventory: inventory.devices
+    shaped: Callable[[list[slices.Object]], list[slices.Object]] = lambda wanted: wanted
+    plan: Planner = plan
+    publishes: bool = True
+    registers: bool = True
+    reports: bool = True
+    claims: type[ClaimAccess] = ClaimAccess
+    asked: Callable[[], None] = lambda: None  # by a kubelet, who this is
+    reached: Callable[[str], None] = lambda _point: None
+    publisher: type[Publisher] = Publisher
+    service: type[DraService] = DraService
+    health: Callable[[Device], Health] = at_first
+    board: type[Board] = Board
+    metadata: type[MetadataFolder] = MetadataFolder
+
+
+def parts(settings: Settings) -> Parts:
+    """The right parts, as the hardware file says."""
+    hardware = description.read(Path(settings.hardware))
+    here, *network = pools(hardware, settings.node, settings.kind_words)
+    limits.check(slices.desired(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware)
+    return Parts(Inventory(settings.node, here.devices, tuple(network)), settings.data)
+
+
+class Process:
+    """All that runs in one process, from start to stop."""
+
+    def __init__(self, settings: Settings, use: Parts) -> None:
+        sockets = Sockets(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
+        self._use = use
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.metrics = Metrics(self._gauges(settings))
+        self._api = api(settings, self.metrics)
+        self._claims = use.claims(self._api)
+        self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
+        folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
+        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
+        self._traps = Traps(self.journal)
+        self._reporter = Reporter(self._claims, settings.driver, settings.node, self._known, self.journal)
+        self._metadata = use.metadata(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
+        self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
+        self.health = use.board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
+        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service, use.asked)
+        self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
+        self._hardware = LiveHardware(
+            settings.driver,
+            settings.data / "hardware-changes.json",
+            Effects(use.inventory, self.health, use.health, self._publisher.refresh, self.journal),
+        )
+        console = Console(settings, self._hardware, self._traps, folder, self.journal, self._release)
+        self._control = ControlSocket(sockets.control, console.answer)
+        checks = {"/readyz": self.missing, "/healthz": self.broken}
+        self._probes = Probes(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
+
+    def start(self) -> None:
+        """Serve, register and publish. The publisher comes last, because it is the only part that has to wait for others."""
+        self.driver.recover()
+        self._server.start(register=self._use.registers)
+        if self._use.publishes:
+            self._publisher.start()
+        if self._use.reports:
+            self._reporter.start()
+        if self._probes:
+            self._probes.start()
+        self._control.start()
+
+    def stop(self) -> None:
+        """Leave quickly: the kubelet learns it first, calls under way end, then what still waits for the API server is cut off."""
+        self._control.stop()
+        self._traps.clear()
+        self._server.stop()
+        self._api.close()
+        self._publisher.stop()
+        self._reporter.stop()
+        if self._probes:
+            self._probes.stop()
+
+    def missing(self) -> list[str]:
+        """Why nobody can use the driver yet; empty when it is ready."""
+        waits = (
+            (self._server.registered, "the kubelet has not registered this driver"),
+            (self._publisher.published, "the slices are not published"),
+        )
+        return [text for event, text in waits if not event.is_set()]
+
+    def broken(self) -> list[str]:
+        """What ended that must not end."""
+        return ["the publisher ended"] if self._use.publishes and not self._publisher.alive else []
+
+    def _gauges(self, settings: Settings) -> dict[str, Gauge]:
+        who = (("driver", settings.driver), ("node", settings.node))
+        return {
+            "fake_driver_info": lambda: {who: 1},
+            "fake_driver_slices": lambda: {(): self._publisher.count},
+            "fake_driver_devices": lambda: {(("health", how),): n for how, n in self.health.counts().items()},
+            "fake_driver_claims_prepared": lambda: {(): self.driver.prepared},
+        }
+
+    def _collaborators(self) -> Collaborators:
+        use = self._use
+        reports = self._reporter if use.reports else Silence()
+        return Collaborators(
+            use.inventory,
+            self._read_claim,
+            use.environment,
+            use.in_order,
+            use.conflict,
+            reports,
+            self._metadata,
+            self._reached,
+        )
+
+    def _reached(self, point: str) -> None:
+        self._traps.reached(point)
+        self._use.reached(point)
+
+    def _release(self, uid: str, force: bool) -> bool:
+        return self.driver.release(uid, force=force)
+
+    def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
+        return self._claims.get(ref.namespace, ref.name, patience)
+
+    def _known(self, use: AllocatedDevice) -> dict[str, Any]:
+        return self._use.known(self._use.inventory.find(use.pool, use.device), use)
+
+    def _slices(self, owner: slices.Owner) -> list[slices.Object]:
+        places = slices.Places(self._hardware.base, self._publisher.names)
+        devices = self._use.published(self._use.inventory)
+        return self._use.shaped(slices.desired(self.driver.name, owner, devices, places))
+
+
+def pages(metrics: Metrics) -> Pages:
+    """What programs may read beside the probes."""
+    return {"/metrics": (CONTENT_TYPE, metrics.text)}
+
+
+def api(settings: Settings, metrics: Metrics) -> Api:
+    """The API server as the settings say; the token goes only over TLS."""
+    is_secure = settings.api_server.startswith("https:")
+    token = Path(settings.token_file) if settings.token_file and is_secure else None
+    authority = Path(settings.ca_file) if settings.ca_file else None
+    return Api(settings.api_server, token_file=token, ca_file=authority, told=metrics.asked)

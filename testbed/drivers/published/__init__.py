@@ -1,0 +1,1 @@
+"""What drivers publish and who holds it: slices, pools, taints, missing slices. Pure, except for the reads."""

@@ -1,0 +1,109 @@
+"""Draws places as an SVG: boxes in boxes, a node around its NUMA nodes, those around PCIe roots, those around devices. Pure.
+
+`dra-testbed hardware show -o svg` prints it, and docs/hardware.svg was made so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from testbed.reporting.topology import Device, Place, alike, by_root
+
+_GAP, _LINE, _LETTER = 10, 17, 7.6
+_MOST_ALIKE = 4
+_STYLE = (
+    "text{font:13px sans-serif;fill:#1c2733}.title{font-weight:600}"
+    "rect{stroke:#8fa3b8;rx:6}.place{fill:#f4f7fa}.numa{fill:#e6edf4}.root{fill:#d5e3f0}"
+    ".device{fill:#fff}.tainted{fill:#fbe0de;stroke:#c0392b}"
+)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A titled box with lines of text, or with other boxes beside or below each other."""
+
+    title: str
+    kind: str
+    lines: tuple[str, ...] = ()
+    inner: tuple[Box, ...] = ()
+    across: bool = False
+
+    @property
+    def width(self) -> float:
+        """As wide as its text and what is in it."""
+        text = max(len(line) for line in (self.title, *self.lines)) * _LETTER
+        widths = [box.width for box in self.inner] or [0.0]
+        inner = sum(widths) + _GAP * (len(widths) - 1) if self.across else max(widths)
+        return max(text, inner) + 2 * _GAP
+
+    @property
+    def height(self) -> float:
+        """As high as its text and what is in it."""
+        heights = [box.height for box in self.inner] or [0.0]
+        inner = max(heights) if self.across else sum(heights) + _GAP * (len(heights) - 1)
+        return _LINE * (1 + len(self.lines)) + inner + (2 * _GAP if self.inner else _GAP)
+
+
+def picture(places: Iterable[Place]) -> str:
+    """The whole drawing."""
+    everything = Box("", "", inner=tuple(map(_place, places)))
+    body = "\n".join(_drawn(everything.inner, _GAP, _GAP, across=False))
+    width, height = everything.width, sum(box.height + _GAP for box in everything.inner) + _GAP
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">\n'
+        f"<style>{_STYLE}</style>\n{body}\n</svg>\n"
+    )
+
+
+def _place(place: Place) -> Box:
+    inner = tuple(
+        Box(f"NUMA node {numa}" if numa is not None else "no NUMA node", "numa", inner=tuple(_roots(devices)))
+        for numa, devices in place.by_numa()
+    )
+    return Box(f"{place.name}  ({place.where or 'node'})", "place", inner=inner, across=True)
+
+
+def _roots(devices: list[Device]) -> Iterable[Box]:
+    for root, below in by_root(devices):
+        boxes = tuple(_devices(below))
+        if root:
+            yield Box(f"PCIe root {root}", "root", inner=boxes, across=True)
+        else:
+            yield from boxes
+
+
+def _devices(devices: Sequence[Device]) -> Iterable[Box]:
+    names = {device.name for device in devices}
+    parts = {name: [device for device in devices if device.parent == name] for name in names}
+    for like in alike([device for device in devices if device.parent not in names]):
+        if len(like) > _MOST_ALIKE and not any(parts[device.name] for device in like):
+            yield _device(f"{like[0].name} … {like[-1].name}", like[0], [])
+        else:
+            yield from (_device(device.name, device, parts[device.name]) for device in like)
+
+
+def _device(name: str, device: Device, parts: Sequence[Device]) -> Box:
+    cut = Counter(str(part.attributes.get("profile", "part")) for part in parts)
+    lines = (
+        str(device.attributes.get("model", "")),
+        *(f"{key} {value}" for key, value in device.capacity.items()),
+        *(f"{count} × {profile}" for profile, count in cut.items()),  # noqa: RUF001 - it is a multiplication sign
+        *device.taints,
+    )
+    return Box(name, "tainted" if device.taints else "device", tuple(filter(None, lines)))
+
+
+def _drawn(boxes: Iterable[Box], x: float, y: float, *, across: bool) -> Iterable[str]:
+    for box in boxes:
+        yield f'<rect class="{box.kind}" x="{x:.0f}" y="{y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}"/>'
+        for number, line in enumerate((box.title, *box.lines)):
+            style = ' class="title"' if number == 0 else ""
+            yield f'<text{style} x="{x + _GAP:.0f}" y="{y + _LINE * (number + 1):.0f}">{escape(line)}</text>'
+        yield from _drawn(box.inner, x + _GAP, y + _LINE * (1 + len(box.lines)) + _GAP, across=box.across)
+        if across:
+            x += box.width + _GAP
+        else:
+            y += box.height + _GAP

@@ -1,0 +1,151 @@
+"""From the events of a run to its report: a pure function, so that a killed run still gives one, and it says that it is incomplete."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.conformance import events
+from testbed.conformance.events import Event
+from testbed.conformance.profiles import FULL
+from testbed.conformance.verdicts import Judged, exit_code, overall, settle, worst
+from testbed.errors import Incomplete
+from testbed.models.report import DriverConformanceReport, RequirementReport
+from testbed.models.words import Level, Tier, Verdict
+from testbed.reporting import junit
+
+FILE = "report.yaml"
+
+
+def build(log: Sequence[Event]) -> DriverConformanceReport:
+    """The report of these events."""
+    began = next((each for each in log if each["event"] == "run-started"), None)
+    if began is None:
+        raise Incomplete(
+            "the run ended before it began: there is nothing to report", hint="look at what pytest printed"
+        )
+    tests: dict[str, list[Event]] = defaultdict(list)
+    for each in log:
+        if each["event"] == "test-finished":
+            tests[each["id"]].append(each)
+    rows = tuple(_row(facts, tests[facts["id"]]) for facts in _known(log))
+    judged, finished = _judged(rows), log[-1]["event"] == "run-finished"
+    return DriverConformanceReport.model_validate(
+        {
+            **{part: began[part] for part in ("generated", "subject", "environment", "patience")},
+            "profile": began.get("profile", FULL),
+            "result": overall(judged, finished=finished),
+            "reasons": (*_before_the_suites(log), *_reasons(rows, finished=finished)),
+            "finished": finished,
+            "seconds": round(log[-1]["time"] - began["time"], 1),
+            "statistics": _statistics(rows),
+            "requirements": rows,
+        },
+        by_name=True,
+        by_alias=True,
+        strict=False,
+    )
+
+
+def write(folder: Path) -> DriverConformanceReport:
+    """Make report.yaml and junit.xml from the events in the folder."""
+    made = build(events.read(folder))
+    content = made.model_dump(mode="json", by_alias=True)
+    events.replace(folder / FILE, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
+    events.replace(folder / junit.FILE, junit.render(made))
+    return made
+
+
+def status_of(report: DriverConformanceReport) -> int:
+    """The exit code that the report means."""
+    return exit_code(_judged(report.requirements), finished=report.finished)
+
+
+def _known(log: Sequence[Event]) -> list[dict[str, Any]]:
+    """Every requirement of the run, with what was decided about it before it started."""
+    found = {facts["id"]: facts for each in log if each["event"] == "selected" for facts in each["requirements"]}
+    return [found[key] for key in sorted(found)]
+
+
+def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
+    by_test: dict[str, list[Event]] = defaultdict(list)
+    for each in finished:
+        by_test[each["test"]].append(each)
+    cases = facts.get("tests", [])
+    decided = Verdict(facts["verdict"]) if facts.get("verdict") else None
+    # A case that has not ended keeps its requirement open, however well the others went; but a failure is a fact.
+    verdicts = [settle([Verdict(each["verdict"]) for each in attempts]) for attempts in by_test.values()]
+    open_cases = set(cases) - by_test.keys()
+    verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
+    told = _telling(finished, verdict)
+    message = next((each["message"] for each in told if each["message"]), facts.get("reason", ""))
+    if verdict is Verdict.PASS and facts.get("left_out"):
+        verdict, message = (
+            Verdict.EXCLUDED,
+            f"passed so far; cases not selected on the command line: {facts['left_out']}",
+        )
+    return RequirementReport(
+        id=facts["id"],
+        sentence=facts["sentence"],
+        level=Level(facts["level"]),
+        tier=Tier(facts["tier"]),
+        source=facts["source"],
+        tests=tuple(cases),
+        verdict=verdict,
+        seconds=round(sum(each["seconds"] for each in finished), 3),
+        attempts=max((len(attempts) for attempts in by_test.values()), default=0),
+        message=message if verdict is not Verdict.PASS else "",
+        evidence=next((each["evidence"] for each in told if each["evidence"]), ""),
+    )
+
+
+def _telling(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:
+    """Whose words explain the verdict: of those who have it too, the last one first; then all others."""
+    same = [each for each in finished if each["verdict"] == verdict]
+    others = [each for each in finished if each["verdict"] != verdict]
+    return [*reversed(same), *reversed(others)]
+
+
+def _judged(rows: Sequence[RequirementReport]) -> list[Judged]:
+    return [Judged(row.level, row.verdict, tested=_tested(row)) for row in rows]
+
+
+def _tested(row: RequirementReport) -> bool:
+    """A test that found nothing to judge has tested nothing."""
+    return row.attempts > 0 and row.verdict is not Verdict.NOT_APPLICABLE
+
+
+def _statistics(rows: Sequence[RequirementReport]) -> dict[str, int]:
+    counted = Counter(row.verdict or "no-verdict" for row in rows)
+    return {str(name): counted[name] for name in (*Verdict, "no-verdict") if counted[name]}
+
+
+def _before_the_suites(log: Sequence[Event]) -> list[str]:
+    """Why there was nothing to judge on."""
+    if events.suites_began(log):
+        return []
+    failed = next((each for each in log if each["event"] == events.FAILED), None)
+    if failed is None:
+        return ["the run ended before its suites began"]
+    return [f"there was no testbed: {failed['why']}" + (f" ({failed['evidence']})" if failed["evidence"] else "")]
+
+
+def _reasons(rows: Sequence[RequirementReport], *, finished: bool) -> tuple[str, ...]:
+    """Why the result is not better, worst first."""
+    free = {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED}
+    ordered = sorted((row for row in rows if row.verdict not in free), key=lambda row: _rank(row.verdict))
+    reasons = [f"{row.id}: {row.verdict or 'no verdict'}" for row in ordered]
+    excluded = sum(row.verdict is Verdict.EXCLUDED for row in rows)
+    if not finished:
+        reasons.insert(0, "the run did not come to its end")
+    if not any(map(_tested, rows)):
+        reasons.append("no requirement was tested" if finished else "no requirement was tested to its end")
+    return (*reasons, *([f"{excluded} excluded"] if excluded else []))
+
+
+def _rank(verdict: Verdict | None) -> int:
+    return list(Verdict).index(verdict) if verdict else 0

@@ -1,0 +1,190 @@
+"""What stands where, according to published ResourceSlices of whatever drivers: places, NUMA nodes, PCIe roots, devices. Pure.
+
+`dra-testbed hardware show` draws it. A slice says the same whether it comes from a cluster or from a description of hardware.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.drivers.published import slices as published
+from testbed.kube.client import Object
+
+_STANDARD = "resource.kubernetes.io/"
+_ANYWHERE = "any node"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device, with its values as plain ones."""
+
+    driver: str
+    pool: str
+    name: str
+    attributes: Mapping[str, Any]
+    capacity: Mapping[str, str]
+    taints: tuple[str, ...] = ()
+    shared: bool = False
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def numa(self) -> int | None:
+        """Its NUMA node, under the standard name or a plain one."""
+        found = self.attributes.get(f"{_STANDARD}numaNode", self.attributes.get("numaNode"))
+        return found if isinstance(found, int) else None
+
+    @property
+    def root(self) -> str:
+        """Its PCIe root; '' where it says none."""
+        found = self.attributes.get(f"{_STANDARD}pcieRoot", "")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def parent(self) -> str:
+        """Of a part: the whole."""
+        return str(self.attributes.get("parent", ""))
+
+    @property
+    def looks(self) -> tuple[object, ...]:
+        """What two devices have in common that need not be told apart at a glance."""
+        said = (self.attributes.get("model"), self.attributes.get("profile"), self.capacity.items())
+        return (*said[:2], tuple(said[2]), self.taints, self.shared, self.conditions, self.driver)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node, or a pool of the network: what its pools are, and the devices in them."""
+
+    name: str
+    where: str  # '' for a node
+    pools: tuple[published.Pool, ...]
+    drivers: tuple[str, ...]
+    devices: tuple[Device, ...]
+
+    def by_numa(self) -> list[tuple[int | None, list[Device]]]:
+        """The devices of each NUMA node, those of none at the end."""
+        found = _grouped((device.numa, device) for device in self.devices)
+        return sorted(found.items(), key=lambda item: (item[0] is None, item[0] or 0))
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "name": self.name,
+            "where": self.where or "node",
+            "pools": [
+                {
+                    "driver": driver,
+                    "pool": pool.name,
+                    "generation": pool.generation,
+                    "slices": len(pool.slices),
+                    "complete": pool.complete,
+                }
+                for driver, pool in zip(self.drivers, self.pools, strict=True)
+            ],
+            "devices": [
+                {
+                    "driver": each.driver,
+                    "pool": each.pool,
+                    "name": each.name,
+                    "numaNode": each.numa,
+                    "pcieRoot": each.root or None,
+                    "parent": each.parent or None,
+                    "attributes": dict(each.attributes),
+                    "capacity": dict(each.capacity),
+                    "taints": list(each.taints),
+                    "shared": each.shared,
+                    "bindingConditions": list(each.conditions),
+                }
+                for each in self.devices
+            ],
+        }
+
+
+def places(slices: Iterable[Object], node: str | None = None) -> list[Place]:
+    """All places, nodes first; with `node` that one and what is of the network."""
+    everything = list(slices)
+    found: dict[tuple[str, str], list[tuple[str, published.Pool]]] = defaultdict(list)
+    for driver in sorted({each["spec"]["driver"] for each in everything}):
+        for pool in published.pools(everything, driver):
+            spec = pool.slices[0]["spec"]
+            found[_where(spec), spec.get("nodeName") or pool.name].append((driver, pool))
+    return [
+        _place(name, where, members)
+        for (where, name), members in sorted(found.items())
+        if where or node in (None, name)
+    ]
+
+
+def by_root(devices: Iterable[Device]) -> list[tuple[str, list[Device]]]:
+    """The devices below each PCIe root, those below none at the end."""
+    found = _grouped((device.root, device) for device in devices)
+    return sorted(found.items(), key=lambda item: (not item[0], item[0]))
+
+
+def alike(devices: Sequence[Device]) -> list[list[Device]]:
+    """The same devices in the same order, neighbours that look alike together."""
+    found: list[list[Device]] = []
+    for device in devices:
+        if found and found[-1][0].looks == device.looks:
+            found[-1].append(device)
+        else:
+            found.append([device])
+    return found
+
+
+def _place(name: str, where: str, members: list[tuple[str, published.Pool]]) -> Place:
+    drivers = tuple(driver for driver, _ in members)
+    devices = tuple(
+        _device(driver, pool.name, each)
+        for driver, pool in members
+        for slice_ in sorted(pool.slices, key=lambda slice_: str(slice_["metadata"]["name"]))
+        for each in slice_["spec"].get("devices") or ()
+    )
+    return Place(name, where, tuple(pool for _, pool in members), drivers, devices)
+
+
+def _where(spec: Object) -> str:
+    if spec.get("nodeName"):
+        return ""
+    if spec.get("nodeSelector"):
+        return f"nodes with {_selector(spec['nodeSelector'])}"
+    return _ANYWHERE
+
+
+def _selector(selector: Object) -> str:
+    rules = [rule for term in selector.get("nodeSelectorTerms") or () for rules in term.values() for rule in rules]
+    return " and ".join(
+        " ".join((rule["key"], rule["operator"], ", ".join(rule.get("values") or ()))).strip() for rule in rules
+    )
+
+
+def _device(driver: str, pool: str, device: Object) -> Device:
+    return Device(
+        driver,
+        pool,
+        device["name"],
+        {name: _plain(value) for name, value in (device.get("attributes") or {}).items()},
+        {name: value["value"] for name, value in (device.get("capacity") or {}).items()},
+        tuple(map(_taint, device.get("taints") or ())),
+        bool(device.get("allowMultipleAllocations")),
+        tuple(device.get("bindingConditions") or ()),
+    )
+
+
+def _plain(value: Object) -> Any:
+    return next(iter(value.values()), None)
+
+
+def _taint(taint: Object) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def _grouped(pairs: Iterable[tuple[Any, Device]]) -> dict[Any, list[Device]]:
+    found: dict[Any, list[Device]] = defaultdict(list)
+    for key, device in pairs:
+        found[key].append(device)
+    return dict(found)

@@ -1,0 +1,1 @@
+"""Words for the cluster around the driver: nodes, kubelets, accounts, quotas, taint rules."""

@@ -1,0 +1,99 @@
+"""What a test can spoil of a cluster for the next one. The plugin compares it around each disruptive test."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from testbed.drivers.published.holders import namespaces_of_others
+from testbed.drivers.published.slices import pools
+from testbed.drivers.ready import driver_pods
+from testbed.kube.client import Object
+from testbed.kube.ownership import REQUIREMENT
+from testbed.vocabulary import budgets
+from testbed.vocabulary.world import RESOURCE, World
+from testbed.waiting import NotYet, eventually
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What has to be there again, and what may not be there in addition."""
+
+    ready_nodes: frozenset[str]
+    ready_drivers: frozenset[str]
+    devices: frozenset[str]
+    namespaces: frozenset[str]
+    allocated_claims: frozenset[str]
+
+
+def condition(world: World) -> Condition:
+    """What is seen now."""
+    kube, driver = world.kube, world.driver_file.driver
+    ours = kube.list("v1", "Namespace", labelSelector=world.owner.selector)
+    others = namespaces_of_others(kube, world.owner)
+    claims = kube.list(RESOURCE, "ResourceClaim")
+    return Condition(
+        ready_nodes=frozenset(_name(node) for node in kube.list("v1", "Node") if _ready(node)),
+        ready_drivers=frozenset(_node(pod) for pod in driver_pods(kube, world.driver_file) if _ready(pod)),
+        devices=frozenset(_devices(world.slices(), driver)),
+        namespaces=frozenset(_name(each) for each in ours if REQUIREMENT in each["metadata"]["labels"]),
+        # What others allocate meanwhile, the test has not left.
+        allocated_claims=frozenset(_full_name(each) for each in claims if _is_left(each, others)),
+    )
+
+
+def wait_for_the_same(world: World, before: Condition) -> None:
+    """Return when the cluster is as it was; WaitTimeout with what was left otherwise."""
+
+    def same() -> None:
+        left = differences(before, condition(world))
+        if left:
+            raise NotYet("; ".join(left))
+
+    hint = "the test has to put this right before it ends; what follows is blocked until then"
+    eventually(same, "the cluster to be as the test found it", budgets.AS_BEFORE, hint=hint)
+
+
+def differences(before: Condition, now: Condition) -> list[str]:
+    """What is worse than before, in words."""
+    found = {
+        "node not Ready": before.ready_nodes - now.ready_nodes,
+        "no ready pod of the driver on": before.ready_drivers - now.ready_drivers,
+        "device not published any more:": before.devices - now.devices,
+        "device published in addition:": now.devices - before.devices,
+        "namespace left:": now.namespaces - before.namespaces,
+        "claim still allocated:": now.allocated_claims - before.allocated_claims,
+    }
+    return [f"{what} {', '.join(sorted(which))}" for what, which in found.items() if which]
+
+
+def _devices(slices: Iterable[Object], driver: str) -> list[str]:
+    """Of complete pools only: one that is half written is not as it was."""
+    complete = [pool for pool in pools(slices, driver) if pool.complete]
+    return [
+        f"{pool.name}/{device['name']}"
+        for pool in complete
+        for each in pool.slices
+        for device in each["spec"].get("devices") or ()
+    ]
+
+
+def _is_left(claim: Object, others: Collection[str]) -> bool:
+    return claim["metadata"]["namespace"] not in others and bool(claim.get("status", {}).get("allocation"))
+
+
+def _ready(each: Object) -> bool:
+    conditions = each.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _name(each: Object) -> str:
+    return str(each["metadata"]["name"])
+
+
+def _full_name(each: Object) -> str:
+    return f"{each['metadata']['namespace']}/{_name(each)}"
+
+
+def _node(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName", ""))

@@ -1,0 +1,1 @@
+"""Words for the driver under test: its slices, its pods, its hardware."""

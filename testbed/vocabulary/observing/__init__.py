@@ -1,0 +1,1 @@
+"""How words wait, and how they explain that what they waited for did not happen."""

@@ -1,0 +1,1 @@
+"""Words for pods and their containers, and for the workloads that make pods."""

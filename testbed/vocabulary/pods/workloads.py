@@ -1,0 +1,72 @@
+"""Words for objects that make pods: the DaemonSet, and the pods of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from testbed.errors import WaitTimeout
+from testbed.kube.client import Object
+from testbed.vocabulary import budgets
+from testbed.vocabulary.observing import queries
+from testbed.vocabulary.observing.diagnosis import unready
+from testbed.vocabulary.observing.observation import Diagnosis, failure
+from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.pods.pod_list import Pods
+from testbed.vocabulary.world import World
+from testbed.waiting import NotYet, eventually
+
+
+@dataclass(frozen=True)
+class DaemonSet:
+    """A DaemonSet of the scenario. Its pods have the label `app` with its name."""
+
+    world: World
+    namespace: str
+    name: str
+
+    def pods_on(self, nodes: Iterable[str]) -> Pods:
+        """Its pods on these nodes, in the nodes' order; waits until the controller has made and the scheduler has placed them."""
+        wanted = sorted(nodes)
+        expected = f"a pod of daemonset {self.name} on each of {', '.join(wanted)}"
+        try:
+            placed = eventually(lambda: self._placed(wanted), expected, budgets.CREATED, longest_pause=0.1)
+        except WaitTimeout as late:
+            away = unready(node for node in self.world.kube.list("v1", "Node") if node["metadata"]["name"] in wanted)
+            cause = away or queries.held_by_others(self.world)
+            raise failure(expected, late.last_seen, late.budget, Diagnosis(cause or _CAUSE, ours=bool(cause))) from late
+        return Pods(Pod(self.world, self.namespace, placed[node]) for node in wanted)
+
+    def _placed(self, wanted: list[str]) -> dict[str, str]:
+        pods = self.world.kube.list("v1", "Pod", self.namespace, labelSelector=f"app={self.name}")
+        placed = {_node(pod): pod["metadata"]["name"] for pod in pods}
+        missing = [node for node in wanted if node not in placed]
+        if missing:
+            raise NotYet(f"none bound to {', '.join(missing)}; {len(pods)} pods are there")
+        return placed
+
+
+def pods_of(world: World, namespace: str, owner: str, count: int) -> Pods:
+    """So many pods with the label `app` of that value, sorted by name; waits until a controller has made them. Ending ones do not count."""
+
+    def made() -> list[str]:
+        found = world.kube.list("v1", "Pod", namespace, labelSelector=f"app={owner}")
+        names = [each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"]]
+        if len(names) != count:
+            raise NotYet(f"there are {len(names)}")
+        return sorted(names)
+
+    expected = f"{count} pods of {owner}"
+    try:
+        names = eventually(made, expected, budgets.CREATED, longest_pause=0.1)
+    except WaitTimeout as late:
+        cause = Diagnosis("the controller manager did not make them: does the label app name their owner?", ours=True)
+        raise failure(expected, late.last_seen, late.budget, cause) from late
+    return Pods(Pod(world, namespace, name) for name in names)
+
+
+_CAUSE = "the claim of the missing pod got no device on that node: does the driver still publish free ones there?"
+
+
+def _node(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName", ""))

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fake_driver.hardware import description
+from fake_driver.hardware.pools import devices
+from fake_driver.publishing.slices import Owner, desired
+from testbed import folders
+from testbed.drivers.published.slices import Device, apart, identities, names, ordinary, pools
+from testbed.errors import UsageError
+from testbed.kube.client import Object
+from testbed.models.driver_file import load_driver_file
+from tests.fakes.cluster import DRIVER, slice_spec
+
+
+def _slice(node: str, devices: int = 1, **pool: int) -> Object:
+    return {"metadata": {"name": node}, "spec": slice_spec(node, devices, **pool)}
+
+
+def test_a_pool_is_complete_when_all_its_slices_are_there() -> None:
+    half = _slice("a", resourceSliceCount=2)
+    assert [pool.complete for pool in pools([half], DRIVER)] == [False]
+    assert [pool.complete for pool in pools([half, half], DRIVER)] == [True]
+
+
+def test_slices_of_older_generations_do_not_count() -> None:
+    old, new = _slice("a", 5, generation=1), _slice("a", 2, generation=2)
+    (pool,) = pools([old, new], DRIVER)
+    assert (pool.generation, pool.devices, pool.complete) == (2, 2, True)
+
+
+def test_slices_of_other_drivers_do_not_count() -> None:
+    assert pools([_slice("a")], "other.example") == []
+
+
+def test_a_pool_of_the_network_has_no_node_and_may_have_no_devices() -> None:
+    spec = {key: value for key, value in slice_spec("net", 0).items() if key not in ("nodeName", "devices")}
+    (pool,) = pools([{"spec": {**spec, "allNodes": True}}], DRIVER)
+    assert (pool.nodes, pool.devices) == (frozenset(), 0)
+
+
+def test_devices_are_found_by_the_attribute_that_containers_show() -> None:
+    known = identities([_slice("a", 2)], DRIVER, "uuid")
+    assert known == {"a-uuid-0": Device(DRIVER, "a", "gpu-0"), "a-uuid-1": Device(DRIVER, "a", "gpu-1")}
+
+
+def test_the_attribute_may_be_written_with_its_domain_and_have_any_type() -> None:
+    device = {"name": "gpu-0", "attributes": {"index": {"int": 7}}}
+    spec = {**slice_spec("a", 0), "devices": [device]}
+    assert list(identities([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
+    assert str(Device(DRIVER, "a", "gpu-0")) == f"{DRIVER}/a/gpu-0"
+
+
+def test_devices_are_found_by_the_names_that_containers_show_on_the_node_where_they_run() -> None:
+    published = [_slice("a"), _slice("b")]
+
+    assert names(published, DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
+    assert names(published, DRIVER, "b", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
+
+
+def test_devices_of_the_network_are_found_by_name_from_every_node() -> None:
+    spec = {key: value for key, value in slice_spec("net", 1).items() if key != "nodeName"}
+    known = names([{"spec": {**spec, "allNodes": True}}], DRIVER, "a", ["gpu-0"])
+
+    assert known == {"gpu-0": Device(DRIVER, "net", "gpu-0")}
+
+
+def _in_pool(name: str, *nodes: str, devices: int = 1) -> list[Object]:
+    """A pool with a slice for each of these nodes."""
+    pool = {"name": name, "generation": 1, "resourceSliceCount": len(nodes)}
+    return [{"spec": {**slice_spec(node, devices), "pool": pool}} for node in nodes]
+
+
+def test_a_name_that_two_devices_of_a_node_have_tells_nothing() -> None:
+    with pytest.raises(UsageError, match="gpu-0 of a container on node a may be that of pool a or that of pool more"):
+        names([_slice("a"), *_in_pool("more", "a")], DRIVER, "a", ["gpu-0"])
+
+
+def test_a_name_that_two_devices_have_and_no_container_shows_does_no_harm() -> None:
+    known = names([_slice("a"), *_in_pool("more", "a", devices=2)], DRIVER, "a", ["gpu-1"])
+
+    assert known["gpu-1"] == Device(DRIVER, "more", "gpu-1")
+
+
+def test_a_pool_with_slices_of_several_nodes_has_no_device_of_one_on_another() -> None:
+    here, there = _in_pool("all", "a", "b", devices=2)
+    del here["spec"]["devices"][1], there["spec"]["devices"][0]
+
+    assert names([here, there], DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "all", "gpu-0")}
+
+
+def test_a_device_that_its_driver_publishes_twice_is_one_device_and_no_fault_of_the_driver_file() -> None:
+    assert names(_in_pool("a", "a", "a"), DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
+
+
+@pytest.mark.parametrize(
+    ("name", "patterns", "matches"),
+    [
+        ("type", {"type": ["mig", "vfio*"]}, True),
+        (f"{DRIVER}/type", {"type": ["*"]}, True),
+        ("type", {"type": ["gpu"]}, False),
+        ("other", {"type": ["*"]}, False),
+        ("type", {}, False),
+    ],
+)
+def test_devices_are_left_out_by_an_attribute(name: str, patterns: Any, matches: bool) -> None:
+    device = {"name": "gpu-0", "attributes": {name: {"string": "mig"}}}
+    slice_ = {"spec": {"driver": DRIVER, "devices": [device]}}
+    (left,) = ordinary([slice_], patterns, DRIVER)
+    assert left["spec"]["devices"] == ([] if matches else [device])
+
+
+_SHARED, _PART = {"allowMultipleAllocations": True}, {"consumesCounters": [{"counterSet": "c", "counters": {}}]}
+_ATTACHED = {"bindingConditions": ["attached"]}
+
+
+@pytest.mark.parametrize(
+    ("usual", "others", "found"),
+    [
+        ([{}], [_SHARED, _PART, _ATTACHED], {"capacity", "partitions", "binding"}),
+        ([{}], [_SHARED], {"capacity"}),
+        ([{}, _PART], [_SHARED, _PART], {"capacity"}),
+        ([{}], [_SHARED, _PART, {**_PART, **_ATTACHED}], {"capacity"}),
+        ([_SHARED], [], set()),
+        ([{}], [{**_SHARED, "allowMultipleAllocations": False}], set()),
+    ],
+    ids=["all", "one", "a-whole-is-ordinary", "of-two-kinds", "nothing-is-left-out", "none"],
+)
+def test_special_devices_are_apart_where_they_are_nothing_else(
+    usual: list[Object], others: list[Object], found: set[str]
+) -> None:
+    named = [*usual, *({**each, "attributes": {"type": {"string": "special"}}} for each in others)]
+    published = [{"name": f"gpu-{index}", **each} for index, each in enumerate(named)]
+    assert apart([{"spec": {"driver": DRIVER, "devices": published}}], {"type": ["special"]}, DRIVER) == found
+
+
+def test_the_special_devices_of_the_default_hardware_are_apart() -> None:
+    made = devices(description.read(folders.data("manifests") / "hardware/server.yaml"), "a")
+    published = desired(DRIVER, Owner("a", "uid"), made)
+    others = load_driver_file(folders.data("manifests") / "drivers/fake-gpu.yaml").other_devices
+    assert apart(published, others, DRIVER) == {"partitions", "capacity", "binding"}
+    assert apart(published, {}, DRIVER) == frozenset()

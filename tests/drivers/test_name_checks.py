@@ -1,0 +1,237 @@
+"""What a driver file names has to be there, once the driver serves; else it is the file that is wrong, and not the driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_driver.hardware.__main__ import slices
+from fake_driver.hardware.description import read
+from testbed import folders
+from testbed.drivers import companions, name_checks
+from testbed.drivers.name_checks import refuse_wrong_names
+from testbed.errors import ApiError, UsageError, WaitTimeout
+from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.models.driver_sections import Examples
+from tests.fakes import cluster
+
+FILE = load_driver_file(cluster.driver_path())
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def _kube() -> Any:
+    """A cluster with the driver on all nodes, and another pod beside it."""
+    kube = cluster.make().kube
+    for node in cluster.NODES:
+        _pod(kube, f"driver-{node}", "fake-gpu-driver", {"nodeName": node, "containers": [{"name": "driver"}]})
+    _pod(kube, "other", "metrics", {"containers": [{"name": "exporter"}]})
+    return kube
+
+
+def _pod(kube: Any, name: str, app: str, spec: Any) -> None:
+    kube.put("Pod", name, FILE.pods.namespace, spec=spec, status=READY, metadata={"labels": {"app": app}})
+
+
+def _file(section: str = "", **changed: Any) -> DriverFile:
+    """The driver file with other values in a section of its spec."""
+    if section:
+        changed = {section: getattr(FILE.spec, section).model_copy(update=changed)}
+    return FILE.model_copy(update={"spec": FILE.spec.model_copy(update=changed)})
+
+
+def _refusal(kube: Any, driver_file: DriverFile) -> str:
+    with pytest.raises(UsageError) as refused:
+        refuse_wrong_names(kube, driver_file)
+    return str(refused.value)
+
+
+def test_a_driver_file_that_fits_is_taken() -> None:
+    refuse_wrong_names(_kube(), FILE)
+    refuse_wrong_names(_kube(), _file("probe", identity_attribute="gpu.dra-testbed.example/uuid"))
+
+
+@pytest.mark.parametrize(
+    ("driver_file", "said"),
+    [
+        (
+            _file(device_class="gpu.dra-testbed.exmple"),
+            "spec.deviceClass: the cluster has no DeviceClass gpu.dra-testbed.exmple; did you mean gpu.dra-testbed.example",
+        ),
+        (
+            _file("classes", taints="taint.gpu.dra-testbed.example"),
+            "spec.classes.taints: the cluster has no DeviceClass taint.gpu.dra-testbed.example; did you mean taints.gpu.",
+        ),
+        (
+            _file("probe", identity_attribute="uid"),
+            "spec.probe.identityAttribute: no device has an attribute uid; did you mean uuid?",
+        ),
+        (
+            _file("pods", container="plugin"),
+            "spec.pods.container: no pod of the driver has a container plugin; known: driver",
+        ),
+        (
+            _file("pods", selector="app=fake-gpu-drivr"),
+            "spec.pods.selector: no pod has app=fake-gpu-drivr; did you mean app=fake-gpu-driver?",
+        ),
+        (
+            _file("pods", namespace="drivers"),
+            "spec.pods.namespace: no pod in drivers has app=fake-gpu-driver; there are some in dra-testbed-driver",
+        ),
+    ],
+)
+def test_a_name_that_means_nothing_there_is_told_with_its_key(driver_file: DriverFile, said: str) -> None:
+    assert said in _refusal(_kube(), driver_file)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "field", "wrong", "near"),
+    [
+        ("examples", "attribute", "attribute", "modell", "model"),
+        ("examples", "capacity", "capacity", "memori", "memory"),
+        ("examples", "matchAttribute", "match_attribute", "modle", "model"),
+        ("sharing", "capacity", "capacity", "gpu.dra-testbed.example/memery", "memory"),
+    ],
+)
+def test_examples_that_no_device_has_are_told_with_what_is_near(
+    section: str, key: str, field: str, wrong: str, near: str
+) -> None:
+    said = _refusal(_kube(), _file(section, **{field: wrong}))
+    assert f"spec.{section}.{key}: no device has a" in said
+    assert f"{wrong}; did you mean {near}?" in said
+
+
+def test_examples_that_are_not_nearly_right_are_mistakes_where_hardware_is_not_pretended() -> None:
+    file = _file("examples", attribute="colour", capacity="bandwidth", match_attribute="pcieRoot")
+    refuse_wrong_names(_kube(), file)
+    theirs = file.model_copy(update={"spec": file.spec.model_copy(update={"install": None})})
+    said = _refusal(_kube(), theirs)
+    assert "spec.examples.attribute: no device has an attribute colour; known: model, uuid" in said
+    assert "spec.examples.capacity: no device has a capacity bandwidth; known: memory" in said
+    assert "matchAttribute" not in said
+    refuse_wrong_names(
+        _kube(), theirs.model_copy(update={"spec": theirs.spec.model_copy(update={"examples": Examples()})})
+    )
+
+
+def test_a_domain_that_two_names_have_in_common_makes_them_no_more_alike() -> None:
+    file = _file("examples", match_attribute="resource.kubernetes.io/pcieRoot")
+    refuse_wrong_names(_with_attribute("resource.kubernetes.io/numaNode"), file)
+    said = _refusal(_with_attribute("resource.kubernetes.io/pcieRoots"), file)
+    assert "did you mean resource.kubernetes.io/pcieRoots?" in said
+
+
+def _with_attribute(name: str) -> Any:
+    kube = _kube()
+    for slice_ in (each for key, each in kube.objects.items() if key[0] == "ResourceSlice"):
+        for device in slice_["spec"]["devices"]:
+            device["attributes"][name] = {"string": "a"}
+    return kube
+
+
+@pytest.mark.parametrize(
+    "hardware", sorted((folders.data("manifests") / "hardware").glob("*.yaml")), ids=lambda file: file.stem
+)
+@pytest.mark.parametrize(("driver", "kind"), [("fake-gpu", "!nic"), ("fake-nic", "nic")])
+def test_the_driver_files_that_come_with_us_fit_all_hardware_that_does(hardware: Path, driver: str, kind: str) -> None:
+    file = load_driver_file(folders.data("manifests") / f"drivers/{driver}.yaml")
+    kube = _kube()
+    for slice_ in slices(read(hardware), cluster.NODES, file.driver, (kind,)):
+        kube.objects["ResourceSlice", "default", slice_["metadata"]["name"]] = slice_
+    assert list(name_checks._of_devices(kube, file)) == []
+
+
+def _with_selector(expression: str, *, slices: bool = True) -> Any:
+    kube = _kube()
+    kube.put("DeviceClass", FILE.device_class, spec={"selectors": [{"cel": {"expression": expression}}]})
+    if not slices:
+        for key in [key for key in kube.objects if key[0] == "ResourceSlice"]:
+            del kube.objects[key]
+        kube.put("ResourceSlice", "nic", spec={**cluster.slice_spec("node-1", 1), "driver": "nic.dra-testbed.example"})
+    return kube
+
+
+def test_a_driver_that_the_class_does_not_mean_is_a_mistake_in_the_file() -> None:
+    kube = _with_selector("device.driver == 'gpu.dra-testbed.example' && device.attributes['x'].y == \"z\"")
+    said = _refusal(kube, _file(driver="gpuu.dra-testbed.example"))
+    assert "spec.driver: nobody publishes ResourceSlices as gpuu.dra-testbed.example" in said
+    assert "selects devices of gpu.dra-testbed.example; did you mean gpu.dra-testbed.example?" in said
+
+
+@pytest.mark.parametrize("expression", ["device.driver == 'gpu.dra-testbed.example'", "true"])
+def test_a_driver_that_publishes_nothing_is_judged_whoever_publishes_beside_it(expression: str) -> None:
+    refuse_wrong_names(_with_selector(expression, slices=False), FILE)
+
+
+@pytest.mark.usefixtures("_installed")
+def test_an_installation_under_another_name_than_the_class_means_is_a_mistake_in_the_file() -> None:
+    kube = _with_selector("device.driver == 'gpu.dra-testbed.example'")
+    with pytest.raises(UsageError, match=r"spec\.driver: nobody publishes ResourceSlices as gpuu"):
+        companions.install_together(kube, [_file(driver="gpuu.dra-testbed.example")], cluster.OWNER)
+
+
+def test_all_wrong_names_are_told_at_once() -> None:
+    spec = _file("probe", identity_attribute="uid").spec.model_copy(update={"device_class": "nik.example"})
+    said = _refusal(_kube(), FILE.model_copy(update={"spec": spec}))
+    assert "spec.deviceClass" in said
+    assert "spec.probe.identityAttribute" in said
+
+
+def test_one_device_with_the_attribute_and_one_pod_with_the_container_are_enough() -> None:
+    kube = _kube()
+    for node in cluster.NODES:
+        for device in kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"][1:]:
+            device["attributes"] = {"model": {"string": "x"}}
+    _pod(kube, "controller", "fake-gpu-driver", {"containers": [{"name": "controller"}]})
+    refuse_wrong_names(kube, FILE)
+
+
+@pytest.mark.parametrize("device", [[], [{"name": "bare"}]], ids=["no device", "no attribute"])
+def test_a_driver_that_publishes_nothing_of_the_kind_is_left_to_the_tests(device: list[Any]) -> None:
+    kube = _kube()
+    for node in cluster.NODES:
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"] = device
+    refuse_wrong_names(kube, FILE)
+
+
+def test_a_driver_that_runs_as_no_pod_has_none_to_be_found() -> None:
+    kube: Any = cluster.make().kube
+    _pod(kube, "other", "metrics", {"containers": [{"name": "exporter"}]})
+    refuse_wrong_names(kube, FILE)
+
+
+def test_who_may_not_look_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = _kube()
+    monkeypatch.setattr(kube, "list", _raising(403))
+    refuse_wrong_names(kube, _file(device_class="gone"))
+    monkeypatch.setattr(kube, "list", _raising(500))
+    with pytest.raises(ApiError):
+        refuse_wrong_names(kube, FILE)
+
+
+def _raising(status: int) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ApiError("GET", status, "?", "no")
+
+    return refuse
+
+
+@pytest.fixture
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(companions, "install", lambda *_, **__: None)
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize("changed", [{"namespace": "drivers"}, {"selector": "app=fake-gpu-drivr"}, {"container": "x"}])
+def test_an_installation_ends_with_what_is_wrong_in_the_file(changed: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=f"spec.pods.{next(iter(changed))}"):
+        companions.install_together(_kube(), [_file("pods", **changed)], cluster.OWNER)
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_driver_that_does_not_come_is_no_mistake_in_the_file() -> None:
+    kube = _kube()
+    kube.objects["Pod", FILE.pods.namespace, "driver-node-1"]["status"] = {"phase": "Pending"}
+    with pytest.raises(WaitTimeout):
+        companions.install_together(kube, [FILE], cluster.OWNER)

@@ -1,0 +1,293 @@
+"""The fake driver's publisher and a real API server with its etcd, without anything else: three seconds each, and no root."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fake_driver.api.client import Api
+from fake_driver.devices.model import (
+    Change,
+    Group,
+    Hardware,
+    NetworkPlan,
+    Partitioning,
+    Policy,
+    Profile,
+    Taint,
+    Version,
+)
+from fake_driver.hardware import description
+from fake_driver.hardware.pools import changed, pools
+from fake_driver.journal import Journal
+from fake_driver.publishing.counter_placement import beside_devices
+from fake_driver.publishing.limits import problems
+from fake_driver.publishing.planner import at_generation, comparable
+from fake_driver.publishing.publisher import Publisher
+from fake_driver.publishing.slices import Owner, Places, desired, of_network
+from testbed import binaries
+from testbed.waiting import Budget, eventually_true
+from tests.e2e.api_server import MINORS, Server, running
+
+DRIVER = "gpu.dra-testbed.example"
+HARDWARE = Path(__file__).parents[3] / "manifests" / "hardware"
+SOON = Budget("slices", 15, "a few writes, and at most some back-off")
+EVERYTHING = (
+    "DRADeviceTaints", "DRAPartitionableDevices", "DRAConsumableCapacity", "DRADeviceBindingConditions", "DRAListTypeAttributes",
+)  # fmt: skip
+Object = dict[str, Any]
+
+
+@dataclass
+class Writer:
+    """A publisher for what a hardware file says, and what may be changed of it while it runs."""
+
+    server: Server
+    publisher: Publisher
+    api: Api
+    journal: Path
+    changes: list[Change] = field(default_factory=list)
+
+    def change(self, change: Change) -> None:
+        """Something happens to the hardware."""
+        self.changes.append(change)
+        self.publisher.refresh()
+
+    def notes(self, event: str) -> list[Object]:
+        """What the journal says of one kind of event."""
+        lines = self.journal.read_text().splitlines() if self.journal.exists() else []
+        return [note for note in map(json.loads, lines) if note["event"] == event]
+
+    def until(self, check: Callable[[], bool]) -> None:
+        """Wait for a state of the API server or the journal."""
+        assert eventually_true(check, SOON), self.journal.read_text()
+
+    def stop(self) -> None:
+        """The process ends."""
+        self.api.close()
+        self.publisher.stop()
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
+    """Start to publish a built-in hardware file, for a node or (with '') for the network."""
+    started: list[Writer] = []
+
+    def start(server: Server, hardware: str, node: str = "worker") -> Writer:
+        here, *of_the_network = pools(description.read(HARDWARE / f"{hardware}.yaml"), node or "worker")
+        api, journal, changes = server.api(), tmp_path / f"journal-{len(started)}.jsonl", list[Change]()
+
+        def slices(owner: Owner) -> Sequence[Object]:
+            if not node:
+                return of_network(DRIVER, of_the_network)
+            places = Places(here.devices, publisher.names)
+            return desired(DRIVER, owner, changed(here.devices, changes, here.name), places)
+
+        publisher = Publisher(api, DRIVER, node, slices, Journal(journal))
+        writer = Writer(server, publisher, api, journal, changes)
+        started.append(writer)
+        publisher.start()
+        assert publisher.published.wait(20), journal.read_text() if journal.exists() else "nothing was written"
+        return writer
+
+    yield start
+    for writer in started:
+        writer.stop()
+        writer.server.wipe()
+
+
+@pytest.fixture(scope="module", params=MINORS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An API server with every feature that slices have a field for, where that version knows it."""
+    gates = dict.fromkeys(known_gates(request.param), True)
+    with running(Server(tmp_path_factory.mktemp("server"), request.param, gates)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=MINORS)
+def plain_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An API server that keeps no field of a feature, and serves nothing newer than v1beta1."""
+    served = ",".join(f"resource.k8s.io/{name}={name == 'v1beta1'}".lower() for name in ("v1", "v1beta2", "v1beta1"))
+    with running(Server(tmp_path_factory.mktemp("plain"), request.param, off(request.param), served)) as found:
+        yield found
+
+
+def known_gates(minor: str) -> list[str]:
+    """The gates of this version that decide on a field of slices and can be set."""
+    known = binaries.lock_for(minor).gates
+    return [name for name in EVERYTHING if name in known and not known[name].locked]
+
+
+def off(minor: str) -> dict[str, bool]:
+    """Those gates off, with all that need them."""
+    ours, known = set(known_gates(minor)), binaries.lock_for(minor).gates
+    needy = {name for name, gate in known.items() if gate.default and ours & set(gate.needs)}
+    return dict.fromkeys(ours | needy, False)
+
+
+def spec_of(slice_: Object) -> Object:
+    """What a slice says, without what the server adds."""
+    return dict(comparable(slice_)["spec"])
+
+
+def wanted(server: Server, hardware: str) -> dict[str, Object]:
+    """The specs that the driver asks this server to keep, by name."""
+    (here, *network) = pools(description.read(HARDWARE / f"{hardware}.yaml"), "worker")
+    slices = [*desired(DRIVER, Owner("worker", "x"), here.devices), *of_network(DRIVER, network)]
+    return {slice_["metadata"]["name"]: spec_of(slice_) for slice_ in placed(server, slices)}
+
+
+def placed(server: Server, slices: list[Object]) -> list[Object]:
+    """Return the slices with the counters where this server wants them."""
+    return beside_devices(slices) if server.minor == "1.34" else slices
+
+
+def versions(server: Server) -> dict[str, str]:
+    """The resource version of each slice: it changes with every write."""
+    return {name: item["metadata"]["resourceVersion"] for name, item in server.slices().items()}
+
+
+@pytest.mark.parametrize("hardware", sorted(path.stem for path in HARDWARE.glob("*.yaml")))
+def test_all_that_a_hardware_file_says_is_kept_with_one_write_for_each_slice(
+    server: Server, write: Callable[..., Writer], hardware: str
+) -> None:
+    writers = [write(server, hardware), write(server, hardware, node="")]
+
+    stored = server.slices()
+    assert {name: spec_of(item) for name, item in stored.items()} == wanted(server, hardware)
+    assert {item["spec"]["pool"]["generation"] for item in stored.values()} == {1}
+    assert sum(len(writer.notes("slice-write")) for writer in writers) == len(stored)
+    assert [writer.notes("slice-fields-dropped") for writer in writers] == [[], []]
+
+
+def test_a_restart_writes_nothing(server: Server, write: Callable[..., Writer]) -> None:
+    write(server, "mixed-fleet").stop()
+    before = versions(server)
+
+    write(server, "mixed-fleet")
+
+    assert versions(server) == before
+
+
+def test_one_changed_device_is_one_write_and_other_taints_keep_their_time(
+    server: Server, write: Callable[..., Writer]
+) -> None:
+    writer = write(server, "thousand")
+    writer.change(Change(devices=("gpu-500",), attributes={"model": "F2"}))
+    writer.until(lambda: len(writer.notes("slice-write")) == 9)
+    writer.change(Change(devices=("gpu-500",), taints=(Taint("a", "NoSchedule"),)))
+    writer.until(lambda: len(taints(server, "gpu-500")) == 1)
+    before, writes = taints(server, "gpu-500"), len(writer.notes("slice-write"))
+    writer.change(Change(devices=("gpu-500",), taints=(Taint("b", "NoSchedule"),)))
+    writer.until(lambda: len(taints(server, "gpu-500")) == 2)
+
+    assert taints(server, "gpu-500")[:1] == before
+    assert len(writer.notes("slice-write")) == writes + 1
+    writer.change(Change(devices=("gpu-0",), absent=True))
+    writer.until(lambda: len(writer.notes("slice-write")) == writes + 2)
+    assert sum(len(item["spec"]["devices"]) for item in server.slices().values()) == 999
+    assert len({item["spec"]["pool"]["generation"] for item in server.slices().values()}) == 1
+
+
+def taints(server: Server, device: str) -> list[Object]:
+    """The taints that a device has."""
+    everything = [each for item in server.slices().values() for each in item["spec"]["devices"]]
+    return [taint for each in everything if each["name"] == device for taint in each.get("taints", ())]
+
+
+def test_what_a_starting_kubelet_deletes_and_what_somebody_edits_comes_back(
+    server: Server, write: Callable[..., Writer]
+) -> None:
+    writer = write(server, "a100")
+    node, network = wanted(server, "a100"), write(server, "fabric", node="")
+    of_network = versions(server)
+
+    server.wipe("spec.nodeName=worker")
+    writer.until(lambda: {name: spec_of(item) for name, item in server.slices().items() if name in node} == node)
+    name = min(node)
+    server.edit(name, lambda spec: spec["devices"].pop())
+    writer.until(lambda: spec_of(server.slices()[name]) == node[name])
+
+    assert len(writer.notes("slice-gone")) == len(node)
+    untouched = {name: version for name, version in of_network.items() if name.startswith("pool-")}
+    assert untouched == {name: version for name, version in versions(server).items() if name.startswith("pool-")}
+    assert not network.notes("slice-gone")
+
+
+values = st.sampled_from([True, -(2**63), "x" * 64, Version("1.2.3-rc.1+x")])
+policies = st.sampled_from([Policy("1Gi"), Policy("1Gi", ("1Gi", "2Gi")), Policy("1Gi", (), "1Gi", "7Gi", "512Mi")])
+parts = st.builds(
+    Partitioning,
+    counters=st.just({f"c{index}": "8" for index in range(32)}),
+    profiles=st.integers(1, 70).map(lambda count: (Profile("1g.5gb", count, {"c0": "1", "c31": "8"}),)),
+    whole=st.booleans(),
+)
+wholes = st.builds(
+    Group,
+    kind=st.sampled_from(["gpu", "k" * 32]),
+    count=st.integers(1, 130),
+    attributes=st.dictionaries(st.sampled_from(["a", "x.example/" + "y" * 32]), values),
+    taints=st.lists(
+        st.builds(Taint, st.sampled_from(["a", "b.example/c"]), st.just("NoSchedule"), st.just("v")), max_size=2
+    ).map(tuple),
+    network=st.none() | st.just(NetworkPlan("net", ("10.64.0.0/10",))),
+)
+cut = st.builds(lambda whole, parts: replace(whole, count=whole.count % 9 + 1, partitions=parts), wholes, parts)
+shared = st.builds(
+    lambda whole, policy: replace(whole, shared=True, capacity={"memory": "8Gi"}, policies={"memory": policy}),
+    wholes,
+    policies,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(group=wholes | cut | shared)
+def test_an_api_server_takes_whatever_can_be_described(server: Server, group: Group) -> None:
+    (here,) = pools(Hardware("x", (group,)), "worker")
+    found = desired(DRIVER, Owner("worker", "x"), here.devices)
+    assert problems(found) == []
+    for slice_ in placed(server, found):
+        server.ask(functools.partial(create_dry, server, at_generation(slice_, 1)))
+
+
+def create_dry(server: Server, slice_: Object, api: Api) -> Object:
+    """What the server would store; a refusal is an ApiError."""
+    return api._call("POST", server.address, {"dryRun": "All"}, slice_)
+
+
+@pytest.mark.parametrize("hardware", ["mixed-fleet", "a100", "l40s", "fabric"])
+def test_what_a_server_without_the_features_drops_is_told_and_a_restart_still_writes_nothing(
+    plain_server: Server, write: Callable[..., Writer], hardware: str
+) -> None:
+    node = "" if hardware == "fabric" else "node-2"
+    first = write(plain_server, hardware, node)
+    first.stop()
+    before = versions(plain_server)
+    second = write(plain_server, hardware, node)
+
+    assert versions(plain_server) == before
+    assert not second.notes("slice-write")
+    assert gates_told(first) == gates_told(second) == NEEDED[hardware]
+    withheld = [note["gates"] for note in first.notes("devices-withheld")]
+    assert withheld == ([["DRAPartitionableDevices"]] if hardware == "a100" else [])
+
+
+NEEDED = {
+    "mixed-fleet": {"DRADeviceTaints", "DRAListTypeAttributes"},
+    "a100": {"DRAPartitionableDevices"},
+    "l40s": {"DRAConsumableCapacity"},
+    "fabric": {"DRADeviceBindingConditions"},
+}
+
+
+def gates_told(writer: Writer) -> set[str]:
+    """The feature gates that the journal names as those which would have kept what was dropped."""
+    return {gate for note in writer.notes("slice-fields-dropped") for gate in note["gates"]}

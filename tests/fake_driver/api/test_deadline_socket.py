@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from fake_driver.api.deadline_socket import Punctual
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
+
+
+def test_what_comes_in_time_is_read_and_what_comes_later_is_not(listener: socket.socket) -> None:
+    mine = Punctual(listener.getsockname(), None, time.monotonic() + 5)
+    theirs, _ = listener.accept()
+    with theirs:
+        mine.sendall(b"hello\n")
+        assert theirs.recv(100) == b"hello\n"
+        theirs.sendall(b"one\ntwo\n")
+        with mine.makefile("rb") as file:
+            assert file.readline() == b"one\n"
+            mine.until = time.monotonic()
+            assert file.readline() == b"two\n", "what was there in time"
+            with pytest.raises(TimeoutError):
+                file.readline()
+        mine.close()
+        assert theirs.recv(1) == b""
+
+
+def test_there_is_no_time_left_to_send_or_even_connect(listener: socket.socket) -> None:
+    with pytest.raises(TimeoutError):
+        Punctual(listener.getsockname(), None, time.monotonic())
+    late = Punctual(listener.getsockname(), None, time.monotonic() + 5)
+    late.until = time.monotonic()
+    with pytest.raises(TimeoutError):
+        late.sendall(b"x")
+    late.close()
+
+
+def test_a_handshake_that_never_comes_is_not_waited_for(listener: socket.socket) -> None:
+    with pytest.raises(TimeoutError):
+        Punctual(listener.getsockname(), ssl.create_default_context(), time.monotonic() + 0.05)

@@ -1,0 +1,343 @@
+"""The whole way over a real socket: the client's words, the console, and what becomes of them in the slices and for the kubelet."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+
+from fake_driver.control import __main__ as control
+from fake_driver.control.control_socket import LONGEST_REQUEST
+from fake_driver.roles.node_driver import Process
+from fake_driver.settings import Settings
+from testbed.kubelet.stubs import dra_health_v1_pb2, dra_health_v1_pb2_grpc, dra_v1_pb2
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+Start = Callable[..., Process]
+
+
+class Told:
+    """The client, as it is run in the driver's pod."""
+
+    def __init__(self, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.path = settings.data / "control.sock"
+        self._environment = {"FAKE_DRIVER_PLUGINS": settings.plugins, "FAKE_DRIVER_REGISTRY": settings.registry}
+
+    def __call__(self, *words: str) -> Any:
+        self._capsys.readouterr()
+        assert control.main(words, self._environment) == 0, self._capsys.readouterr().err
+        return json.loads(self._capsys.readouterr().out)
+
+    def refused(self, *words: str) -> str:
+        self._capsys.readouterr()
+        assert control.main(words, self._environment) == 2
+        return self._capsys.readouterr().err
+
+    def raw(self, line: bytes) -> Any:
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.connect(str(self.path))
+            caller.sendall(line)
+            caller.shutdown(socket.SHUT_WR)
+            with caller.makefile("rb") as answer:
+                return json.loads(answer.readline())
+
+
+@pytest.fixture
+def tell(settings: Settings, capsys: pytest.CaptureFixture[str]) -> Told:
+    return Told(settings, capsys)
+
+
+def published(fake_api: FakeApi) -> dict[str, Any]:
+    return {device["name"]: device for each in fake_api.slices.values() for device in each["spec"]["devices"]}
+
+
+def test_an_unplugged_device_leaves_its_slice_with_one_write_and_stays_away_over_a_restart(
+    start: Start, settings: Settings, fake_api: FakeApi, tell: Told
+) -> None:
+    process = start(settings)
+    fake_api.until(lambda: len(published(fake_api)) == 4)
+    writes = len(fake_api.writes)
+    assert tell("unplug", "gpu-1") == {"changed": True}
+    fake_api.until(lambda: list(published(fake_api)) == ["gpu-0", "gpu-2", "gpu-3"])
+    assert len(fake_api.writes) == writes + 1
+    assert tell("unplug", "gpu-1") == {"changed": False}
+    process.stop()
+    start(settings)
+    assert tell("state")["changes"] == {"gpu-1": {"absent": True}}
+    tell("plug", "gpu-1")
+    fake_api.until(lambda: len(published(fake_api)) == 4)
+
+
+def test_values_and_taints_reach_the_slice_and_go_again(
+    start: Start, settings: Settings, fake_api: FakeApi, tell: Told
+) -> None:
+    start(settings)
+    tell("set", "gpu-0", "model=F900", "--capacity", "memory=40Gi")
+    tell("set", "gpu-0", "firmware={version: 2.0.1}", "--new")
+    tell("taint", "gpu-0", "example.com/broken=ecc:NoExecute")
+    fake_api.until(lambda: "taints" in published(fake_api).get("gpu-0", {}))
+    device = published(fake_api)["gpu-0"]
+    assert device["attributes"]["model"] == {"string": "F900"}
+    assert device["attributes"]["firmware"] == {"version": "2.0.1"}
+    assert device["capacity"]["memory"] == {"value": "40Gi"}
+    assert device["taints"] == [{"key": "example.com/broken", "value": "ecc", "effect": "NoExecute"}]
+    tell("untaint", "gpu-0", "example.com/broken")
+    fake_api.until(lambda: "taints" not in published(fake_api)["gpu-0"])
+    tell("restore")
+    fake_api.until(lambda: published(fake_api)["gpu-0"]["attributes"]["model"] == {"string": "F100"})
+    assert tell("state")["changes"] == {}
+
+
+def test_a_claim_for_an_unplugged_device_is_refused_and_one_that_is_prepared_can_be_unprepared(
+    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+) -> None:
+    start(settings)
+    dra = settings.data / "dra.sock"
+    before, after = fake_api.claim("one"), fake_api.claim("two", devices=("gpu-1",))
+    assert not kubelet.prepare(dra, before)[before["uid"]].error
+    tell("unplug", "gpu-0")
+    tell("unplug", "gpu-1")
+    assert "is not in pool worker" in kubelet.prepare(dra, after)[after["uid"]].error
+    assert not kubelet.unprepare(dra, before)[before["uid"]].error
+
+
+def test_health_reaches_the_stream_and_goes_with_the_device(
+    start: Start, settings: Settings, kubelet: Kubelet, tell: Told
+) -> None:
+    start(settings)
+    stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(kubelet.channel(settings.data / "dra.sock"))
+    stream = stub.NodeWatchResources(dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=10)
+
+    def said() -> dict[str, tuple[int, str]]:
+        return {each.device.device_name: (each.health, each.message) for each in next(stream).devices}
+
+    assert said()["gpu-2"] == (1, "")
+    tell("health", "gpu-2", "unhealthy", "--message", "ECC errors")
+    while (now := said())["gpu-2"] == (1, ""):
+        pass
+    assert now["gpu-2"] == (2, "ECC errors")
+    tell("unplug", "gpu-2")
+    while "gpu-2" in (now := said()):
+        pass
+    assert len(now) == 3
+    stream.cancel()
+
+
+def test_three_calls_fail_and_the_fourth_is_right(
+    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+) -> None:
+    start(settings)
+    dra, claim = settings.data / "dra.sock", fake_api.claim()
+    tell("fault", "prepare", "--times", "3", "--code", "unavailable", "--message", "bus error")
+    for _ in range(3):
+        with pytest.raises(grpc.RpcError) as failed:
+            kubelet.prepare(dra, claim)
+        assert (failed.value.code(), failed.value.details()) == (grpc.StatusCode.UNAVAILABLE, "bus error")
+    assert [each.device_name for each in kubelet.prepare(dra, claim)[claim["uid"]].devices] == ["gpu-0"]
+    assert tell("state")["faults"] == []
+
+
+@pytest.mark.parametrize("narrow", [["--claim", "default/two"], ["--device", "gpu-1"]])
+def test_a_fault_for_one_claim_or_device_leaves_the_others_alone(
+    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told, narrow: list[str]
+) -> None:
+    start(settings)
+    dra, one, two = settings.data / "dra.sock", fake_api.claim("one"), fake_api.claim("two", devices=("gpu-1",))
+    tell("fault", "prepare", "--times", "0", *narrow)
+    answers = kubelet.prepare(dra, one, two)
+    assert (answers[one["uid"]].error, answers[two["uid"]].error) == ("", "fault prepare")
+    assert tell("clear") == {"changed": True, "cleared": 1}
+    assert not kubelet.prepare(dra, two)[two["uid"]].error
+    tell("fault", "unprepare", *narrow)
+    assert kubelet.unprepare(dra, two)[two["uid"]].error == "fault unprepare"
+    assert not kubelet.unprepare(dra, two)[two["uid"]].error
+
+
+def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_made_anew(
+    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+) -> None:
+    process = start(settings)
+    dra, claim = settings.data / "dra.sock", fake_api.claim()
+    kubelet.prepare(dra, claim)
+    assert tell("lose-cdi") == {"changed": True, "lost": 1}
+    assert not list(Path(settings.cdi).glob("*.json"))
+    tell("fault", "prepare", "--times", "0")
+    tell("crash", "after-cdi")
+    assert tell("state")["crash"] == ["after-cdi"]
+    process.stop()
+    start(settings)
+    assert {**tell("state"), "journal": 0}["faults"] == []
+    assert not kubelet.prepare(dra, claim)[claim["uid"]].error
+    assert len(list(Path(settings.cdi).glob("*.json"))) == 1
+
+
+def test_a_claim_that_nobody_will_unprepare_is_released(
+    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+) -> None:
+    start(settings)
+    dra, claim, other = settings.data / "dra.sock", fake_api.claim(), fake_api.claim("two")
+    kubelet.prepare(dra, claim)
+    assert "nothing was changed: claim default/one" in tell.refused("release", claim["uid"])
+    fake_api.remove_claim("one")
+    assert f"hardware release {claim['uid']}`" in kubelet.prepare(dra, other)[other["uid"]].error
+    assert tell("release", claim["uid"]) == {"changed": True}
+    assert not kubelet.prepare(dra, other)[other["uid"]].error
+    assert tell("release", claim["uid"]) == {"changed": False}
+    assert tell("release", other["uid"], "--force") == {"changed": True}
+    noted = [each for each in tell("journal")["entries"] if each["event"] == "control"]
+    assert [(each["verb"], each["claim"]) for each in noted] == [("release", claim["uid"]), ("release", other["uid"])]
+
+
+def test_the_journal_tells_calls_writes_changes_and_faults_in_their_order(
+    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+) -> None:
+    # The API has the slice a moment before the driver notes that it wrote it.
+    assert start(settings)._publisher.published.wait(5)
+    dra, claim = settings.data / "dra.sock", fake_api.claim()
+    since = tell("state")["journal"]
+    tell("fault", "prepare")
+    kubelet.prepare(dra, claim)
+    kubelet.prepare(dra, claim)
+    found = tell("journal", "--since", str(since))
+    events = [each["event"] for each in found["entries"] if each["event"] != "status-write"]
+    assert events == ["control", "fault", "prepare", "cdi-write", "prepare"]
+    numbers = [each["seq"] for each in found["entries"]]
+    assert numbers == list(range(since + 1, found["last"] + 1))
+    assert len(tell("journal", "--since", str(since), "--limit", "2")["entries"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("unplug", "gpu-9"), "has no device 'gpu-9'; did you mean gpu-"),
+        (("set", "gpu-0", "modle=x"), "did you mean model?"),
+        (("set", "gpu-0", "model={float: 1.5}"), "attributes.model must be {version: x.y.z}"),
+        (("set", "gpu-0", "model=" + "x" * 65), "1 to 64 bytes"),
+        (("set", "gpu-0", "--capacity", "memory=lots"), "must be a quantity"),
+        (("set", "gpu-0"), "names neither an attribute nor a capacity"),
+        (("set", "gpu-0", *(f"a{i}=1" for i in range(40)), "--new"), "attributes and capacities, but may have 32"),
+        (("taint", "gpu-0", "k:NoSchedul"), "must be one of NoSchedule, NoExecute, None"),
+        (("taint", "gpu-0", "a b:NoSchedule"), "must be the name of a label"),
+        (("untaint", "gpu-0", "broken"), "is no taint of gpu-0; it has none"),
+        (("health", "gpu-0", "unhealth"), "did you mean unhealthy"),
+        (("fault", "prepar"), "did you mean prepare"),
+        (("fault", "prepare", "--code", "UNAVAILABL"), "did you mean UNAVAILABLE"),
+        (("fault", "prepare", "--times", "-1"), "must be 0 (until it is cleared)"),
+        (("fault", "prepare", "--device", "gpu-8"), "has no device 'gpu-8'"),
+        (("crash", "after-cdy"), "did you mean after-cdi"),
+        (("release", "../x"), "must be the UID of a claim"),
+        (("journal", "--limit", "0"), "must be 1 to 1000"),
+    ],
+)
+def test_what_is_wrong_is_told_and_changes_nothing(
+    start: Start, settings: Settings, tell: Told, words: tuple[str, ...], said: str
+) -> None:
+    start(settings)
+    assert said in tell.refused(*words)
+    state = tell("state")
+    assert (state["changes"], state["faults"], state["crash"]) == ({}, [], [])
+    assert not (settings.data / "hardware-changes.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"\n", "is not JSON"),
+        (b"\xff\xfe\n", "is not JSON"),
+        (b"[" * 5000 + b"\n", "is not JSON"),
+        (b'"' + b"x" * LONGEST_REQUEST + b'"\n', f"is longer than {LONGEST_REQUEST} bytes"),
+        (b"[]\n", "must be a mapping"),
+        (b'{"verb": "plugg", "device": "gpu-0"}\n', "did you mean plug or unplug"),
+        (b'{"verb": "plug", "device": 7}\n', "device is a whole number, but must be a text"),
+        (b'{"verb": "plug", "device": "gpu-0", "devise": 1}\n', "devise is unknown; did you mean device"),
+        (b'{"verb": "fault", "call": "prepare", "delay": NaN}\n', "must be 0 to 3600 seconds"),
+        (b'{"verb": "health", "device": "gpu-0", "status": "unhealthy", "message": "a\\nb"}\n', "must be printable"),
+        (b'{"verb": "fault", "call": "prepare", "message": "a\\nb"}\n', "must be printable"),
+        (b'{"verb": "restore", "devices": []}\n', "devices is unknown"),
+    ],
+)
+def test_a_caller_who_speaks_otherwise_gets_an_answer(
+    start: Start, settings: Settings, tell: Told, line: bytes, said: str
+) -> None:
+    start(settings)
+    answer = tell.raw(line)
+    assert answer["ok"] is False
+    assert said in answer["error"]
+
+
+def test_the_socket_is_for_root_alone_has_the_pods_name_and_goes_with_the_driver(
+    start: Start, settings: Settings, tell: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = start(settings)
+    assert tell.path.stat().st_mode & 0o777 == 0o600
+    uid = "8d4d8a0e-0b3c-4c56-9b1c-0d7f8f3f1a11"
+    start(replace(settings, pod_uid=uid))
+    environment = {"FAKE_DRIVER_PLUGINS": settings.plugins, "POD_UID": uid}
+    assert control.main(["state"], environment) == 0
+    process.stop()
+    assert not tell.path.exists()
+    assert control.main(["state"], {"FAKE_DRIVER_PLUGINS": settings.plugins}) == 3
+    assert "no driver answers" in capsys.readouterr().err
+
+
+def test_a_hanging_call_ends_when_faults_are_cleared(
+    start: Start,
+    settings: Settings,
+    fake_api: FakeApi,
+    kubelet: Kubelet,
+    tell: Told,
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    start(settings)
+    dra, claim = kubelet.dra(settings.data / "dra.sock"), fake_api.claim()
+    tell("fault", "prepare", "--hang")
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
+    call = dra.NodePrepareResources.future(request, timeout=30)
+    until(lambda: any(each["event"] == "fault" for each in tell("journal")["entries"]))
+    assert not call.done()
+    tell("clear")
+    assert call.exception(timeout=5).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    tell("fault", "prepare", "--hang")
+    with pytest.raises(grpc.RpcError):
+        dra.NodePrepareResources(request, timeout=0.05)  # the caller gives up, and the driver notices
+
+
+def test_in_a_pool_of_many_slices_a_change_of_one_device_is_one_write_but_for_the_first_taint_in_a_slice(
+    start: Start, settings: Settings, tell: Told, fake_api: FakeApi
+) -> None:
+    many = Path(settings.hardware).read_text().replace("count: 4", "count: 300")
+    Path(settings.hardware).write_text(many)
+    process = start(settings)
+    assert process._publisher.published.wait(5)
+    fake_api.writes.clear()
+
+    def is_whole() -> bool:
+        pools = [each["spec"]["pool"] for each in fake_api.slices.values()]
+        return all(each == {**pools[0], "resourceSliceCount": len(pools)} for each in pools)
+
+    def writes(*words: str) -> list[str]:
+        before, names = len(fake_api.writes), published(fake_api)
+        tell(*words)
+        fake_api.until(lambda: published(fake_api) != names)
+        fake_api.until(is_whole)
+        return [f"{verb} {name[:5]}" for verb, name in map(str.split, fake_api.writes[before:])]
+
+    assert writes("unplug", "gpu-0") == ["PUT 00000"]
+    assert writes("plug", "gpu-0") == ["PUT 00000"]
+    assert writes("taint", "gpu-200", "a:None") == ["PUT 00000", "PUT 00002", "PUT 00004", "POST 00003"]
+    assert writes("untaint", "gpu-200", "a") == ["PUT 00003"]
+    assert writes("taint", "gpu-130", "a:None") == ["PUT 00002"]
+    assert writes("untaint", "gpu-130", "a") == ["PUT 00002"]
+    process.stop()
+    assert start(settings)._publisher.published.wait(5)
+    assert len(fake_api.writes) == 9

@@ -1,0 +1,135 @@
+"""The board, and the stream over a real socket."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+
+from fake_driver.devices.model import Device, Row
+from fake_driver.kubelet import health
+from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Board, Health, at_first
+from fake_driver.roles.node_driver import Process
+from fake_driver.settings import Settings
+from testbed.kubelet.stubs import (
+    dra_health_v1_pb2,
+    dra_health_v1_pb2_grpc,
+    dra_health_v1alpha1_pb2,
+    dra_health_v1alpha1_pb2_grpc,
+)
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+
+GPU = ("worker", "gpu-1")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, Health()),
+        ({"healthy": True}, Health()),
+        ({"healthy": "no"}, Health()),
+        ({"healthy": False}, Health(UNHEALTHY, "the hardware file says so")),
+    ],
+)
+def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(attributes: Row, expected: Health) -> None:
+    assert at_first(Device("gpu-0", "gpu", attributes, {})) == expected
+
+
+def test_a_reader_waits_for_news() -> None:
+    board = Board({("p", "a"): Health()})
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(board.read, 1, 5)
+        board.write(("p", "a"), Health(UNKNOWN))
+        found = reading.result(5)
+    assert found == (2, {("p", "a"): Health(UNKNOWN)})
+
+
+def test_without_news_the_same_is_read_again_after_a_while_and_nothing_after_the_end() -> None:
+    board = Board({("p", "a"): Health()})
+    assert board.read(1, 0.01) == (1, {("p", "a"): Health()})
+    board.remove(("p", "a"))
+    assert board.read(1, 5) == (2, {})
+    board.close()
+    assert board.read(2, 5) is None
+
+
+VERSIONS = pytest.mark.parametrize(
+    ("messages", "stubs"),
+    [(dra_health_v1_pb2, dra_health_v1_pb2_grpc), (dra_health_v1alpha1_pb2, dra_health_v1alpha1_pb2_grpc)],
+)
+
+
+def watch(kubelet: Kubelet, settings: Settings, messages: ModuleType, stubs: ModuleType) -> Any:
+    stub = stubs.DRAResourceHealthStub(kubelet.channel(settings.data / "dra.sock"))
+    return stub.NodeWatchResources(messages.NodeWatchResourcesRequest(), timeout=10)
+
+
+def seen(response: Any, messages: ModuleType) -> dict[tuple[str, str], tuple[str, str]]:
+    return {
+        (one.device.pool_name, one.device.device_name): (messages.HealthStatus.Name(one.health), one.message)
+        for one in response.devices
+    }
+
+
+@VERSIONS
+def test_the_kubelet_hears_of_all_devices_at_once_and_of_each_change(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, messages: ModuleType, stubs: ModuleType
+) -> None:
+    process = start(settings)
+    stream = watch(kubelet, settings, messages, stubs)
+    first = next(stream)
+    assert seen(first, messages) == {("worker", f"gpu-{index}"): (HEALTHY, "") for index in range(4)}
+    assert {one.health_check_timeout_seconds for one in first.devices} == {30}
+    assert min(one.last_updated_time for one in first.devices) > 1_700_000_000
+    process.health.write(GPU, Health(UNHEALTHY, "fell off the bus"))
+    assert seen(next(stream), messages)[GPU] == (UNHEALTHY, "fell off the bus")
+    stream.cancel()
+
+
+@VERSIONS
+def test_it_hears_the_same_again_before_it_would_forget(
+    start: Callable[..., Process],
+    settings: Settings,
+    kubelet: Kubelet,
+    monkeypatch: pytest.MonkeyPatch,
+    messages: ModuleType,
+    stubs: ModuleType,
+) -> None:
+    assert health._REPEAT < health._TIMEOUT / 2
+    monkeypatch.setattr(health, "_REPEAT", 0.01)
+    start(settings)
+    stream: Iterator[Any] = watch(kubelet, settings, messages, stubs)
+    assert seen(next(stream), messages) == seen(next(stream), messages)
+
+
+def test_a_watcher_that_went_away_leaves_its_place(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    process = start(settings)
+    service = process._server._health[0]
+    streams = [watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc) for _ in range(4)]
+    assert all(next(stream).devices for stream in streams)
+    with pytest.raises(grpc.RpcError, match="4 callers watch the health already"):
+        next(watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc))
+    for stream in streams:
+        stream.cancel()
+    until(lambda: service._streams._value == 4)
+    assert next(watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc)).devices
+
+
+def test_a_stream_does_not_hold_up_the_end(start: Callable[..., Process], settings: Settings, kubelet: Kubelet) -> None:
+    process = start(settings)
+    stream = watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc)
+    next(stream)
+    ending = threading.Thread(target=process.stop)
+    ending.start()
+    assert list(stream) == []
+    ending.join(5)
+    assert not ending.is_alive()

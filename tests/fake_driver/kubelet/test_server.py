@@ -1,0 +1,196 @@
+"""The order in which the sockets come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fake_driver.errors import ConfigurationError
+from fake_driver.kubelet import server
+from fake_driver.kubelet.listening import Listener
+from fake_driver.roles.node_driver import Process
+from fake_driver.settings import Settings
+from testbed.kubelet.stubs import dra_health_v1_pb2, dra_health_v1_pb2_grpc
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+
+def test_the_service_answers_before_the_registration_socket_is_there(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[tuple[str, bool]] = []
+    really = Listener.open
+
+    def opened(listener: Listener) -> None:
+        really(listener)
+        kubelet.prepare(settings.data / "dra.sock")
+        order.append((listener.path.name, (Path(settings.registry) / f"{settings.driver}-reg.sock").exists()))
+
+    monkeypatch.setattr(Listener, "open", opened)
+    start(settings)
+    assert order == [("dra.sock", False), (f"{settings.driver}-reg.sock", True)]
+
+
+def test_sockets_are_for_their_owner_alone(start: Callable[..., Process], settings: Settings) -> None:
+    start(settings)
+    for path in (settings.data / "dra.sock", Path(settings.registry) / f"{settings.driver}-reg.sock"):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_registration_socket_goes_first_and_nothing_stays(
+    start: Callable[..., Process], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = start(settings)
+    registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
+    service: Any = process._server._service
+    really, seen = service.close, []
+
+    def close(grace: float) -> Any:
+        seen.append(registration.exists())
+        return really(grace)
+
+    monkeypatch.setattr(service, "close", close)
+    process.stop()
+    assert seen == [False]
+    assert list(Path(settings.registry).iterdir()) == []
+    assert list(settings.data.glob("*.sock")) == []
+
+
+def test_two_pods_serve_side_by_side_and_the_first_leaves_the_second_alone(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+) -> None:
+    pods = [replace(settings, pod_uid=f"{digit * 8}-1111-4111-8111-111111111111") for digit in "12"]
+    first, _ = start(pods[0]), start(pods[1])
+    registrations = [Path(settings.registry) / f"{settings.driver}-{pod.pod_uid}-reg.sock" for pod in pods]
+    endpoints = {kubelet.register(path).endpoint for path in registrations}
+    assert len(endpoints) == 2
+    first.stop()
+    assert [path.exists() for path in registrations] == [False, True]
+    assert kubelet.register(registrations[1]).name == settings.driver
+
+
+def test_a_socket_that_cannot_be_made_is_named(start: Callable[..., Process], settings: Settings) -> None:
+    (settings.data / "dra.sock").mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match=r"cannot listen on .*dra\.sock"):
+        start(settings)
+
+
+def test_a_call_that_is_under_way_when_the_driver_is_told_to_stop_is_finished(
+    start: Callable[..., Process],
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    process, claim, socket = start(settings), fake_api.claim(), settings.data / "dra.sock"
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slowly(_method: str, path: str) -> None:
+        if path.endswith("/one"):
+            reading.set()
+            go_on.wait(5)
+
+    fake_api.refuse = slowly
+    with ThreadPoolExecutor(2) as pool:
+        call = pool.submit(kubelet.prepare, socket, claim)
+        assert reading.wait(5)
+        stopping = pool.submit(process.stop)
+        until(lambda: not socket.exists())
+        with pytest.raises(FutureTimeoutError):
+            stopping.result(1)  # longer than any call should have to be quick
+        go_on.set()
+        assert not call.result(5)[claim["uid"]].error
+        stopping.result(5)
+
+
+def test_a_driver_that_nobody_calls_stops_at_once_though_kubelets_are_connected_and_watch_health(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+) -> None:
+    process = start(settings)
+    kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
+    kubelet.prepare(settings.data / "dra.sock")
+    stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(kubelet.channel(settings.data / "dra.sock"))
+    stream = stub.NodeWatchResources(dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=30)
+    assert next(stream)
+    began = time.monotonic()
+    process._server.stop()
+    assert time.monotonic() - began < 1.5
+    assert not list(stream)
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the sockets more often."""
+    monkeypatch.setattr(server, "_LOOK", 0.02)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_registration_socket_that_was_removed_comes_back_and_the_kubelet_can_register_again(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    process = start(settings)
+    registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
+    kubelet.register(registration)
+    before = registration.stat().st_ino
+    registration.unlink()
+    until(lambda: registration.exists() and registration.stat().st_ino != before)
+    until(lambda: not process._server.registered.is_set())
+    assert registration.stat().st_mode & 0o777 == 0o600
+    with contextlib.closing(type(kubelet)()) as later:
+        assert later.register(registration).name == settings.driver
+    assert "socket-gone" in (settings.data / "journal.jsonl").read_text()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_service_socket_that_was_removed_comes_back_and_calls_under_way_are_finished(
+    start: Callable[..., Process],
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    start(settings)
+    socket, claim = settings.data / "dra.sock", fake_api.claim()
+    fake_api.until(lambda: bool(fake_api.slices))
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slowly(_method: str, path: str) -> None:
+        if "resourceclaims" in path:
+            asked.set()
+            go_on.wait(5)
+
+    fake_api.refuse = slowly
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(kubelet.prepare, socket, claim)
+        assert asked.wait(5)
+        shutil.rmtree(settings.data)
+        until(socket.exists)
+        go_on.set()
+        assert not call.result(5)[claim["uid"]].error
+    with contextlib.closing(type(kubelet)()) as later:
+        assert not later.prepare(socket, claim)[claim["uid"]].error
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_socket_that_another_process_put_there_is_left_alone(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+) -> None:
+    first = start(settings)
+    second = start(settings)
+    first.stop()
+    socket = settings.data / "dra.sock"
+    assert kubelet.prepare(socket) == {}
+    second.stop()
+    assert not socket.exists()

@@ -1,0 +1,395 @@
+"""The servicers over real sockets, called as the kubelet calls them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+
+from fake_driver.api.claim_access import ClaimAccess
+from fake_driver.preparing.cdi import CdiDevice, CdiFolder
+from fake_driver.preparing.opaque_configuration import API_VERSION
+from fake_driver.roles.node_driver import Process
+from fake_driver.settings import Settings
+from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc, registration_v1_pb2
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+
+@pytest.fixture
+def socket(start: Callable[..., Process], settings: Settings) -> Path:
+    """The DRA socket of a driver that runs."""
+    start(settings)
+    return settings.data / "dra.sock"
+
+
+@pytest.fixture
+def registration(socket: Path, settings: Settings) -> Path:
+    return Path(settings.registry) / f"{settings.driver}-reg.sock"
+
+
+def journal(settings: Settings) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (settings.data / "journal.jsonl").read_text().splitlines()]
+
+
+def test_the_kubelet_learns_who_it_is_and_what_it_serves_newest_first(
+    kubelet: Kubelet, registration: Path, settings: Settings
+) -> None:
+    info = kubelet.register(registration)
+    assert (info.type, info.name) == ("DRAPlugin", settings.driver)
+    assert info.endpoint == str(settings.data / "dra.sock")
+    assert list(info.supported_versions) == [
+        "v1.DRAPlugin",
+        "v1beta1.DRAPlugin",
+        "v1.DRAResourceHealth",
+        "v1alpha1.DRAResourceHealth",
+    ]
+
+
+def test_fifty_kubelets_at_once_learn_it_within_a_second(kubelet: Kubelet, registration: Path) -> None:
+    stub = kubelet.registration(registration)
+    calls = [stub.GetInfo.future(registration_v1_pb2.InfoRequest(), timeout=1) for _ in range(50)]
+    assert {call.result().name for call in calls} == {"gpu.dra-testbed.example"}
+
+
+def test_a_refused_registration_is_survived_told_and_can_be_made_good(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = start(settings)
+    registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
+    refusal = registration_v1_pb2.RegistrationStatus(plugin_registered=False, error="no handler")
+    kubelet.registration(registration).NotifyRegistrationStatus(refusal, timeout=5)
+    assert "the kubelet has not registered this driver" in process.missing()
+    assert "the kubelet refused this driver: no handler" in caplog.text
+    kubelet.register(registration)
+    assert "the kubelet has not registered this driver" not in process.missing()
+
+
+def test_prepare_answers_with_what_the_kubelet_needs(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim(devices=("gpu-1", "gpu-0"), request="gpu/fast")
+    answer = kubelet.prepare(socket, claim)
+    assert list(answer) == [claim["uid"]]
+    devices = answer[claim["uid"]].devices
+    assert [(list(one.request_names), one.pool_name, one.device_name) for one in devices] == [
+        (["gpu"], "worker", "gpu-1"),
+        (["gpu"], "worker", "gpu-0"),
+    ]
+    assert devices[0].cdi_device_ids == [f"gpu.dra-testbed.example/device={claim['uid']}.gpu.fast.gpu-1"]
+    assert not devices[0].HasField("share_id")
+
+
+def test_the_cdi_ids_are_in_a_file_before_the_answer(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    claim = fake_api.claim()
+    (id_,) = kubelet.prepare(socket, claim)[claim["uid"]].devices[0].cdi_device_ids
+    (file,) = Path(settings.cdi).glob("*.json")
+    content = json.loads(file.read_text())
+    assert id_ in [f"{content['kind']}={device['name']}" for device in content["devices"]]
+
+
+def test_a_share_is_echoed_in_v1_and_left_out_in_v1beta1(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim(shareID="11111111-1111-4111-8111-111111111111")
+    assert kubelet.prepare(socket, claim)[claim["uid"]].devices[0].share_id == "11111111-1111-4111-8111-111111111111"
+    beta = kubelet.dra(socket, dra_v1beta1_pb2_grpc)
+    request = dra_v1beta1_pb2.NodePrepareResourcesRequest(claims=[dra_v1beta1_pb2.Claim(**claim)])
+    (device,) = beta.NodePrepareResources(request, timeout=5).claims[claim["uid"]].devices
+    assert device.device_name == "gpu-0"
+
+
+def test_v1beta1_is_really_served(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim()
+    kubelet.prepare(socket, claim)
+    request = dra_v1beta1_pb2.NodeUnprepareResourcesRequest(claims=[dra_v1beta1_pb2.Claim(**claim)])
+    answer = kubelet.dra(socket, dra_v1beta1_pb2_grpc).NodeUnprepareResources(request, timeout=5)
+    assert answer.claims[claim["uid"]].error == ""
+
+
+def test_a_bad_claim_harms_no_good_one_beside_it(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    good, busy = fake_api.claim("good"), fake_api.claim("busy")
+    bad = [
+        {"uid": "uid-a", "namespace": "default", "name": "missing"},
+        {**fake_api.claim("replaced", ("gpu-2",)), "uid": "uid-b"},
+        fake_api.claim("unallocated", ()),
+        fake_api.claim("elsewhere", ("gpu-1",), pool="other"),
+        {"uid": "../../x", "namespace": "default", "name": "good"},
+        {"uid": "uid-c", "namespace": "../kube-system", "name": "good"},
+        {"uid": "", "namespace": "", "name": ""},
+    ]
+    answer = kubelet.prepare(socket, bad[0], good, *bad[1:], busy)
+    assert set(answer) == {claim["uid"] for claim in [good, busy, *bad]}
+    assert answer[good["uid"]].error == ""
+    assert [device.device_name for device in answer[good["uid"]].devices] == ["gpu-0"]
+    texts = [
+        "404",
+        "was replaced",
+        "is not allocated",
+        "belongs to pool other",
+        "UID '../../x'",
+        "namespace '../kube-system'",
+        "UID ''",
+    ]
+    for claim, text in zip(bad, texts, strict=True):
+        assert text in answer[claim["uid"]].error
+        assert not answer[claim["uid"]].devices
+    assert "is still prepared for claim default/good" in answer[busy["uid"]].error
+
+
+def test_a_claim_of_another_shape_is_refused_as_such(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    bad = fake_api.claim("bad")
+    fake_api.claims["default", "bad"]["status"]["allocation"]["devices"] = "garbage"
+    assert "claim default/bad" in kubelet.prepare(socket, bad)[bad["uid"]].error
+    assert "does not look like a ResourceClaim" in kubelet.prepare(socket, bad)[bad["uid"]].error
+
+
+def test_an_error_of_the_drivers_own_stays_within_its_claim(
+    kubelet: Kubelet,
+    socket: Path,
+    fake_api: FakeApi,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good, bad = fake_api.claim("good"), fake_api.claim("bad", ("gpu-1",))
+    right = CdiFolder.write
+
+    def write(folder: CdiFolder, uid: str, devices: tuple[CdiDevice, ...]) -> None:
+        if uid == bad["uid"]:
+            raise RuntimeError("nobody thought of this")
+        right(folder, uid, devices)
+
+    monkeypatch.setattr(CdiFolder, "write", write)
+    answer = kubelet.prepare(socket, bad, good)
+    assert "the driver has an error of its own" in answer[bad["uid"]].error
+    assert answer[good["uid"]].error == ""
+    assert "Traceback" in caplog.text
+
+
+def test_a_call_that_was_given_up_prepares_nothing_after_its_unprepare(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi, until: Callable[..., None]
+) -> None:
+    process, socket = start(settings), settings.data / "dra.sock"
+    claims = [fake_api.claim("one"), fake_api.claim("two", ("gpu-1",))]
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slowly(_method: str, path: str) -> None:
+        if path.endswith("/one"):
+            reading.set()
+            go_on.wait(5)
+
+    fake_api.refuse = slowly
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
+    call = kubelet.dra(socket).NodePrepareResources.future(request, timeout=45)
+    assert reading.wait(5)
+    call.cancel()
+    assert not kubelet.unprepare(socket, claims[1])[claims[1]["uid"]].error
+    go_on.set()
+    until(lambda: sum(each["event"] == "prepare" for each in journal(settings)) == 2)
+    said = [each["error"] for each in journal(settings) if each["event"] == "prepare"]
+    assert all("nobody waits for claim default/" in error for error in said)
+    assert process.driver.prepared == 0
+    assert not list(Path(settings.cdi).glob("*"))
+    other = fake_api.claim("other", ("gpu-1",))
+    assert not kubelet.prepare(socket, other)[other["uid"]].error
+
+
+def test_a_call_whose_time_ran_out_behind_a_lock_prepares_nothing(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi, until: Callable[..., None]
+) -> None:
+    process, socket, claim = start(settings), settings.data / "dra.sock", fake_api.claim()
+    kubelet.prepare(socket)
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
+    with (settings.data / "claims/.lock").open("rb") as other_process:
+        fcntl.flock(other_process, fcntl.LOCK_EX)
+        with pytest.raises(grpc.RpcError) as late:
+            kubelet.dra(socket).NodePrepareResources(request, timeout=0.5)
+        over = time.monotonic() + 0.3  # the driver's clock for the call began a little later than ours
+        until(lambda: time.monotonic() > over)
+    assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    until(lambda: any(each["event"] == "prepare" for each in journal(settings)))
+    assert process.driver.prepared == 0
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+
+
+def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
+    kubelet: Kubelet,
+    start: Callable[..., Process],
+    settings: Settings,
+    fake_api: FakeApi,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+    really = ClaimAccess.get
+
+    def get(access: ClaimAccess, namespace: str, name: str, patience: float) -> Any:
+        asked.append(patience)
+        return really(access, namespace, name, patience)
+
+    monkeypatch.setattr(ClaimAccess, "get", get)
+    process, claim = start(settings), fake_api.claim()
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
+    with process.driver._locks.hold(claim["uid"]):
+        call = kubelet.dra(settings.data / "dra.sock").NodePrepareResources.future(request, timeout=3)
+        with pytest.raises(grpc.FutureTimeoutError):
+            call.result(1.3)  # not 1: the driver's clock for the call began a little later than ours
+    assert not call.result(3).claims[claim["uid"]].error
+    assert asked[0] < 2 * 0.8
+
+
+def test_no_claims_is_an_empty_answer_and_a_claim_twice_is_one_entry(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi
+) -> None:
+    claim = fake_api.claim()
+    assert not kubelet.prepare(socket)
+    assert not kubelet.unprepare(socket)
+    assert list(kubelet.prepare(socket, claim, claim)) == [claim["uid"]]
+
+
+def test_unprepare_has_an_entry_for_claims_that_nobody_knows(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim()
+    kubelet.prepare(socket, claim)
+    del fake_api.claims["default", "one"]
+    fake_api.down = True
+    answer = kubelet.unprepare(socket, claim, {"uid": "unknown", "namespace": "default", "name": "x"})
+    assert {uid: entry.error for uid, entry in answer.items()} == {claim["uid"]: "", "unknown": ""}
+
+
+def test_garbage_on_the_wire_is_an_error_and_no_crash(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    method = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
+    call = kubelet.channel(socket).unary_unary(method, lambda raw: raw, lambda raw: raw)
+    with pytest.raises(grpc.RpcError):
+        call(b"\xff\xff\xff", timeout=5)
+    claim = fake_api.claim()
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+
+
+def test_claims_are_prepared_side_by_side(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claims = [fake_api.claim(f"c{number}", (f"gpu-{number}",)) for number in range(4)]
+    fake_api.gate.clear()
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(kubelet.prepare, socket, claim) for claim in claims]
+        fake_api.gate.set()
+        answers = [call.result(5) for call in calls]
+    assert [next(iter(answer.values())).error for answer in answers] == [""] * 4
+
+
+def test_a_caller_in_a_hurry_gets_its_answer_in_time(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claims = [fake_api.claim("one"), fake_api.claim("two", ("gpu-1",))]
+    fake_api.gate.clear()
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
+    answer = kubelet.dra(socket).NodePrepareResources(request, timeout=1)
+    assert all("cannot be read: " in answer.claims[claim["uid"]].error for claim in claims)
+    fake_api.gate.set()
+    assert not kubelet.prepare(socket, claims[0])[claims[0]["uid"]].error
+
+
+def test_a_caller_that_gave_up_leaves_no_lock_behind(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+    claim = fake_api.claim()
+    fake_api.gate.clear()
+    request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
+    call = kubelet.dra(socket).NodePrepareResources.future(request, timeout=5)
+    call.cancel()
+    fake_api.gate.set()
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+
+
+def test_the_journal_has_each_call_with_its_outcome(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    claim = fake_api.claim()
+    kubelet.prepare(socket, claim, {"uid": "x", "namespace": "default", "name": "missing"})
+    kubelet.unprepare(socket, claim)
+    good, bad, end = (note for note in journal(settings) if note["event"] in {"prepare", "unprepare"})
+    assert (good["claim"], good["devices"]) == ("one", ["gpu-0"])
+    assert "404" in bad["error"]
+    assert end["was_prepared"] is True
+    assert all(note["seconds"] >= 0 for note in (good, bad, end))
+
+
+def test_a_restart_while_a_claim_is_prepared_loses_nothing(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+) -> None:
+    first, claim = start(settings), fake_api.claim()
+    before = kubelet.prepare(settings.data / "dra.sock", claim)
+    first.stop()
+    second = replace(settings, pod_uid="22222222-2222-4222-8222-222222222222")
+    start(second)
+    socket = settings.data / f"dra-{second.pod_uid}.sock"
+    assert kubelet.prepare(socket, claim) == before
+    assert not kubelet.unprepare(socket, claim)[claim["uid"]].error
+    assert list(Path(settings.cdi).iterdir()) == []
+
+
+def test_a_call_under_way_is_finished_when_the_driver_is_told_to_stop(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+) -> None:
+    process, claim = start(settings), fake_api.claim()
+    asked = threading.Event()
+    fake_api.refuse = lambda _method, path: asked.set() if "resourceclaims" in path else None
+    fake_api.until(lambda: bool(fake_api.slices))
+    fake_api.gate.clear()
+    with ThreadPoolExecutor(2) as pool:
+        call = pool.submit(kubelet.prepare, settings.data / "dra.sock", claim)
+        threading.Timer(0.1, fake_api.gate.set).start()
+        assert asked.wait(5)
+        process.stop()
+        assert not call.result(5)[claim["uid"]].error
+    assert list(settings.data.glob("*.sock")) == []
+
+
+def test_the_claim_says_what_became_of_its_devices(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    claim = fake_api.claim(devices=("gpu-1",))
+    kubelet.prepare(socket, claim)
+    fake_api.until(lambda: bool(fake_api.status()))
+    (entry,) = fake_api.status()
+    assert (entry["driver"], entry["pool"], entry["device"]) == (settings.driver, "worker", "gpu-1")
+    assert entry["data"]["model"] == "F100"
+    ((manager, _),) = fake_api.applied
+    assert manager == f"{settings.driver}-worker"
+
+
+def test_an_api_server_that_takes_no_status_costs_no_prepare_its_time(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi
+) -> None:
+    fake_api.refuse = lambda method, _path: (500, "not now") if method == "PATCH" else None
+    claim = fake_api.claim()
+    assert not kubelet.prepare(socket, claim)[claim["uid"]].error
+    assert not kubelet.unprepare(socket, claim)[claim["uid"]].error
+
+
+def test_a_status_that_was_not_written_before_a_restart_is_written_after_it(
+    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+) -> None:
+    fake_api.refuse = lambda method, _path: (500, "not now") if method == "PATCH" else None
+    first = start(settings)
+    kubelet.prepare(settings.data / "dra.sock", fake_api.claim())
+    first.stop()
+    fake_api.refuse = lambda _method, _path: None
+    start(settings)
+    fake_api.until(lambda: bool(fake_api.status()))
+
+
+def test_configuration_that_is_wrong_is_the_error_of_its_claim_alone(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
+) -> None:
+    parameters = {"apiVersion": API_VERSION, "kind": "GpuConfig", "sharing": {"strategy": "Both"}}
+    config = {"source": "FromClaim", "opaque": {"driver": settings.driver, "parameters": parameters}}
+    bad, good = fake_api.claim("bad", config=(config,)), fake_api.claim("good", ("gpu-1",))
+    answer = kubelet.prepare(socket, bad, good)
+    assert (
+        "config[0].opaque.parameters.sharing.strategy is 'Both'; known: SpacePartitioning, TimeSlicing"
+        in answer[bad["uid"]].error
+    )
+    assert answer[good["uid"]].error == ""

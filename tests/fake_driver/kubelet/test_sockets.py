@@ -1,0 +1,131 @@
+import base64
+import hashlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fake_driver.errors import ConfigurationError
+from fake_driver.kubelet.sockets import Sockets
+
+DRIVER = "gpu.example"
+MINE, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+
+@pytest.fixture
+def bind() -> Iterator[object]:
+    """Make a socket file; alive as long as the test, or left over by a dead process."""
+    alive: list[socket.socket] = []
+
+    def bound(path: Path, *, dead: bool = False) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen()
+        if dead:
+            listener.close()
+        else:
+            alive.append(listener)
+        return path
+
+    yield bound
+    for listener in alive:
+        listener.close()
+
+
+def test_a_pod_has_sockets_of_its_own(folder: Path) -> None:
+    one = Sockets(DRIVER, MINE, folder / "reg", folder / "data")
+    assert one.registration == folder / f"reg/gpu.example-{MINE}-reg.sock"
+    assert one.service == folder / f"data/dra-{MINE}.sock"
+
+
+def test_a_plain_process_has_the_names_without_a_uid(folder: Path) -> None:
+    one = Sockets(DRIVER, "", folder / "reg", folder / "data")
+    assert (one.registration.name, one.service.name) == ("gpu.example-reg.sock", "dra.sock")
+
+
+REGISTRY, PLUGINS = Path("/var/lib/kubelet/plugins_registry"), Path("/var/lib/kubelet/plugins")
+
+
+def in_the_kubelets_folders(driver: str, uid: str = MINE) -> Sockets:
+    return Sockets(driver, uid, REGISTRY, PLUGINS / driver)
+
+
+def test_a_driver_whose_name_has_27_letters_keeps_its_whole_name_and_uid() -> None:
+    name = in_the_kubelets_folders("d" * 27).registration.name
+    assert name == f"{'d' * 27}-{MINE}-reg.sock"
+    assert len(str(REGISTRY / name)) == 107
+
+
+def test_longer_names_are_shortened_as_the_library_of_kubernetes_does_it() -> None:
+    uid = base64.urlsafe_b64encode(hashlib.sha256(MINE.encode()).digest()[:8]).decode().rstrip("=")
+    both = base64.urlsafe_b64encode(hashlib.sha256(f"{'d' * 63}\0{MINE}".encode()).digest()[:16]).decode().rstrip("=")
+    assert in_the_kubelets_folders("d" * 28).registration.name == f"{'d' * 28}-{uid}-reg.sock"
+    assert in_the_kubelets_folders("d" * 63).registration.name == f"dra-{both}-reg.sock"
+    assert in_the_kubelets_folders("d" * 63).service.name == f"{uid}.sock"
+
+
+@pytest.mark.parametrize("length", range(1, 64))
+@pytest.mark.parametrize("uid", [MINE, ""])
+def test_every_driver_has_short_paths_that_no_other_pod_or_driver_has(length: int, uid: str) -> None:
+    mine = in_the_kubelets_folders("d" * length, uid)
+    others = [in_the_kubelets_folders("e" * length, uid), in_the_kubelets_folders("d" * length, OTHER)]
+    assert max(len(str(path)) for path in (mine.registration, mine.service)) <= 107
+    assert mine.registration not in {other.registration for other in others}
+    assert mine.service not in {other.service for other in others}
+
+
+def test_a_folder_that_leaves_no_room_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="107; use a shorter folder"):
+        Sockets(DRIVER, MINE, Path("/" + "r" * 90), Path("/d"))
+
+
+@pytest.mark.parametrize("length", [40, 63])
+def test_dead_sockets_with_short_names_go_too(folder: Path, bind: object, length: int) -> None:
+    assert callable(bind)
+    registry, data = folder / ("r" * 17), folder / ("p" * 7 + "d" * length)
+    dead, mine = (Sockets("d" * length, uid, registry, data) for uid in (OTHER, MINE))
+    assert OTHER not in str(dead.registration)
+    dead.make_room()
+    stay = bind(registry / "dra-0123456789012345678901-reg.sock", dead=True)
+    names = (dead.service, dead.registration, data / ".0123abcd", mine.registration)
+    gone = [bind(path, dead=True) for path in names]
+    mine.make_room()
+    assert [path.name for path in gone if path.exists()] == []
+    assert len(list(data.iterdir())) <= 1, (
+        "who serves under which short name is not remembered longer than it is needed"
+    )
+    assert stay.exists()
+
+
+def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: object) -> None:
+    assert callable(bind)
+    gone = [
+        bind(folder / f"reg/gpu.example-{MINE}-reg.sock", dead=True),
+        bind(folder / f"reg/gpu.example-{OTHER}-reg.sock", dead=True),
+        bind(folder / f"data/dra-{OTHER}.sock", dead=True),
+        bind(folder / "data/dra.sock", dead=True),
+    ]
+    stay = [
+        bind(folder / "reg/gpu.example-reg.sock"),
+        bind(folder / "reg/other.example-reg.sock", dead=True),
+        bind(folder / f"reg/gpu.example-2-{OTHER}-reg.sock", dead=True),
+        bind(folder / "data/own.sock", dead=True),
+    ]
+    Sockets(DRIVER, MINE, folder / "reg", folder / "data").make_room()
+    assert [path.name for path in gone if path.exists()] == []
+    assert [path.name for path in stay if not path.exists()] == []
+
+
+def test_a_file_that_is_no_socket_is_not_touched(folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data/dra.sock").write_text("mine")
+    Sockets(DRIVER, "", folder / "reg", folder / "data").make_room()
+    assert (folder / "data/dra.sock").read_text() == "mine"
+
+
+def test_the_data_folder_is_closed_to_others(folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o755)
+    Sockets(DRIVER, "", folder / "reg", folder / "data").make_room()
+    assert (folder / "data").stat().st_mode & 0o777 == 0o700

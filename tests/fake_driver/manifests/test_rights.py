@@ -1,0 +1,73 @@
+"""The manifests allow what the driver does, and nothing more. `fake_api` checks the first half in every test that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fake_driver.roles.network_driver import NetworkProcess
+from fake_driver.roles.node_driver import Process
+from fake_driver.settings import Settings
+from tests.fake_driver.rights import granted
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+FABRIC = Path(__file__).parents[3] / "manifests" / "hardware" / "fabric.yaml"
+# The authorizer asks for these by itself when a status is written; no request has their name.
+SYNTHETIC = {("resourceclaims/driver", "associated-node:patch"), ("resourceclaims/driver", "arbitrary-node:patch")}
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+
+
+def left_over(name: str, driver: str, **place: Any) -> dict[str, Any]:
+    """A slice that an earlier version of the driver left, and that nobody wants any more."""
+    spec = {"driver": driver, "pool": {"name": "old", "generation": 1, "resourceSliceCount": 1}, **place}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def spoil(fake_api: FakeApi) -> None:
+    """Somebody else edits every slice, so that it has to be written anew."""
+    for name in tuple(fake_api.slices):
+        fake_api.edit(name, lambda each: each["spec"].pop("devices"))
+
+
+def used(fake_api: FakeApi) -> set[tuple[str, str]]:
+    return fake_api.asked - {("", "get")}
+
+
+def test_on_a_node_each_right_is_used_and_no_other(
+    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
+) -> None:
+    fake_api.answer("POST", SLICES, left_over("old", settings.driver, nodeName="worker"))
+    process = start(settings)
+    fake_api.until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
+    assert process._publisher.published.wait(5)
+    kubelet.prepare(settings.data / "dra.sock", fake_api.claim())
+    fake_api.until(lambda: bool(fake_api.applied))
+    spoil(fake_api)
+    fake_api.until(lambda: ("resourceslices", "update") in fake_api.asked)
+    assert used(fake_api) == granted("node") - SYNTHETIC
+
+
+def test_for_the_network_each_right_is_used_and_no_other(settings: Settings, fake_api: FakeApi) -> None:
+    fake_api.answer("POST", SLICES, left_over("old", settings.driver, allNodes=True))
+    mine = replace(settings, node="", role="network", hardware=str(FABRIC))
+    process = NetworkProcess(mine)
+    process.start()
+    try:
+        fake_api.until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
+        assert process._publisher.published.wait(5)
+        conditions: dict[str, Any] = {
+            "bindingConditions": ["dra-testbed.example/attached"],
+            "bindingFailureConditions": ["dra-testbed.example/attaching-failed"],
+        }
+        fake_api.claim("one", ("accelerator-0",), pool="accelerator-box", **conditions)
+        fake_api.until(lambda: bool(fake_api.applied))
+        spoil(fake_api)
+        fake_api.until(lambda: ("resourceslices", "update") in fake_api.asked)
+    finally:
+        process.stop()
+    assert used(fake_api) == granted("network") - SYNTHETIC

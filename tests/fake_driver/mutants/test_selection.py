@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fake_driver.errors import ConfigurationError
+from fake_driver.mutants import selection
+from fake_driver.preparing.driver import POINTS
+from fake_driver.preparing.opaque_configuration import API_VERSION
+from fake_driver.roles.node_driver import Process, parts
+from fake_driver.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+Start = Callable[..., Process]
+DRIVER = "gpu.dra-testbed.example"
+
+
+def env(settings: Settings) -> set[str]:
+    (file,) = Path(settings.cdi).glob("*.json")
+    return {value for device in json.loads(file.read_text())["devices"] for value in device["containerEdits"]["env"]}
+
+
+def prepared(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, *words: str) -> str:
+    """Prepare gpu-2 with these faults; the name of the device in the answer."""
+    start(settings, partial(selection.apply, words))
+    claim = fake_api.claim(devices=("gpu-2",))
+    (device,) = kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].devices
+    return str(device.device_name)
+
+
+def test_without_a_fault_a_container_sees_its_own_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    assert prepared(start, settings, kubelet, fake_api) == "gpu-2"
+    assert "GPU_DEVICE_GPU_2=gpu-2" in env(settings)
+
+
+def test_share_one_device_tells_every_container_of_the_first_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    assert prepared(start, settings, kubelet, fake_api, "share-one-device") == "gpu-2"
+    assert "GPU_DEVICE_GPU_0=gpu-0" in env(settings)
+
+
+def test_no_env_names_no_device(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    prepared(start, settings, kubelet, fake_api, "no-env")
+    assert env(settings) == {"FAKE_DRIVER_FAULT=no-env"}
+
+
+def test_a_forgotten_registration_socket_is_never_there(start: Start, settings: Settings, fake_api: FakeApi) -> None:
+    process = start(settings, partial(selection.apply, ["forget-registration-socket"]))
+    fake_api.until(lambda: bool(fake_api.slices))
+    assert list(Path(settings.registry).iterdir()) == []
+    assert "the kubelet has not registered this driver" in process.missing()
+
+
+def test_missing_slices_are_never_written(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    process = start(settings, partial(selection.apply, ["slices-missing"]))
+    kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
+    assert process.missing() == ["the slices are not published"]
+    assert process.broken() == []
+    assert fake_api.writes == []
+
+
+def published(start: Start, settings: Settings, fake_api: FakeApi, word: str) -> list[Any]:
+    """The specs of the slices that the driver writes with this fault."""
+    start(settings, partial(selection.apply, [word]))
+    count = 2 if word == "publish-devices-twice" else 1
+    fake_api.until(lambda: len(fake_api.slices) == count)
+    return [slice_["spec"] for slice_ in fake_api.slices.values()]
+
+
+def test_a_slice_too_many_is_announced_and_never_written(start: Start, settings: Settings, fake_api: FakeApi) -> None:
+    (spec,) = published(start, settings, fake_api, "count-one-slice-too-many")
+    assert spec["pool"]["resourceSliceCount"] == 2
+
+
+def test_devices_are_published_twice_in_a_pool_that_is_complete(
+    start: Start, settings: Settings, fake_api: FakeApi
+) -> None:
+    one, other = published(start, settings, fake_api, "publish-devices-twice")
+    assert one["pool"]["resourceSliceCount"] == other["pool"]["resourceSliceCount"] == 2
+    assert one["devices"] == other["devices"]
+
+
+def refused(kubelet: Kubelet, settings: Settings, claim: Any) -> str:
+    return str(kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].error)
+
+
+@pytest.mark.parametrize("words", [(), ("admin-takes-device",)])
+def test_an_admin_who_takes_the_device_meets_its_user(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, words: tuple[str, ...]
+) -> None:
+    start(settings, partial(selection.apply, words))
+    assert not refused(kubelet, settings, fake_api.claim("user"))
+    assert bool(refused(kubelet, settings, fake_api.claim("admin", adminAccess=True))) is bool(words)
+
+
+def config(env: str, source: str, strategy: str, *requests: str) -> Any:
+    parameters = {"apiVersion": API_VERSION, "kind": "GpuConfig", "env": {"a": env}, "sharing": {"strategy": strategy}}
+    return {"source": source, "requests": list(requests), "opaque": {"driver": DRIVER, "parameters": parameters}}
+
+
+CONFIGS = (
+    config("1", "FromClass", "TimeSlicing", "gpu"),
+    config("2", "FromClaim", "SpacePartitioning"),
+    config("3", "FromClaim", "SpacePartitioning", "other"),
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "variables"),
+    [
+        ("", {"admin_a=1", "user_a=2", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=SpacePartitioning"}),
+        ("ignores-config-order", {"admin_a=1", "user_a=2", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=TimeSlicing"}),
+        ("ignores-config-scope", {"admin_a=1", "user_a=3", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=SpacePartitioning"}),
+        ("ignores-class-config", {"user_a=2", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=SpacePartitioning"}),
+    ],
+)
+def test_configuration_is_not_what_was_asked_for(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, variables: set[str]
+) -> None:
+    start(settings, partial(selection.apply, [word] if word else []))
+    assert not refused(kubelet, settings, fake_api.claim(config=CONFIGS))
+    assert {one for one in env(settings) if one.startswith(("user_", "admin_")) or "STRATEGY" in one} == variables
+
+
+def test_a_status_is_never_written(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    process = start(settings, partial(selection.apply, ["status-never-written"]))
+    assert not refused(kubelet, settings, fake_api.claim())
+    process.stop()
+    assert fake_api.applied == []
+
+
+@pytest.mark.parametrize(("word", "index"), [("", 1), ("status-of-another-device", 0)])
+def test_the_status_speaks_of_another_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, index: int
+) -> None:
+    start(settings, partial(selection.apply, [word] if word else []))
+    assert not refused(kubelet, settings, fake_api.claim(devices=("gpu-1",)))
+    fake_api.until(lambda: bool(fake_api.status()))
+    (entry,) = fake_api.status()
+    assert (entry["device"], entry["data"]["index"]) == ("gpu-1", index)
+
+
+@pytest.mark.parametrize(("word", "named"), [("", False), ("status-message-of-another-device", True)])
+def test_the_words_of_the_status_name_another_device(
+    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, named: bool
+) -> None:
+    process = start(settings, partial(selection.apply, [word] if word else []))
+    assert not refused(kubelet, settings, fake_api.claim(devices=("gpu-1",)))
+    fake_api.until(lambda: bool(fake_api.status()))
+    (entry,) = fake_api.status()
+    other, right = (str(each.attributes["uuid"]) for each in process._use.inventory.devices[:2])
+    assert entry["data"]["uuid"] == right
+    assert (other in entry["conditions"][0]["message"]) is named
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_kills_the_process_once_at_its_point(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    ends: list[int] = []
+    monkeypatch.setattr("os._exit", ends.append)
+    settings.data.mkdir(parents=True)
+    for _ in range(2):
+        reached = selection.apply([f"crash-{point}"], parts(settings)).reached
+        for here in POINTS * 2:
+            reached(here)
+    assert ends == [137]
+
+
+def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match="there is no fault 'no-envs'; did you mean no-env"):
+        selection.apply(["no-envs"], parts(settings))
+
+
+def test_every_fault_says_what_it_does() -> None:
+    assert all(fault.__doc__ for fault in selection.FAULTS.values())

@@ -1,0 +1,100 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from fake_driver.devices.model import Device, Network, Row, Version
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.preparing.device_status import content, entries, missing
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ATTRIBUTES: Row = {
+    "uuid": "u-0",
+    "model": "F100",
+    "driverVersion": Version("1.2.3"),
+    "index": 0,
+    "ecc": True,
+    "roots": ("a", "b"),
+}
+GPU = Device("gpu-0", "gpu", ATTRIBUTES, {"memory": "80Gi"})
+NIC = Device("nic-0", "nic", {"uuid": "u-1"}, {}, network=Network("eth0", ("192.0.2.1/24",), "02:00:00:00:00:01"))
+USE = AllocatedDevice("gpu", "worker", "gpu-0")
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Prepared",
+    "message": "the device is prepared for containers",
+    "lastTransitionTime": "2026-01-02T03:04:05Z",
+}
+Object = dict[str, Any]
+
+
+def said(use: AllocatedDevice = USE, *there: Object) -> list[Object]:
+    claim = PreparedClaim(ClaimRef("uid-1"), (use,))
+    return entries(claim, "gpu.example", {"status": {"devices": list(there)}}, lambda _: {"data": {"uuid": "u-0"}}, NOW)
+
+
+def test_a_device_is_known_by_its_attributes() -> None:
+    assert content(GPU, USE) == {
+        "data": {"driverVersion": "1.2.3", "ecc": True, "index": 0, "model": "F100", "roots": ["a", "b"], "uuid": "u-0"}
+    }
+
+
+def test_a_network_device_has_a_network() -> None:
+    assert content(NIC, AllocatedDevice("nic", "worker", "nic-0")) == {
+        "data": {"uuid": "u-1"},
+        "networkData": {"interfaceName": "eth0", "ips": ["192.0.2.1/24"], "hardwareAddress": "02:00:00:00:00:01"},
+    }
+
+
+def test_the_network_is_the_one_that_was_configured() -> None:
+    use = AllocatedDevice("nic", "worker", "nic-0", facts={"INTERFACE": "net1", "IPS": "192.0.2.7/24,2001:db8::7/64"})
+    network = content(NIC, use)["networkData"]
+    assert (network["interfaceName"], network["ips"]) == ("net1", ["192.0.2.7/24", "2001:db8::7/64"])
+
+
+def test_an_entry_says_which_device_and_that_it_is_ready() -> None:
+    key = {"driver": "gpu.example", "pool": "worker", "device": "gpu-0"}
+    assert said() == [{**key, "conditions": [READY], "data": {"uuid": "u-0"}}]
+    assert said(AllocatedDevice("gpu", "worker", "gpu-0", share_id="s"))[0]["shareID"] == "s"
+
+
+def test_each_share_of_a_device_has_an_entry() -> None:
+    shares = tuple(AllocatedDevice("gpu", "worker", "gpu-0", share_id=share) for share in ("s", "t"))
+    found = entries(
+        PreparedClaim(ClaimRef("uid-1"), shares), "gpu.example", {}, lambda use: {"data": {"of": use.share_id}}, NOW
+    )
+    assert [(one["shareID"], one["data"]) for one in found] == [("s", {"of": "s"}), ("t", {"of": "t"})]
+
+
+def test_a_device_that_a_claim_has_twice_has_one_entry() -> None:
+    claim = PreparedClaim(ClaimRef("uid-1"), (USE, replace(USE, request="monitor", admin_access=True)))
+    assert entries(claim, "gpu.example", {}, lambda _: {"data": {"uuid": "u-0"}}, NOW) == said()
+
+
+def test_it_has_been_ready_since_it_was_first_said() -> None:
+    before = {**said()[0], "conditions": [{**READY, "lastTransitionTime": "2025-01-01T00:00:00Z"}]}
+    assert said(USE, before)[0]["conditions"][0]["lastTransitionTime"] == "2025-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("change", [{"status": "False"}, {"type": "Attached"}])
+def test_another_condition_is_no_reason_to_be_older(change: Object) -> None:
+    before = {**said()[0], "conditions": [{**READY, "lastTransitionTime": "2025-01-01T00:00:00Z", **change}]}
+    assert said(USE, before)[0]["conditions"] == [READY]
+
+
+def test_nothing_is_missing_beside_what_others_say() -> None:
+    (mine,) = said()
+    other = {**mine, "driver": "other"}
+    both = {**mine, "conditions": [{**READY, "type": "Attached"}, READY], "networkData": {"interfaceName": "x"}}
+    assert missing([mine], {"status": {"devices": [other, both]}}) == []
+
+
+def test_what_is_missing_is_named() -> None:
+    (mine,) = said()
+    there = {**mine, "data": {"uuid": "u-9"}, "conditions": []}
+    paths = ["status.devices[gpu-0].conditions.Ready", "status.devices[gpu-0].data.uuid"]
+    assert missing([mine], {"status": {"devices": [there]}}) == paths
+    assert missing([mine], {}) == ["status.devices[gpu-0]"]
+    assert missing([mine], {"status": {"devices": [{**mine, "shareID": "s"}]}}) == ["status.devices[gpu-0]"]

@@ -1,0 +1,28 @@
+import json
+from pathlib import Path
+
+from fake_driver.devices.model import Device, Taint
+from fake_driver.journal import Journal
+from fake_driver.publishing.dropped_fields import Losses
+from fake_driver.publishing.slices import Object, Owner, desired
+
+
+def sent(*taints: Taint) -> Object:
+    return desired("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {}, {}, taints=taints),))[0]
+
+
+def test_a_loss_is_told_once_and_its_end_too(tmp_path: Path) -> None:
+    losses = Losses(Journal(tmp_path / "journal"))
+    wanted = sent(Taint("a", "NoSchedule"))
+    for stored in (sent(), sent(), wanted, wanted):
+        losses.note(wanted, stored)
+    first, second = map(json.loads, (tmp_path / "journal").read_text().splitlines())
+    assert first["event"] == "slice-fields-dropped"
+    assert (first["count"], first["gates"]) == (2, ["DRADeviceTaints"])
+    assert (second["count"], second["fields"]) == (0, [])
+    assert losses.fields == {wanted["metadata"]["name"]: []}
+
+
+def test_no_loss_is_no_news(tmp_path: Path) -> None:
+    Losses(Journal(tmp_path / "journal")).note(sent(), sent())
+    assert not (tmp_path / "journal").exists()

@@ -1,0 +1,145 @@
+"""What hardware becomes is always what an API server takes; what it would not take is found."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fake_driver.devices.model import Change, Group, Hardware, Partitioning, Profile, Taint
+from fake_driver.hardware.pools import pools
+from fake_driver.publishing.counter_placement import beside_devices
+from fake_driver.publishing.limits import problems
+from fake_driver.publishing.slices import Owner, desired
+
+Object = dict[str, Any]
+taints = st.lists(st.builds(Taint, st.sampled_from(["a", "b.example/c"]), st.just("NoSchedule")), max_size=2).map(tuple)
+values = st.sampled_from([True, 1, "x", (1, 2), ("x",)])
+partitions = st.builds(
+    Partitioning,
+    counters=st.just({"memory": "8Gi"}),
+    profiles=st.integers(1, 9).map(lambda count: (Profile("half", count, {"memory": "4Gi"}),)),
+    whole=st.booleans(),
+)
+groups = st.builds(
+    Group,
+    kind=st.sampled_from(["gpu", "nic"]),
+    count=st.integers(1, 100),
+    attributes=st.dictionaries(st.sampled_from(["a", "b"]), values),
+    taints=taints,
+    partitions=st.none() | partitions,
+)
+changes = st.builds(
+    Change, devices=st.sampled_from([("gpu-1*",), ("nic-0",), ("*",)]), taints=taints, absent=st.booleans()
+)
+described = st.builds(
+    Hardware, st.just("x"), st.lists(groups, max_size=3).map(tuple), st.lists(changes, max_size=2).map(tuple)
+)
+
+
+@settings(max_examples=40)
+@given(described)
+def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) -> None:
+    (here,) = pools(hardware, "worker")
+    slices = desired("gpu.example", Owner("worker", "u"), here.devices)
+    assert problems(slices) == []
+    assert names(slices) == [device.name for device in here.devices]
+    assert {each["spec"]["pool"]["resourceSliceCount"] for each in slices} == {len(slices)}
+    sets = [each["name"] for slice_ in slices for each in slice_["spec"].get("sharedCounters", ())]
+    assert sorted(sets) == sorted({draw.counter_set for device in here.devices for draw in device.draws})
+
+
+@settings(max_examples=40)
+@given(described)
+def test_slices_for_an_older_server_hold_the_same_and_each_has_the_counters_that_it_needs(hardware: Hardware) -> None:
+    (here,) = pools(hardware, "worker")
+    slices = beside_devices(desired("gpu.example", Owner("worker", "u"), here.devices))
+    assert names(slices) == [device.name for device in here.devices]
+    assert {each["spec"]["pool"]["resourceSliceCount"] for each in slices} == {len(slices)}
+    assert len({each["metadata"]["name"] for each in slices}) == len(slices)
+    for each in slices:
+        devices, sets = each["spec"].get("devices", []), each["spec"].get("sharedCounters", [])
+        needed = {draw["counterSet"] for device in devices for draw in device.get("consumesCounters", ())}
+        assert needed == {one["name"] for one in sets}
+        assert sum(len(one["counters"]) for one in sets) <= 32
+        assert len(devices) <= 128
+
+
+def names(slices: list[Object]) -> list[str]:
+    return [device["name"] for each in slices for device in each["spec"].get("devices", ())]
+
+
+def slice_of(*devices: Object, **spec: object) -> Object:
+    content = {"driver": "d", "nodeName": "n", "pool": {"name": "n", "resourceSliceCount": 1}, **spec}
+    return {"metadata": {"name": "a"}, "spec": {**content, **({"devices": list(devices)} if devices else {})}}
+
+
+def gpu(name: str = "gpu-0", **more: object) -> Object:
+    return {"name": name, "attributes": {"index": {"int": 0}}, **more}
+
+
+def shared(value: str = "8Gi", **policy: object) -> Object:
+    return {"memory": {"value": value, "requestPolicy": {"default": "4Gi", **policy}}}
+
+
+TAINT = {"key": "a", "effect": "NoSchedule"}
+COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
+
+
+@pytest.mark.parametrize(
+    ("slice_", "part"),
+    [
+        (slice_of(*(gpu(f"gpu-{i}") for i in range(129))), "129 devices, but may have 128"),
+        (slice_of(*(gpu(f"gpu-{i}", taints=[TAINT] * (i == 7)) for i in range(65))), "65 devices, but may have 64"),
+        (
+            slice_of(*(gpu(f"gpu-{i}", attributes={"l": {"ints": [1]}}) for i in range(65))),
+            "65 devices, but may have 64",
+        ),
+        (slice_of(gpu(), gpu()), "2 devices with the name gpu-0"),
+        (slice_of(gpu("GPU")), "its name is not a DNS label"),
+        (slice_of(gpu(attributes={f"a{i}": {"int": i} for i in range(33)})), "33 attributes and capacities"),
+        (slice_of(gpu(attributes={"a-b": {"int": 1}})), "'a-b' is no name of an attribute"),
+        (slice_of(gpu(attributes={"a": {}})), "attribute a must have exactly one value"),
+        (slice_of(gpu(attributes={"a": {"int": 1, "bool": True}})), "attribute a must have exactly one value"),
+        (slice_of(gpu(attributes={"a": {"ints": list(range(49))}})), "more than 48 values"),
+        (slice_of(gpu(taints=[TAINT] * 17)), "17 taints"),
+        (slice_of(gpu(taints=[{**TAINT, "key": "a b"}])), "its taint 'a b' is malformed"),
+        (slice_of(gpu(consumesCounters=[{"counterSet": "s", "counters": {}}])), "it draws from"),
+        (slice_of(sharedCounters=[COUNTERS] * 9), "9 sets of counters, but may have 8"),
+        (slice_of(sharedCounters=[{**COUNTERS, "name": "S"}]), "its set of counters S is malformed"),
+        (slice_of(gpu(), sharedCounters=[COUNTERS]), "it has devices and sharedCounters"),
+        (slice_of(gpu(), allNodes=True), "exactly once where its devices are"),
+        (slice_of(gpu(capacity=shared())), "a requestPolicy, which needs allowMultipleAllocations"),
+        (slice_of(gpu(capacity=shared(value="1Gi"), allowMultipleAllocations=True)), "memory allows more than the 1Gi"),
+        (
+            slice_of(gpu(capacity=shared(validValues=["1Gi", "8Gi"]), allowMultipleAllocations=True)),
+            "a default that is none of the validValues",
+        ),
+        (
+            slice_of(gpu(capacity=shared(validRange={"min": "5Gi"}), allowMultipleAllocations=True)),
+            "a default outside of validRange",
+        ),
+        (
+            slice_of(gpu(capacity=shared(validRange={"min": "1Gi", "step": "2Gi"}), allowMultipleAllocations=True)),
+            "no number of steps",
+        ),
+        (slice_of(gpu(bindingConditions=["a"])), "need each other"),
+        (slice_of(gpu(bindingConditions=["a"], bindingFailureConditions=["a"])), "all different"),
+        (slice_of(gpu(bindingConditions=["a b"], bindingFailureConditions=["c"])), "names of labels"),
+        (slice_of(gpu(bindingConditions=list("abcde"), bindingFailureConditions=["x"])), "more than 4"),
+        (
+            slice_of(
+                gpu(), nodeSelector={"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Is"}]}]}
+            ),
+            "its nodeSelector has a rule that has the operator 'Is'",
+        ),
+        (slice_of(gpu(), nodeSelector={"nodeSelectorTerms": []}), "its nodeSelector must be one as pods have it"),
+        ({**slice_of(gpu()), "metadata": {"name": "A"}}, "its name is not a DNS subdomain"),
+    ],
+)
+def test_what_an_api_server_would_refuse_is_found(slice_: Object, part: str) -> None:
+    assert [problem for problem in problems([slice_]) if part in problem]
+
+
+def test_a_good_slice_has_no_problems() -> None:
+    assert problems([slice_of(gpu(taints=[TAINT])), slice_of(sharedCounters=[COUNTERS])]) == []

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fake_driver.devices.model import Device, Draw, Pool, Taint
+from fake_driver.publishing.limits import problems
+from fake_driver.publishing.planner import comparable, dropped, fitting, gates, key, only_lacks, plan, without_lists
+from fake_driver.publishing.slices import Owner, Places, desired, of_network
+
+NODE = Owner("worker", "node-uid")
+DRIVER = "gpu.example"
+Object = dict[str, Any]
+
+
+def gpus(count: int, model: str = "a") -> tuple[Device, ...]:
+    return tuple(Device(f"gpu-{index}", "gpu", {"model": model}, {"memory": "80Gi"}) for index in range(count))
+
+
+def wanted(count: int, model: str = "a") -> list[Object]:
+    return desired(DRIVER, NODE, gpus(count, model))
+
+
+class Server:
+    """Stores what a plan writes, one write after the other, and keeps each state that a scheduler could have seen."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, Object] = {}
+        self.states: list[list[Object]] = []
+        self.writes = 0
+
+    def put_right(self, slices: list[Object]) -> int:
+        writes = plan(slices, self.there.values(), {})
+        for old in writes.delete:
+            self._write(old["metadata"]["name"], None)
+        for new in (*writes.replace, *writes.create):
+            self._write(new["metadata"]["name"], new)
+        return len(writes.delete) + len(writes.replace) + len(writes.create)
+
+    def _write(self, name: str, new: Object | None) -> None:
+        self.writes += 1
+        if new is None:
+            del self.there[name]
+        else:
+            uid = self.there.get(name, new)["metadata"].get("uid", f"uid-{self.writes}")
+            self.there[name] = {**new, "metadata": {**new["metadata"], "uid": uid, "resourceVersion": str(self.writes)}}
+        self.states.append(copy.deepcopy(list(self.there.values())))
+
+
+def pool_as_a_scheduler_sees_it(slices: list[Object]) -> list[Object] | None:
+    """The devices of the newest generation, or None while it is incomplete."""
+    newest = max((one["spec"]["pool"]["generation"] for one in slices), default=0)
+    current = [one for one in slices if one["spec"]["pool"]["generation"] == newest]
+    if not current or len(current) != current[0]["spec"]["pool"]["resourceSliceCount"]:
+        return None
+    return sorted(
+        (device for one in current for device in one["spec"].get("devices", [])), key=lambda device: str(device["name"])
+    )
+
+
+def test_the_first_publication_has_generation_one_and_the_second_look_writes_nothing() -> None:
+    server = Server()
+    assert server.put_right(wanted(130)) == 2
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+    assert server.put_right(wanted(130)) == 0
+
+
+def test_one_changed_slice_is_one_write() -> None:
+    server = Server()
+    server.put_right(wanted(130))
+    changed = desired(DRIVER, NODE, (*gpus(129), Device("gpu-129", "gpu", {"model": "other"}, {})))
+    assert server.put_right(changed) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+
+
+@pytest.mark.parametrize("count", [1, 129, 1000])
+def test_a_device_that_is_unplugged_and_plugged_is_one_write_each_time(count: int) -> None:
+    server, base = Server(), gpus(count)
+    server.put_right(desired(DRIVER, NODE, base, Places(base)))
+    assert server.put_right(desired(DRIVER, NODE, base[1:], Places(base))) == 1
+    assert server.put_right(desired(DRIVER, NODE, base, Places(base))) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+
+
+def test_the_first_taint_in_a_large_slice_is_a_new_generation_and_each_later_one_is_one_write() -> None:
+    server, base = Server(), gpus(1000)
+
+    def publish(*tainted: int) -> int:
+        devices = [
+            replace(each, taints=(Taint("a", "None"),) if index in tainted else ()) for index, each in enumerate(base)
+        ]
+        return server.put_right(desired(DRIVER, NODE, devices, Places(base, server.there.keys())))
+
+    assert publish() == 8
+    assert publish(500) == 9
+    assert publish() == publish(510) == publish(510, 440) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {2}
+
+
+def test_a_lost_slice_comes_back_with_one_write() -> None:
+    server = Server()
+    server.put_right(wanted(300))
+    server.there.pop(wanted(300)[1]["metadata"]["name"])
+    assert server.put_right(wanted(300)) == 1
+    assert pool_as_a_scheduler_sees_it(list(server.there.values())) is not None
+
+
+def test_an_edit_of_the_owner_is_repaired() -> None:
+    server = Server()
+    server.put_right(wanted(1))
+    next(iter(server.there.values()))["metadata"]["ownerReferences"] = []
+    assert server.put_right(wanted(1)) == 1
+
+
+def test_an_update_carries_the_version_that_was_seen() -> None:
+    server = Server()
+    server.put_right(wanted(1))
+    (change,) = plan(wanted(1, "b"), server.there.values(), {}).replace
+    assert change["metadata"]["resourceVersion"] == "1"
+
+
+def test_what_the_server_keeps_otherwise_is_not_asked_for_again_until_somebody_edits_it() -> None:
+    (sent,) = wanted(1)
+    stored = copy.deepcopy(sent)
+    stored["metadata"] |= {"uid": "u", "generation": 1}
+    stored["spec"]["pool"]["generation"] = 1
+    stored["spec"]["devices"][0]["capacity"]["memory"]["value"] = "81920Mi"
+    accepted = {key(stored): comparable(sent)}
+    assert plan([sent], [stored], {})
+    assert not plan([sent], [stored], accepted)
+    stored["metadata"]["generation"] = 2
+    assert plan([sent], [stored], accepted)
+
+
+def test_dropped_fields_are_named_by_their_path() -> None:
+    (sent,) = wanted(1)
+    stored = copy.deepcopy(sent)
+    del stored["spec"]["devices"][0]["capacity"]
+    assert dropped(sent, stored) == ["spec.devices[0].capacity.memory.value"]
+    assert dropped(sent, sent) == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 128, 129, 257, 400]), st.sampled_from("ab"), st.sets(st.integers(0, 3))),
+        max_size=4,
+    )
+)
+def test_a_scheduler_never_sees_half_of_a_change(steps: list[tuple[int, str, set[int]]]) -> None:
+    server = Server()
+    before: list[Object] | None = None
+    for count, model, lost in steps:
+        for index in lost:
+            for name in [name for name in server.there if name.startswith(f"{index:05x}-")]:
+                del server.there[name]
+        start = len(server.states)
+        server.put_right(wanted(count, model))
+        after = pool_as_a_scheduler_sees_it(list(server.there.values()))
+        assert after is not None
+        assert len(after) == count
+        for state in server.states[start:]:
+            assert pool_as_a_scheduler_sees_it(state) in (None, before, after)
+        assert server.put_right(wanted(count, model)) == 0
+        before = after
+
+
+some = st.sets(st.sampled_from([0, 1, 63, 64, 100, 127, 128, 129, 199]), max_size=4) | st.just(set(range(128, 200)))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(some, some, st.booleans()), max_size=4))
+def test_whatever_is_unplugged_and_tainted_slices_obey_the_limits_and_change_whole(
+    steps: list[tuple[set[int], set[int], bool]],
+) -> None:
+    server, base = Server(), gpus(200)
+    before: list[Object] | None = None
+    for unplugged, tainted, is_wiped in steps:
+        if is_wiped:
+            server.there.clear()
+        there = [
+            replace(each, taints=(Taint("a", "None"),) if index in tainted else ())
+            for index, each in enumerate(base)
+            if index not in unplugged
+        ]
+        start, slices = len(server.states), desired(DRIVER, NODE, there, Places(base, set(server.there)))
+        server.put_right(slices)
+        assert problems(slices) == []
+        after = pool_as_a_scheduler_sees_it(list(server.there.values()))
+        assert [device["name"] for device in after or ()] == sorted(device.name for device in there)
+        assert all(pool_as_a_scheduler_sees_it(state) in (None, before, after) for state in server.states[start:])
+        assert server.put_right(desired(DRIVER, NODE, there, Places(base, set(server.there)))) == 0
+        before = after
+
+
+def test_each_pool_has_a_generation_of_its_own() -> None:
+    server = Server()
+    near, far = Pool("near", gpus(200)), Pool("far", gpus(2))
+    server.put_right(of_network(DRIVER, [near, far]))
+    assert server.put_right(of_network(DRIVER, [Pool("near", gpus(200, "b")), far])) == 2
+    generations = {one["spec"]["pool"]["name"]: one["spec"]["pool"]["generation"] for one in server.there.values()}
+    assert generations == {"near": 2, "far": 1}
+    assert server.put_right(of_network(DRIVER, [far])) == 2
+    assert [one["spec"]["pool"]["name"] for one in server.there.values()] == ["far"]
+
+
+def tainted(*taints: Taint) -> list[Object]:
+    return desired(DRIVER, NODE, (Device("gpu-0", "gpu", {}, {}, taints=taints),))
+
+
+def test_times_that_the_server_gives_to_taints_are_no_difference_and_are_kept() -> None:
+    one, other = Taint("a", "NoSchedule"), Taint("b", "NoSchedule")
+    server = Server()
+    server.put_right(tainted(one))
+    (stored,) = server.there.values()
+    stored["spec"]["devices"][0]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z"
+    assert server.put_right(tainted(one)) == 0
+    (change,) = plan(tainted(one, other), server.there.values(), {}).replace
+    times = {taint["key"]: taint.get("timeAdded") for taint in change["spec"]["devices"][0]["taints"]}
+    assert times == {"a": "2026-01-01T00:00:00Z", "b": None}
+
+
+def test_lacking_fields_are_told_from_other_differences() -> None:
+    (sent,) = tainted(Taint("a", "NoSchedule"))
+    stored = copy.deepcopy(sent)
+    assert not only_lacks(stored, sent)
+    del stored["spec"]["devices"][0]["taints"]
+    assert only_lacks(stored, sent)
+    stored["spec"]["devices"][0]["name"] = "gpu-9"
+    assert not only_lacks(stored, sent)
+
+
+def test_a_dropped_field_says_which_feature_gate_would_keep_it() -> None:
+    fields = [
+        "spec.devices[0].taints[0].key",
+        "spec.devices[1].attributes.l.ints[0]",
+        "spec.devices[0].attributes.taint.int",
+    ]
+    assert gates(fields) == ["DRADeviceTaints", "DRAListTypeAttributes"]
+
+
+def test_lists_can_be_left_out() -> None:
+    (sent,) = desired(DRIVER, NODE, (Device("gpu-0", "gpu", {"l": (1, 2), "i": 1}, {}),))
+    (less,) = without_lists([sent])
+    assert less["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
+    assert without_lists([less]) == [less]
+    assert without_lists(desired(DRIVER, NODE, ())) == desired(DRIVER, NODE, ())
+
+
+def drawing(name: str, compute: int) -> Device:
+    return Device(name, "gpu", {}, {}, draws=(Draw("gpu-0", {"compute": str(compute)}, {"compute": "7"}),))
+
+
+WHOLE, PARTS = drawing("gpu-0", 7), tuple(drawing(f"gpu-0-3g-{index}", 3) for index in range(3))
+
+
+def fitted(*devices: Device) -> list[str]:
+    pools = of_network(DRIVER, [Pool("near", devices), Pool("far", devices)])
+    names = [
+        [one["name"] for each in fitting(pools) for one in each["spec"].get("devices", ()) if each["spec"]["pool"]["name"] == pool]
+        for pool in ("near", "far")
+    ]  # fmt: skip
+    assert names[0] == names[1]
+    return names[0]
+
+
+def test_devices_that_are_the_same_hardware_can_be_left_out() -> None:
+    other = Device("gpu-1", "gpu", {}, {})
+    assert fitted(WHOLE, *PARTS, other) == ["gpu-0", "gpu-1"]
+    assert fitted(*PARTS, other) == ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1"]
+    assert fitted(*gpus(3)) == ["gpu-0", "gpu-1", "gpu-2"]
+
+
+def test_a_slice_from_which_all_devices_are_left_out_says_nothing_of_devices() -> None:
+    full = desired(DRIVER, NODE, (*gpus(0), WHOLE, *(drawing(f"gpu-0-1g-{index}", 1) for index in range(100))))
+    less = fitting(full)
+    assert [each["metadata"] for each in less] == [each["metadata"] for each in full]
+    assert "devices" not in less[1]["spec"]
+    assert less[2] == full[2]

@@ -1,0 +1,173 @@
+"""The process dies at a named point or at any write, and nothing is lost or orphaned."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from fake_driver.errors import ClaimRefused
+from fake_driver.preparing.claims import ClaimRef
+from fake_driver.preparing.driver import POINTS
+from tests.fake_driver.node import NAME, Node, config, names
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+deaths = st.none() | st.integers(1, 8) | st.sampled_from(POINTS)
+
+
+class Crashes(RuleBasedStateMachine):
+    """Users and monitors come and go; the process dies at a named point or at any write; folders are lost.
+
+    After each step no device has two users, no claim is lost, no CDI file is orphaned, and each container sees what was configured.
+    """
+
+    claims = st.sampled_from(["one", "two", "three"])
+    devices = st.lists(st.sampled_from(["gpu-0", "gpu-1", "gpu-2"]), min_size=1, max_size=2, unique=True)
+
+    root: Path
+
+    @initialize()
+    def begin(self) -> None:
+        self.node = Node(Path(tempfile.mkdtemp(dir=self.root)))
+        self.prepared: dict[str, tuple[list[str], bool]] = {}
+
+    @rule(name=claims, devices=devices, admin=st.booleans(), death=deaths)
+    def prepare(self, name: str, devices: list[str], admin: bool, death: int | str | None) -> None:
+        wanted, admin = self.prepared.get(name, (devices, admin))
+        ref = self.node.allocate(name, *wanted, adminAccess=admin, config=[config(env={"claim": name})])
+        others = (theirs for other, (theirs, looks) in self.prepared.items() if other != name and not looks)
+        allowed = admin or not set(wanted) & {device for theirs in others for device in theirs}
+        try:
+            with dying(self.node, death):
+                answer = names(self.node.driver.prepare(ref))
+        except ClaimRefused:
+            assert not allowed
+            return
+        except KeyboardInterrupt:
+            self.node.start()
+            if not allowed:
+                return
+            answer = names(self.node.driver.prepare(ref))
+        assert allowed
+        assert answer == wanted
+        self.prepared[name] = wanted, admin
+
+    @rule(name=claims, death=deaths)
+    def unprepare(self, name: str, death: int | str | None) -> None:
+        ref = ClaimRef(f"uid-{name}")
+        try:
+            with dying(self.node, death):
+                self.node.driver.unprepare(ref)
+        except KeyboardInterrupt:
+            self.node.start()
+            self.node.driver.unprepare(ref)
+        self.prepared.pop(name, None)
+
+    @rule()
+    def restart(self) -> None:
+        self.node.start()
+
+    @rule()
+    def lose_the_checkpoint(self) -> None:
+        for file in (self.node.folder / "claims").glob("*.json"):
+            file.unlink()
+        self.node.start()
+
+    @rule()
+    def reboot(self) -> None:
+        for file in (self.node.folder / "cdi").glob("*"):
+            file.unlink()
+        self.node.start()
+        for name in self.prepared:
+            self.node.driver.prepare(ClaimRef(f"uid-{name}", "default", name))
+
+    @invariant()
+    def files_are_those_of_prepared_claims(self) -> None:
+        if hasattr(self, "node"):
+            assert self.node.files() == sorted(f"{NAME}-uid-{name}.json" for name in self.prepared)
+
+    @invariant()
+    def each_container_sees_what_was_configured_for_it(self) -> None:
+        if hasattr(self, "node"):
+            for name, (_, admin) in self.prepared.items():
+                env = self.node.env(ClaimRef(f"uid-{name}"))
+                assert {value for value in env if value.startswith("user_")} == {f"user_claim={name}"}
+                assert any(value.endswith("_ADMIN_ACCESS=true") for value in env) is admin
+
+    @invariant()
+    def the_checkpoint_knows_exactly_what_is_prepared(self) -> None:
+        if hasattr(self, "node"):
+            found = {path.stem for path in (self.node.folder / "claims").glob("*.json")}
+            assert found == {f"uid-{name}" for name in self.prepared}
+
+
+@contextlib.contextmanager
+def dying(node: Node, death: int | str | None) -> Iterator[None]:
+    """Die at a named point, or at the n-th step that touches the disk."""
+    node.die_at = death if isinstance(death, str) else ""
+    try:
+        with crashing(death if isinstance(death, int) else None):
+            yield
+    finally:
+        node.die_at = ""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_after_a_death_at_each_named_point_nothing_is_lost_and_nothing_is_orphaned(node: Node, point: str) -> None:
+    ref = node.allocate("one", "gpu-0")
+    with contextlib.suppress(KeyboardInterrupt), dying(node, point):
+        node.driver.prepare(ref)
+        node.driver.unprepare(ref)
+        pytest.fail("it did not die")
+    node.start()
+    assert names(node.driver.prepare(ref)) == ["gpu-0"]
+    assert node.files() == [f"{NAME}-uid-one.json"]
+    node.driver.unprepare(ref)
+    assert node.files() == []
+    assert list((node.folder / "claims").glob("*.json")) == []
+    assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
+
+
+class crashing:  # noqa: N801 - reads as a word in a with statement
+    """Dies at the n-th step that touches the disk, before or after it is done, as kill -9 would have it."""
+
+    def __init__(self, at: int | None) -> None:
+        self.left = at or 0
+        self.patch = pytest.MonkeyPatch()
+
+    def __enter__(self) -> None:
+        if self.left:
+            for owner, name in ((os, "fsync"), (os, "open"), (Path, "unlink"), (Path, "replace")):
+                self.patch.setattr(owner, name, self._step(getattr(owner, name)))
+
+    def __exit__(self, *_: object) -> None:
+        self.patch.undo()
+
+    def _step(self, really: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*args: Any, **more: Any) -> Any:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            return really(*args, **more)
+
+        return step
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path) -> None:
+    Crashes.root = tmp_path
+
+
+Crashes.TestCase.settings = hypothesis_settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestCrashes = Crashes.TestCase

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import pytest
+
+from fake_driver.roles.network_driver import NetworkProcess
+from fake_driver.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.fake_driver.fake_api import FakeApi
+
+FABRIC = Path(__file__).parents[3] / "manifests" / "hardware" / "fabric.yaml"
+
+
+@pytest.fixture
+def run(settings: Settings) -> Iterator[Callable[..., NetworkProcess]]:
+    """Start the process that publishes the pools of the network."""
+    running: list[NetworkProcess] = []
+
+    def started(**more: str) -> NetworkProcess:
+        mine = replace(settings, **{"node": "", "role": "network", "hardware": str(FABRIC), **more})
+        process = NetworkProcess(mine)
+        process.start()
+        running.append(process)
+        return process
+
+    yield started
+    for process in running:
+        process.stop()
+
+
+def test_it_publishes_the_pools_that_belong_to_no_node(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+    process = run(probes="127.0.0.1:0")
+    assert process._publisher.published.wait(5)
+    assert process.missing() == []
+    assert {one["spec"]["pool"]["name"] for one in fake_api.slices.values()} == {"fabric-ports", "accelerator-box"}
+    assert not any("nodeName" in one["spec"] for one in fake_api.slices.values())
+    assert process._probes
+    with urlopen(f"http://127.0.0.1:{process._probes.port}/healthz", timeout=5) as answer:
+        assert answer.status == 200
+
+
+def test_it_leaves_other_kinds_to_another_driver(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+    run(kinds="port")
+    fake_api.until(lambda: len(fake_api.slices) == 1)
+
+
+def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+    fake_api.gate.clear()
+    process = run()
+    assert process.missing() == ["the slices are not published"]
+    fake_api.gate.set()
+    process.stop()
+    assert process.broken() == ["the publisher ended", "the attacher ended"]
+
+
+def test_it_attaches_the_devices_that_have_to_be_attached(
+    run: Callable[..., NetworkProcess], fake_api: FakeApi
+) -> None:
+    process = run()
+    conditions = ["dra-testbed.example/attached"], ["dra-testbed.example/attaching-failed"]
+    bound: dict[str, Any] = {"bindingConditions": conditions[0], "bindingFailureConditions": conditions[1]}
+    fake_api.claim(devices=("accelerator-0",), pool="accelerator-box", **bound)
+    fake_api.until(lambda: bool(fake_api.status()))
+    assert [one["type"] for one in fake_api.status()[0]["conditions"]] == ["dra-testbed.example/attached"]
+    assert process.broken() == []
+
+
+def test_without_such_devices_it_reads_no_claims(run: Callable[..., NetworkProcess]) -> None:
+    process = run(hardware=str(FABRIC.with_name("teaching.yaml")))
+    assert process._publisher.published.wait(5)
+    assert not process._attacher.alive
+    assert process.broken() == []

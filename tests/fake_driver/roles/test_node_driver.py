@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import pytest
+
+from fake_driver.kubelet.health import UNKNOWN
+from fake_driver.mutants.selection import FAULTS
+from fake_driver.roles.node_driver import Process
+from fake_driver.settings import Settings
+from fake_driver.strict import Section
+
+if TYPE_CHECKING:
+    from tests.fake_driver.conftest import Kubelet
+    from tests.fake_driver.fake_api import FakeApi
+
+
+def test_ready_means_registered_and_published(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    fake_api.gate.clear()
+    process = start(replace(settings, probes="127.0.0.1:0"))
+    assert process.missing() == ["the kubelet has not registered this driver", "the slices are not published"]
+    kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
+    assert process.missing() == ["the slices are not published"]
+    fake_api.gate.set()
+    assert process._publisher.published.wait(5)
+    assert process.missing() == []
+    assert process._probes
+    with urlopen(f"http://127.0.0.1:{process._probes.port}/readyz", timeout=5) as answer:
+        assert answer.status == 200
+
+
+def test_a_publisher_that_ended_is_told_to_the_liveness_probe(
+    start: Callable[..., Process], settings: Settings
+) -> None:
+    process = start(settings)
+    assert process.broken() == []
+    process._api.close()
+    process._publisher.stop()
+    assert process.broken() == ["the publisher ended"]
+
+
+def test_the_token_goes_only_over_tls(
+    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, folder: Path
+) -> None:
+    (folder / "token").write_text("secret")
+    start(replace(settings, token_file=str(folder / "token")))
+    fake_api.until(lambda: bool(fake_api.slices))
+    assert set(fake_api.tokens) == {""}
+
+
+def test_two_drivers_share_the_hardware_of_a_node(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+) -> None:
+    text = Path(settings.hardware).read_text()
+    Path(settings.hardware).write_text(f"{text}  - {{kind: nic, count: 2}}\n")
+    start(replace(settings, kinds="gpu"))
+    start(replace(settings, driver="nic.dra-testbed.example", kinds="nic"))
+    fake_api.until(lambda: len(fake_api.slices) == 2)
+    found = {
+        each["spec"]["driver"]: [one["name"] for one in each["spec"]["devices"]] for each in fake_api.slices.values()
+    }
+    assert found == {
+        "gpu.dra-testbed.example": ["gpu-0", "gpu-1", "gpu-2", "gpu-3"],
+        "nic.dra-testbed.example": ["nic-0", "nic-1"],
+    }
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
+    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, kubelet: Kubelet, version: str
+) -> None:
+    fake_api.versions = [version]
+    claim = fake_api.claim()
+    start(settings)
+    answer = kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]]
+    assert (answer.error, [device.device_name for device in answer.devices]) == ("", ["gpu-0"])
+    fake_api.until(lambda: [entry["device"] for entry in fake_api.status()] == ["gpu-0"])
+
+
+def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., Process], settings: Settings) -> None:
+    process = start(settings, FAULTS["health-unknown"])
+    assert process.health.counts() == {UNKNOWN: 4}
+
+
+@pytest.fixture
+def whole_one_other(settings: Settings, fake_api: FakeApi) -> tuple[Any, Any, Any]:
+    """Claims for a GPU and for its two halves, and hardware that has them."""
+    half = "{name: half, count: 2, takes: {compute: 3}}"
+    text = Path(settings.hardware).read_text().partition("  - {kind")[0]
+    parts = f"partitions: {{counters: {{compute: 7}}, profiles: [{half}]}}"
+    Path(settings.hardware).write_text(f"{text}  - {{kind: gpu, count: 1, {parts}}}\n")
+    whole, one, other = (fake_api.claim(f"has-{name}", (name,)) for name in ("gpu-0", "gpu-0-half-0", "gpu-0-half-1"))
+    return whole, one, other
+
+
+def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplugged_by_now(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+) -> None:
+    whole, one, other = whole_one_other
+    process, socket = start(settings), settings.data / "dra.sock"
+    assert [kubelet.prepare(socket, claim)[claim["uid"]].error for claim in (one, other)] == ["", ""]
+    process._hardware.change("unplug", Section("", {"device": "gpu-0-half-0"}, []))
+    kubelet.unprepare(socket, other)
+    refusal = kubelet.prepare(socket, whole)[whole["uid"]].error
+    assert "device gpu-0 is of the same hardware as device gpu-0-half-0, which is still prepared for claim" in refusal
+    kubelet.unprepare(socket, one)
+    assert not kubelet.prepare(socket, whole)[whole["uid"]].error
+
+
+def test_who_needs_the_whole_of_which_a_lost_claim_has_a_part_is_told_what_to_do(
+    start: Callable[..., Process],
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    whole_one_other: tuple[Any, Any, Any],
+) -> None:
+    whole, one, _ = whole_one_other
+    start(settings)
+    kubelet.prepare(settings.data / "dra.sock", one)
+    del fake_api.claims["default", one["name"]]
+    refusal = kubelet.prepare(settings.data / "dra.sock", whole)[whole["uid"]].error
+    assert f"claim {one['name']} does not exist any more; unless the kubelet unprepares it soon" in refusal
+
+
+def test_the_mutant_that_forgets_what_parts_share_prepares_both(
+    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+) -> None:
+    whole, one, _ = whole_one_other
+    start(settings, FAULTS["forget-what-parts-share"])
+    answers = [kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]] for claim in (whole, one)]
+    assert [answer.error for answer in answers] == ["", ""]

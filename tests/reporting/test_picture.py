@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from testbed.drivers.expected_slices import slices_of
+from testbed.folders import data
+from testbed.reporting.picture import Box, picture
+from testbed.reporting.topology import places
+
+HARDWARE = data("manifests") / "hardware"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def drawing(name: str) -> str:
+    return picture(places(slices_of(HARDWARE / f"{name}.yaml", "node-1"), "node-1"))
+
+
+def test_the_picture_in_the_documentation_is_fresh() -> None:
+    drawn = drawing("gpus-and-nics")
+    assert (DOCS / "hardware.svg").read_text() == drawn, (
+        "dra-testbed hardware show gpus-and-nics -o svg > docs/hardware.svg"
+    )
+
+
+def test_every_device_is_in_it_and_a_taint_is_seen() -> None:
+    text = "".join(ElementTree.fromstring(drawing("mixed-fleet")).itertext())
+    assert all(part in text for part in ("node-1", "NUMA node 1", "gpu-2", "broken=ecc:NoExecute"))
+    assert 'class="tainted"' in drawing("mixed-fleet")
+
+
+def test_parts_are_counted_in_the_box_of_their_whole() -> None:
+    assert "7 \N{MULTIPLICATION SIGN} 1g.5gb" in drawing("a100")
+    assert "gpu-0-1g-5gb" not in drawing("a100")
+
+
+def test_many_that_look_alike_are_one_box() -> None:
+    assert "gpu-0 … gpu-124" in drawing("thousand")
+
+
+def test_a_box_has_room_for_what_is_in_it() -> None:
+    small, large = Box("a", "device", ("x",)), Box("b", "device", ("a longer line", "y"))
+    beside, below = Box("t", "root", inner=(small, large), across=True), Box("t", "root", inner=(small, large))
+    assert beside.width > small.width + large.width
+    assert below.width > large.width
+    assert below.height > small.height + large.height > beside.height > large.height
+
+
+def test_a_name_cannot_break_the_drawing() -> None:
+    slice_ = {
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "d", "nodeName": "<n&", "pool": {"name": "<n&", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "<g>", "attributes": {"model": {"string": "</svg>"}}}],
+        },
+    }  # fmt: skip
+    assert "</svg>" in "".join(ElementTree.fromstring(picture(places([slice_]))).itertext())

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from rich.console import Console
+
+from testbed.conformance import events
+from testbed.conformance.events import Event, EventLog
+from testbed.errors import Incomplete, UsageError
+from testbed.models.report import DriverConformanceReport
+from testbed.models.words import Result, Verdict
+from testbed.reporting import junit, report, table
+
+STARTED: Event = {
+    "event": "run-started",
+    "time": 100.0,
+    "generated": {"at": "2026-01-01T00:00:00+00:00", "suite": "1", "catalogue": "sha256:0", "python": "3", "pytest": "9"},
+    "subject": {"driver": "gpu.example", "driver_file": "gpu", "digest": "sha256:1"},
+    "environment": {
+        "testbed": "t", "provider": "local", "kubernetes": "v1.37.0", "nodes": 2, "runtime": "containerd", "feature_gates": {},
+        "hardware": "synthetic",
+    },
+    "patience": 1.0,
+}  # fmt: skip
+
+
+def _known(number: int, tests: tuple[str, ...] = (), **facts: Any) -> dict[str, Any]:
+    row = {"id": f"T-{number:03}", "sentence": "It works.", "level": "MUST", "tier": "e2e", "source": "here"}
+    return {**row, "tests": list(tests or [f"a.py::test_{number}"]), "verdict": None, "reason": "", **facts}
+
+
+def _done(number: int, verdict: str, test: str = "", **facts: Any) -> Event:
+    return {
+        "event": "test-finished", "time": 101.0, "id": f"T-{number:03}", "test": test or f"a.py::test_{number}",
+        "verdict": verdict, "seconds": 1.5, "message": "", "evidence": "", **facts,
+    }  # fmt: skip
+
+
+def _log(*middle: Event, known: list[dict[str, Any]], end: bool = True) -> list[Event]:
+    last = [{"event": "run-finished", "time": 110.0, "status": 0}] if end else []
+    return [STARTED, {"event": "selected", "time": 100.1, "requirements": known, "digest": "x"}, *middle, *last]
+
+
+def _verdicts(made: DriverConformanceReport) -> list[Verdict | None]:
+    return [row.verdict for row in made.requirements]
+
+
+def test_a_run_that_passed_is_conformant() -> None:
+    made = report.build(_log(_done(1, "pass"), known=[_known(1)]))
+    assert (made.result, made.finished, made.seconds) == (Result.CONFORMANT, True, 10.0)
+    assert made.statistics == {"pass": 1}
+    assert made.reasons == ()
+
+
+def test_every_beginning_of_a_run_gives_a_report_that_is_not_green() -> None:
+    whole = _log(_done(1, "pass"), _done(2, "pass"), known=[_known(1), _known(2)])
+    for length in range(1, len(whole)):
+        made = report.build(whole[:length])
+        assert made.result is Result.INCOMPLETE
+        assert report.status_of(made) == 4
+        assert "the run did not come to its end" in made.reasons
+    assert report.build(whole).result is Result.CONFORMANT
+
+
+def test_a_requirement_without_a_verdict_is_named() -> None:
+    made = report.build(_log(_done(1, "pass"), known=[_known(1), _known(2)], end=False))
+    assert _verdicts(made) == [Verdict.PASS, None]
+    assert "T-002: no verdict" in made.reasons
+
+
+def test_what_was_decided_before_the_run_is_in_the_report() -> None:
+    free = _known(2, verdict="not-applicable", reason="the driver file does not declare health")
+    made = report.build(_log(_done(1, "pass"), known=[_known(1), free]))
+    assert made.requirements[1].message == "the driver file does not declare health"
+    assert made.result is Result.CONFORMANT
+
+
+def test_all_cases_of_a_requirement_count() -> None:
+    cases = ("a.py::test[x]", "a.py::test[y]")
+    known = [_known(1, cases)]
+    both = [_done(1, "pass", cases[0]), _done(1, "fail", cases[1], message="wrong", evidence="evidence/T-001")]
+    made = report.build(_log(*both, known=known))
+    assert (made.requirements[0].verdict, made.requirements[0].message) == (Verdict.FAIL, "wrong")
+    assert made.requirements[0].evidence == "evidence/T-001"
+    assert _verdicts(report.build(_log(both[0], known=known))) == [None]
+
+
+def test_failed_and_tried_again_is_flaky() -> None:
+    made = report.build(_log(_done(1, "fail", message="lost a race"), _done(1, "pass"), known=[_known(1)]))
+    assert (made.requirements[0].verdict, made.requirements[0].attempts) == (Verdict.FLAKY, 2)
+    assert made.requirements[0].message == "lost a race"
+    assert made.result is Result.NON_CONFORMANT
+
+
+def test_failed_and_then_our_own_error_is_a_failure_that_is_told_as_one() -> None:
+    again = _done(1, "error", message="no answer", evidence="evidence/later")
+    tried = [_done(1, "fail", message="no device", evidence="evidence/first"), again]
+    made = report.build(_log(*tried, known=[_known(1)])).requirements[0]
+    assert (made.verdict, made.message, made.evidence) == (Verdict.FAIL, "no device", "evidence/first")
+
+
+def test_a_run_in_which_tests_only_found_nothing_to_judge_has_tested_nothing() -> None:
+    made = report.build(_log(_done(1, "not-applicable", message="no parts"), known=[_known(1)]))
+    assert (made.result, made.reasons) == (Result.INCOMPLETE, ("no requirement was tested",))
+    assert made.requirements[0].message == "no parts"
+
+
+def test_a_requirement_of_which_only_some_cases_were_selected_is_excluded_unless_one_failed() -> None:
+    known = [_known(1, left_out=2), _known(2)]
+    made = report.build(_log(_done(1, "pass"), _done(2, "pass"), known=known))
+    assert _verdicts(made) == [Verdict.EXCLUDED, Verdict.PASS]
+    assert made.requirements[0].message == "passed so far; cases not selected on the command line: 2"
+    assert made.result is Result.PARTIAL
+    failed = report.build(_log(_done(1, "fail"), _done(2, "pass"), known=known))
+    assert failed.result is Result.NON_CONFORMANT
+
+
+def test_excluded_requirements_make_it_partial_and_are_counted() -> None:
+    made = report.build(_log(_done(1, "pass"), known=[_known(1), _known(2, verdict="excluded")]))
+    assert (made.result, made.reasons) == (Result.PARTIAL, ("1 excluded",))
+
+
+def test_a_run_that_never_began_gives_no_report() -> None:
+    with pytest.raises(Incomplete):
+        report.build([])
+
+
+def test_a_report_is_written_from_a_file_that_was_cut_off_anywhere(tmp_path: Path) -> None:
+    whole = "".join(json.dumps(each) + "\n" for each in _log(_done(1, "pass"), known=[_known(1)]))
+    begun = whole.index("\n") + 1
+    for cut in range(begun, len(whole), 7):
+        (tmp_path / events.FILE).write_text(whole[:cut])
+        made = report.write(tmp_path)
+        assert made.result is Result.INCOMPLETE
+        assert yaml.safe_load((tmp_path / "report.yaml").read_text())["result"] == "incomplete"
+
+
+def test_the_same_events_give_the_same_files(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    log.begin()
+    for each in _log(_done(1, "fail", message="nö"), known=[_known(1)]):
+        log.write(**{key: value for key, value in each.items() if key != "time"})
+    report.write(tmp_path)
+    first = [(tmp_path / name).read_bytes() for name in ("report.yaml", "junit.xml")]
+    report.write(tmp_path)
+    assert [(tmp_path / name).read_bytes() for name in ("report.yaml", "junit.xml")] == first
+
+
+def test_a_damaged_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / events.FILE).write_text('{"event": "run-started"}\n{"eve\n{"event": "x"}\n')
+    with pytest.raises(UsageError, match=r"events\.jsonl:2 is damaged"):
+        events.read(tmp_path)
+
+
+def test_only_a_report_folder_is_emptied(tmp_path: Path) -> None:
+    (tmp_path / "evidence").mkdir()
+    events.discard(tmp_path)
+    assert (tmp_path / "evidence").exists()
+    (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
+    events.discard(tmp_path)
+    assert not (tmp_path / "evidence").exists()
+
+
+@pytest.mark.parametrize("verdict", [None, *Verdict])
+def test_junit_counts_what_it_holds(verdict: Verdict | None) -> None:
+    facts: dict[str, Any] = (
+        {} if verdict in (None, Verdict.PASS, Verdict.FAIL, Verdict.ERROR) else {"verdict": verdict, "reason": "why"}
+    )
+    done = [_done(1, verdict.value, message="a < b & \x00c")] if verdict and not facts else []
+    root = ElementTree.fromstring(junit.render(report.build(_log(*done, known=[_known(1, **facts)]))))
+    suite = root[0]
+    _check_xunit2(root)
+    outcomes = [child.tag for child in suite.findall("testcase")[0]]
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    assert {key: int(suite.get(key, "")) for key in kinds} == {key: outcomes.count(tag) for key, tag in kinds.items()}
+    assert (outcomes == []) == (verdict is Verdict.PASS)
+
+
+def _check_xunit2(root: ElementTree.Element) -> None:
+    """The parts of the schema that we use: elements in order, attributes known, required ones there."""
+    allowed = {
+        "testsuites": ({"name"}, {"testsuite"}),
+        "testsuite": (
+            {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname"}, {"properties", "testcase"},
+        ),
+        "properties": (set(), {"property"}),
+        "property": ({"name", "value"}, set()),
+        "testcase": ({"classname", "name", "time"}, {"failure", "error", "skipped"}),
+        "failure": ({"message", "type"}, set()),
+        "error": ({"message", "type"}, set()),
+        "skipped": ({"message"}, set()),
+    }  # fmt: skip
+    for element in root.iter():
+        attributes, children = allowed[element.tag]
+        assert set(element.keys()) == attributes
+        assert {child.tag for child in element} <= children
+    assert [child.tag for child in root[0]] == ["properties", "testcase"]
+
+
+def test_the_table_says_the_verdict_the_cause_and_the_result() -> None:
+    message = "expected pod a to run\n  likely cause: no socket [x]\n  last seen: Pending"
+    made = report.build(_log(_done(1, "fail", message=message), known=[_known(1)]))
+    console = Console(width=120)
+    with console.capture() as shown:
+        table.show(made, console)
+    text = shown.get()
+    assert "T-001" in text
+    assert "→ expected pod a to run" in text
+    assert "→ likely cause: no socket [x]" in text
+    assert "gpu.example is non-conformant: 1 fail; 10.0 s, profile full, Kubernetes v1.37.0, synthetic hardware" in text
+
+
+def test_the_table_counts_what_was_left_out_by_choice_and_does_not_list_it() -> None:
+    left_out = _known(2, verdict="excluded", reason="not selected")
+    made = report.build(_log(_done(1, "pass"), known=[_known(1), left_out]))
+    console = Console(width=120)
+    with console.capture() as shown:
+        table.show(made, console)
+    assert "T-001" in shown.get()
+    assert "T-002" not in shown.get()
+    assert "1 pass, 1 excluded" in shown.get()
+
+
+def test_the_table_sums_up_what_cannot_be_judged_here_by_reason_and_the_report_keeps_all() -> None:
+    undeclared = [_known(n, verdict="not-applicable", reason="the driver file does not declare [x]") for n in (2, 3)]
+    off = _known(4, verdict="cluster-unsupported", reason="needs A, which is off")
+    made = report.build(_log(_done(1, "pass"), known=[_known(1), *undeclared, off]))
+    console = Console(width=120)
+    with console.capture() as shown:
+        table.show(made, console)
+    ids = ["T-001", "T-002", "T-003", "T-004"]
+    assert [each for each in ids if each in shown.get()] == ["T-001"]
+    assert "  2 not-applicable: the driver file does not declare [x]\n" in shown.get()
+    assert "  1 cluster-unsupported: needs A, which is off\n" in shown.get()
+    assert [row.id for row in made.requirements] == ids

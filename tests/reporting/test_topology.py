@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.drivers.expected_slices import slices_of
+from testbed.errors import UsageError
+from testbed.folders import data
+from testbed.reporting.topology import Device, Place, alike, by_root, places
+
+Object = dict[str, Any]
+HARDWARE = data("manifests") / "hardware"
+
+
+def slice_of(
+    *devices: Object, driver: str = "gpu.example", pool: str = "node-1", **where: Object | str | bool
+) -> Object:
+    said = {"name": pool, "generation": 1, "resourceSliceCount": 1}
+    return {
+        "metadata": {"name": f"{driver}-{pool}"},
+        "spec": {"driver": driver, **(where or {"nodeName": pool}), "pool": said, "devices": list(devices)},
+    }
+
+
+def device(name: str, numa: int | None = None, root: str = "", **more: Object) -> Object:
+    attributes: Object = {"model": {"string": "F100"}}
+    if numa is not None:
+        attributes["resource.kubernetes.io/numaNode"] = {"int": numa}
+    if root:
+        attributes["resource.kubernetes.io/pcieRoot"] = {"string": root}
+    return {"name": name, "attributes": attributes, **more}
+
+
+def named(groups: list[tuple[Any, list[Device]]]) -> list[tuple[Any, list[str]]]:
+    return [(key, [each.name for each in devices]) for key, devices in groups]
+
+
+def test_devices_of_several_drivers_stand_in_one_place() -> None:
+    gpus = slice_of(device("gpu-0", 0, "pci0000:10"), device("gpu-1", 1, "pci0000:80"))
+    nics = slice_of(device("nic-0", 0, "pci0000:10"), device("odd-0"), driver="nic.example")
+    (place,) = places([gpus, nics])
+    assert (place.name, place.where, place.drivers) == ("node-1", "", ("gpu.example", "nic.example"))
+    assert named(place.by_numa()) == [(0, ["gpu-0", "nic-0"]), (1, ["gpu-1"]), (None, ["odd-0"])]
+    assert named(by_root(place.devices)) == [
+        ("pci0000:10", ["gpu-0", "nic-0"]),
+        ("pci0000:80", ["gpu-1"]),
+        ("", ["odd-0"]),
+    ]
+
+
+def test_nodes_come_first_and_one_can_be_asked_for() -> None:
+    rule = {"key": "rack", "operator": "In", "values": ["a", "b"]}
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    slices = [
+        slice_of(pool="fabric", allNodes=True),
+        slice_of(pool="box", nodeSelector=selector),
+        slice_of(pool="node-2"),
+        slice_of(pool="node-1"),
+    ]
+    found = [(place.name, place.where) for place in places(slices)]
+    assert found == [("node-1", ""), ("node-2", ""), ("fabric", "any node"), ("box", "nodes with rack In a, b")]
+    assert [place.name for place in places(slices, "node-2")] == ["node-2", "fabric", "box"]
+
+
+def test_only_the_newest_generation_is_there_and_a_half_pool_is_known() -> None:
+    old, new = slice_of(device("gpu-0")), slice_of(device("gpu-1"))
+    new["spec"]["pool"] |= {"generation": 2, "resourceSliceCount": 2}
+    (place,) = places([old, new])
+    assert [each.name for each in place.devices] == ["gpu-1"]
+    assert not place.pools[0].complete
+
+
+def test_what_is_special_of_a_device_is_told() -> None:
+    taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
+    more: Object = {
+        "capacity": {"memory": {"value": "8Gi"}}, "taints": [taint, {"key": "c", "effect": "None"}],
+        "allowMultipleAllocations": True, "bindingConditions": ["x/ready"],
+    }  # fmt: skip
+    (found,) = places([slice_of(device("gpu-0", **more))])[0].devices
+    assert found.taints == ("a=b:NoSchedule", "c:None")
+    assert (found.shared, found.conditions, found.capacity) == (True, ("x/ready",), {"memory": "8Gi"})
+
+
+def test_neighbours_that_look_alike_stand_together() -> None:
+    devices = [Device("d", "p", str(index), {"model": "a" if index < 3 else "b"}, {}) for index in range(5)]
+    assert [[each.name for each in group] for group in alike(devices)] == [["0", "1", "2"], ["3", "4"]]
+
+
+def test_data_for_programs_is_plain() -> None:
+    (place,) = places([slice_of(device("gpu-0", 0, "pci0000:10"))])
+    found = place.as_data()
+    assert found["pools"] == [
+        {"driver": "gpu.example", "pool": "node-1", "generation": 1, "slices": 1, "complete": True}
+    ]
+    assert found["devices"][0]["numaNode"] == 0
+    assert found["devices"][0]["attributes"]["model"] == "F100"
+
+
+def test_a_hardware_file_is_looked_at_through_the_driver_itself() -> None:
+    found: list[Place] = places(slices_of(HARDWARE / "fabric.yaml", "n"))
+    assert [(place.name, len(place.devices)) for place in found] == [
+        ("n", 1),
+        ("fabric-ports", 16),
+        ("accelerator-box", 4),
+    ]
+
+
+def test_a_wrong_hardware_file_is_the_users_error() -> None:
+    with pytest.raises(UsageError, match="does not describe hardware"):
+        slices_of(HARDWARE.parent / "drivers" / "fake-gpu.yaml", "n")

@@ -1,0 +1,121 @@
+"""What the driver's account may do, asked of an API server that knows a few rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.errors import ApiError, DriverFailed
+from testbed.vocabulary.cluster.accounts import Account
+from testbed.vocabulary.world import World
+
+USER = "system:serviceaccount:dra-testbed-driver:gpu"
+NODE_EXTRA = "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"
+
+
+class Server:
+    """Allows what is in `rules`, and in a namespace what is in its `roles`; a slice of another node is refused with `refusal`."""
+
+    def __init__(self) -> None:
+        self.rules: set[tuple[str, ...]] = set()
+        self.roles: dict[str, set[tuple[str, ...]]] = {}
+        self.slices: dict[str, Any] = {}
+        self.refusal = 403
+        self.asked: list[Any] = []
+
+    def request(self, method: str, path: str, **what: Any) -> Any:
+        if path.endswith("subjectaccessreviews"):
+            assert what["body"]["spec"]["user"] == USER
+            asked = what["body"]["spec"]["resourceAttributes"]
+            self.asked.append(asked)
+            names = ("verb", "group", "resource", "subresource", "name")
+            rules = self.rules | self.roles.get(asked["namespace"], set())
+            return {"status": {"allowed": tuple(asked[name] for name in names) in rules}}
+        assert what["query"] == {"dryRun": "All"}  # nothing is ever made
+        said = dict(what["headers"])
+        assert said["Impersonate-User"] == USER
+        meant = self.slices[path.rpartition("/")[2]] if method == "DELETE" else what["body"]
+        if meant["spec"].get("nodeName") != said[NODE_EXTRA]:
+            raise ApiError(f"{method} {path}", self.refusal, "", "not your node")
+        return what["body"]
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def account(world: Callable[..., World], server: Server, monkeypatch: pytest.MonkeyPatch) -> Account:
+    here = world()
+    kube: Any = here.kube
+    monkeypatch.setattr(kube, "request", server.request)
+    for node in ("node-2", "node-1"):
+        spec = {"nodeName": node, "serviceAccountName": "gpu"}
+        labels = {"labels": {"app": "fake-gpu-driver"}}
+        kube.put("Pod", f"driver-{node}", "dra-testbed-driver", spec=spec, metadata=labels)
+    return Account(here)
+
+
+def test_only_what_is_allowed_is_told(account: Account, server: Server) -> None:
+    server.rules = {("get", "", "pods", "log", ""), ("patch", "g.io", "things", "part", "name")}
+    deeds = ("get pods/log", "get pods", "patch things/part.g.io name", "patch things/part.g.io other")
+
+    assert account.may(*deeds) == {"get pods/log", "patch things/part.g.io name"}
+    assert account.may_somewhere(*deeds) == {"get pods/log", "patch things/part.g.io name"}
+
+
+@pytest.mark.parametrize("namespace", ["dra-testbed-driver", "kube-system"])
+def test_a_role_is_enough_to_do_something_somewhere(account: Account, server: Server, namespace: str) -> None:
+    server.roles = {
+        namespace: {("get", "", "secrets", "", ""), ("patch", "g.io", "things", "", "")},
+        "another": {("list", "", "secrets", "", "")},
+    }
+
+    assert account.may("get secrets", "patch things.g.io") == frozenset()
+    assert account.may_somewhere("get secrets", "list secrets") == {"get secrets"}
+
+
+def test_a_right_too_few_is_told(account: Account, server: Server) -> None:
+    server.rules = {("get", "", "pods", "", "")}
+
+    account.should_be_allowed("get pods")
+    with pytest.raises(
+        DriverFailed, match=f"expected {USER} to be allowed; it may not: list pods\n  likely cause: no C"
+    ):
+        account.should_be_allowed("get pods", "list pods")
+
+
+def test_a_right_too_many_is_told_wherever_it_is(account: Account, server: Server) -> None:
+    server.rules = {("get", "", "pods", "", "")}
+    server.roles = {"kube-system": {("get", "", "secrets", "", ""), ("list", "", "secrets", "", "")}}
+
+    account.should_be_refused("get secrets", "list pods", anywhere=["watch secrets"], writing=["pods"])
+    with pytest.raises(DriverFailed, match=f"expected {USER} to be refused; it may: get pods, get secrets\n  likely"):
+        account.should_be_refused("get pods", anywhere=["get secrets"])
+    server.roles["dra-testbed-driver"] = {("patch", "g.io", "things", "", "")}
+    with pytest.raises(DriverFailed, match=r"it may: patch things\.g\.io"):
+        account.should_be_refused(writing=["secrets", "things.g.io"])
+
+
+def test_slices_are_tried_in_the_name_of_a_pod(account: Account, server: Server) -> None:
+    assert account.node == "node-1"
+    assert account.may_not_publish(node="node-1") == ""
+    assert account.may_not_publish(node="node-2") == "not your node"
+    assert account.may_not_publish() == "not your node"
+    assert account.may_not_change_slices_of_others() == {"not your node"}
+    server.slices = {each["metadata"]["name"]: each for each in account.world.slices()}
+    assert account.may_not_delete_slices_of_others() == {"not your node"}
+
+
+def test_an_answer_that_is_no_refusal_is_an_error(account: Account, server: Server) -> None:
+    server.refusal = 500
+    with pytest.raises(ApiError, match="not your node"):
+        account.may_not_publish()
+
+
+def test_a_driver_without_pods_has_no_account(world: Callable[..., World]) -> None:
+    with pytest.raises(DriverFailed, match="no node has a pod of the driver"):
+        Account(world()).may("get pods")

@@ -1,0 +1,290 @@
+"""What a kubelet tells, asked of a server on a real socket and of a page of metrics."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from testbed import process
+from testbed.drivers.published.slices import Device
+from testbed.errors import CommandFailed, DriverFailed, TestbedError
+from testbed.kubelet.stubs import podresources_v1_pb2 as messages
+from testbed.kubelet.stubs import podresources_v1_pb2_grpc as stubs
+from testbed.process import Completed
+from testbed.vocabulary.cluster.kubelets import Kubelets, value
+from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.world import World
+from tests.fakes.cluster import DRIVER
+
+PREPARE = f'driver_name="{DRIVER}",method_name="/v1.DRAPlugin/NodePrepareResources"'
+METRICS = f"""# TYPE dra_resource_claims_in_use gauge
+dra_resource_claims_in_use{{driver_name="<any>"}} 3
+dra_resource_claims_in_use{{driver_name="{DRIVER}"}} 2
+dra_grpc_operations_duration_seconds_count{{{PREPARE},grpc_status_code="OK"}} 7
+dra_grpc_operations_duration_seconds_count{{{PREPARE},grpc_status_code="Unknown"}} 1
+"""
+FILE = '{"kind": "d.example/device", "devices": [{"name": "a"}, {"name": "b"}]}'
+
+
+class Lister(stubs.PodResourcesListerServicer):
+    """Knows one pod."""
+
+    def __init__(self) -> None:
+        device = messages.ClaimResource(
+            driver_name=DRIVER, pool_name="node-1", device_name="gpu-0", cdi_devices=[{"name": "d.example/device=a"}]
+        )
+        claim = messages.DynamicResource(claim_name="c", claim_namespace="here", claim_resources=[device])
+        containers = [messages.ContainerResources(name=name, dynamic_resources=[claim]) for name in ("one", "two")]
+        self.pods = [messages.PodResources(name="p", namespace="here", containers=containers)]
+
+    def List(self, _request: Any, _context: Any) -> Any:  # noqa: N802 - as on the wire
+        return messages.ListPodResourcesResponse(pod_resources=self.pods)
+
+    def Get(self, request: Any, _context: Any) -> Any:  # noqa: N802 - as on the wire
+        (found,) = (
+            each for each in self.pods if (each.namespace, each.name) == (request.pod_namespace, request.pod_name)
+        )
+        return messages.GetPodResourcesResponse(pod_resources=found)
+
+
+@dataclass(frozen=True)
+class Node:
+    """This host."""
+
+    name: str
+    before: Callable[[tuple[str, ...]], None] = lambda _argv: None
+
+    def run(self, *argv: str, check: bool = True) -> Completed:
+        self.before(argv)
+        return process.run(argv, check=check)
+
+
+class Away(Node):
+    """Nobody answers."""
+
+    def run(self, *_argv: str, check: bool = True) -> Completed:
+        return process.run(["sh", "-c", "echo no such node >&2; exit 1"], check=check)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    there: Path
+    node: Node = Node("node-1")
+    name: str = "t"
+
+    def nodes(self) -> list[Node]:
+        return [self.node]
+
+    def socket(self, node: str, path: str) -> Path:
+        assert (node, path) == ("node-1", "/var/lib/kubelet/pod-resources/kubelet.sock")
+        return self.there
+
+
+@pytest.fixture
+def lister() -> Lister:
+    return Lister()
+
+
+@pytest.fixture
+def kubelets(world: Callable[..., World], lister: Lister, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubelets]:
+    here = world()
+    kube: Any = here.kube
+    kube.put("Pod", "p", "here", spec={"nodeName": "node-1", "containers": [{"name": "one"}]})
+    kube.put("Pod", "plain", "here", spec={"nodeName": "node-1", "containers": [{"name": "one"}]})
+    monkeypatch.setattr(kube, "request", lambda _method, _path: METRICS)
+    server = grpc.server(ThreadPoolExecutor(1))
+    stubs.add_PodResourcesListerServicer_to_server(lister, server)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        server.add_insecure_port(f"unix:{folder}/s")
+        server.start()
+        yield Kubelets(replace(here, cluster=Cluster(Path(folder, "s"))))  # type: ignore[arg-type]  # the parts that are asked
+        server.stop(None).wait()
+
+
+def test_the_devices_of_a_pod_are_listed_by_claim(kubelets: Kubelets) -> None:
+    pod, plain = (Pod(kubelets.world, "here", name) for name in ("p", "plain"))
+
+    assert kubelets.claims_listed(pod) == kubelets.claims_of(pod) == {"c": {Device(DRIVER, "node-1", "gpu-0")}}
+    assert kubelets.claims_listed(plain) == {}
+    assert kubelets.cdi_ids(pod) == {"d.example/device=a"}
+    assert kubelets.shares_listed(pod) == frozenset()
+
+
+def test_the_shares_of_a_pod_are_listed(kubelets: Kubelets, lister: Lister) -> None:
+    lister.pods[0].containers[0].dynamic_resources[0].claim_resources[0].share_id = "one"
+    lister.pods[0].containers[1].dynamic_resources[0].claim_resources[0].share_id = "other"
+
+    assert kubelets.shares_listed(Pod(kubelets.world, "here", "p")) == {"one", "other"}
+
+
+def test_a_pod_without_claims_is_listed_all_the_same(kubelets: Kubelets, lister: Lister) -> None:
+    plain = Pod(kubelets.world, "here", "plain")
+    assert not kubelets.lists(plain)
+    lister.pods.append(messages.PodResources(name="plain", namespace="here"))
+    assert kubelets.lists(plain)
+    assert kubelets.claims_listed(plain) == {}
+
+
+def test_a_claim_of_another_namespace_is_another_one(kubelets: Kubelets, lister: Lister) -> None:
+    for container in lister.pods[0].containers:
+        container.dynamic_resources[0].claim_namespace = "there"
+    assert kubelets.claims_listed(Pod(kubelets.world, "here", "p")).keys() == {"there/c"}
+
+
+def test_a_pod_that_is_still_listed_is_not_forgotten(kubelets: Kubelets, lister: Lister) -> None:
+    pod = Pod(kubelets.world, "here", "p")
+    with pytest.raises(NotObserved, match="it lists"):
+        kubelets.should_forget(pod, "node-1")
+    lister.pods.clear()
+    kubelets.should_forget(pod, "node-1")
+
+
+def test_metrics_are_those_of_the_driver(kubelets: Kubelets) -> None:
+    assert kubelets.claims_in_use("node-1") == 2
+    assert kubelets.calls("node-1", "NodePrepareResources") == 7
+    assert kubelets.calls("node-1", "NodeUnprepareResources") == 0
+    kubelets.should_have_in_use("node-1", 2)
+    with pytest.raises(NotObserved, match="last seen: there are 2"):
+        kubelets.should_have_in_use("node-1", 1)
+
+
+def test_the_samples_of_a_metric_are_added_up() -> None:
+    assert value(METRICS, "dra_resource_claims_in_use") == 5
+    assert value(METRICS, "dra_resource_claims") == 0
+
+
+@pytest.fixture
+def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one of the folders for CDI files that there is."""
+    monkeypatch.setattr(
+        "testbed.vocabulary.cluster.kubelets.CDI_FOLDERS", (str(tmp_path / "missing"), str(tmp_path / "cdi"))
+    )
+    (tmp_path / "cdi").mkdir()
+    return tmp_path / "cdi"
+
+
+def _with(kubelets: Kubelets, node: Node) -> Kubelets:
+    """The same of a cluster that has this node."""
+    return Kubelets(replace(kubelets.world, cluster=Cluster(Path(), node)))  # type: ignore[arg-type]  # the parts that are asked
+
+
+def test_cdi_files_of_a_node(kubelets: Kubelets, cdi: Path) -> None:
+    assert kubelets.cdi_files("node-1") == frozenset()
+    (cdi / "one.json").write_text(FILE)
+    (cdi / "two more.yaml").write_text("kind: d.example/other\ndevices: [{name: a}]\n")
+
+    assert kubelets.cdi_files("node-1") == {f"{cdi}/one.json", f"{cdi}/two more.yaml"}
+    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b", "d.example/other=a"}
+
+
+def test_what_the_ids_of_a_pod_mean(kubelets: Kubelets, cdi: Path) -> None:
+    pod = Pod(kubelets.world, "here", "p")
+    edits = '{"kind": "d.example/device",\t"containerEdits": {"env": ["B=2"]}, "devices": [{"name": "a", "containerEdits": %s}]}'
+    (cdi / "one.json").write_text(edits % '{"env": ["A=1"]}')
+    before = kubelets.cdi_definitions(pod)
+    assert list(before) == ["d.example/device=a"]
+
+    (cdi / "one.json").write_text(edits % '{"env": ["A=2"]}')
+    after = kubelets.cdi_definitions(pod)
+    assert before | after != after | before
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"kind": "d.example/dev', "neither JSON nor YAML"),
+        ('{"devices": [{"name": "a"}]}', "it lacks 'kind'"),
+        ('{"kind": "d.example/device"}', "it lacks 'devices'"),
+        ('{"kind": "d.example/device", "devices": [{}]}', "it lacks 'name'"),
+        ('{"kind": "d.example/device", "devices": ["a"]}', "not shaped as CDI says"),
+        ("[]", "not shaped as CDI says"),
+        ("nothing", "not shaped as CDI says"),
+    ],
+)
+def test_a_broken_cdi_file_defines_nothing_and_is_the_drivers_fault_only_where_its_ids_are_missing(
+    kubelets: Kubelets, cdi: Path, text: str, why: str
+) -> None:
+    pod = Pod(kubelets.world, "here", "p")
+    (cdi / "somebody.json").write_text(text)
+    assert kubelets.cdi_ids_defined("node-1") == frozenset()
+    with pytest.raises(
+        DriverFailed, match=f"no CDI file of node-1 defines d.example/device=a(?s:.*)somebody.json: .*{why}"
+    ):
+        kubelets.cdi_definitions(pod)
+
+    (cdi / "one.json").write_text(FILE)
+    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b"}
+    assert list(kubelets.cdi_definitions(pod)) == ["d.example/device=a"]
+
+
+def test_nodes_are_waited_for_until_they_have_certain_cdi_files(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text(FILE)
+    kubelets.should_have_cdi_files("node-1", frozenset({f"{cdi}/one.json"}))
+    with pytest.raises(NotObserved, match=rf"left: \['{cdi}/one.json'\]"):
+        kubelets.should_have_cdi_files("node-1", frozenset())
+
+
+def test_a_cdi_file_that_no_runtime_reads_is_none(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json.new").write_text('{"kind": ')
+    (cdi / ".two.json").write_text('{"kind": ')
+    (cdi / "folder.json").mkdir()
+    assert kubelets.cdi_files("node-1") == kubelets.cdi_ids_defined("node-1") == frozenset()
+
+
+def test_a_cdi_file_may_be_gone_when_it_is_read(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text(FILE)
+    (cdi / "two.json").write_text(FILE)
+
+    def take_away(argv: tuple[str, ...]) -> None:
+        if argv[-1].endswith("/two.json"):
+            (cdi / "two.json").unlink()
+
+    assert _with(kubelets, Node("node-1", take_away)).cdi_ids_defined("node-1") == {
+        "d.example/device=a",
+        "d.example/device=b",
+    }
+
+
+def test_a_cdi_file_that_cannot_be_read_is_trouble_and_not_missing(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text(FILE)
+
+    def replaced(argv: tuple[str, ...]) -> None:
+        if argv[-1].endswith("/one.json"):
+            (cdi / "one.json").unlink()
+            (cdi / "one.json").mkdir()  # root may read whatever is a file
+
+    with pytest.raises(CommandFailed, match="directory"):
+        _with(kubelets, Node("node-1", replaced)).cdi_ids_defined("node-1")
+
+
+def test_a_node_that_does_not_answer_is_trouble_and_not_without_files(kubelets: Kubelets) -> None:
+    with pytest.raises(CommandFailed, match="no such node"):
+        _with(kubelets, Away("node-1")).cdi_files("node-1")
+
+
+def test_who_knows_no_cluster_says_so(world: Callable[..., World]) -> None:
+    with pytest.raises(TestbedError, match="know no cluster"):
+        Kubelets(world()).cdi_files("node-1")
+
+
+def test_a_cluster_whose_sockets_are_out_of_reach_says_so(kubelets: Kubelets) -> None:
+    class Far:
+        name = "far"
+
+    far = Kubelets(replace(kubelets.world, cluster=Far()))  # type: ignore[arg-type]  # it cannot do anything
+    with pytest.raises(TestbedError, match="out of reach"):
+        far.claims_of(Pod(kubelets.world, "here", "p"))
+
+
+def test_a_kubelet_that_does_not_answer_is_named(kubelets: Kubelets, tmp_path: Path) -> None:
+    away = Kubelets(replace(kubelets.world, cluster=Cluster(tmp_path / "nobody")))  # type: ignore[arg-type]  # as above
+    with pytest.raises(TestbedError, match=r"the kubelet of node-1 does not say what its pods have: .*connect"):
+        away.cdi_ids(Pod(away.world, "here", "p"))

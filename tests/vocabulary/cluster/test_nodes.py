@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.errors import Blocked, WaitTimeout
+from testbed.vocabulary.cluster.nodes import Node, borrowed
+from testbed.vocabulary.driver.driver import Driver
+from testbed.vocabulary.world import World
+from tests.fakes import cluster
+
+READY: Any = [{"type": "Ready", "status": "True"}]
+
+
+class Machines:
+    """A cluster whose kubelets and nodes start again; `kube` sees what comes of it."""
+
+    def __init__(self, kube: Any) -> None:
+        self.kube, self.asked = kube, list[str]()
+        self.comes_back = self.wipes = True
+
+    def stop_kubelet(self, node: str) -> None:
+        self.asked.append(f"stop {node}")
+        self.kube.texts.clear()
+
+    def start_kubelet(self, node: str) -> None:
+        self.asked.append(f"start {node}")
+        if self.wipes:
+            self.kube.objects.pop(("ResourceSlice", "default", f"slice-{node}"), None)
+        if self.comes_back:
+            self.kube.texts["p/c"] = "hello"
+
+    def reboot(self, node: str) -> None:
+        self.asked.append(f"reboot {node}")
+        if self.comes_back:
+            self.kube.objects["Pod", "here", "p"]["status"]["containerStatuses"] = [_runs("new")]
+
+
+@pytest.fixture
+def machines(world: Callable[..., World]) -> Callable[..., tuple[World, Any]]:
+    """A world with a pod on node-1, which is Ready."""
+
+    def make(**labels: str) -> tuple[World, Any]:
+        made = world()
+        kube: Any = made.kube
+        kube.react = lambda _kube: None
+        kube.objects["Node", "default", "node-1"]["status"]["conditions"] = READY
+        ours = dict(pair.split("=") for pair in made.owner.selector.split(","))
+        spec = {"nodeName": "node-1", "containers": [{"name": "c"}]}
+        status = {"containerStatuses": [_runs("old")]}
+        kube.put("Pod", "p", "here", metadata={"labels": labels or ours}, spec=spec, status=status)
+        return made, Machines(kube)
+
+    return make
+
+
+def _runs(container: str) -> Any:
+    return {"name": "c", "containerID": container, "state": {"running": {}}}
+
+
+def test_a_node_is_its_name(machines: Callable[..., tuple[World, Any]]) -> None:
+    node = Node("node-1", *machines())
+    assert f"{node}" == node == "node-1"
+    assert len(Driver(machines()[0]).devices_on(node)) == cluster.DEVICES_PER_NODE
+
+
+def test_a_restart_is_over_when_the_kubelet_knows_its_pods(machines: Callable[..., tuple[World, Any]]) -> None:
+    world, parts = machines()
+    Node("node-1", world, parts).restart_kubelet()
+    assert parts.asked == ["stop node-1", "start node-1"]
+    parts.comes_back = False
+    with pytest.raises(WaitTimeout, match="container c has no log"):
+        Node("node-1", world, parts).restart_kubelet()
+
+
+def test_a_restart_is_over_when_the_kubelet_has_deleted_the_slices(
+    machines: Callable[..., tuple[World, Any]],
+) -> None:
+    world, parts = machines()
+    parts.wipes = False
+    with pytest.raises(WaitTimeout, match="has not deleted the slices"):
+        Node("node-1", world, parts).restart_kubelet()
+
+
+def test_pods_of_others_are_nobodys_business(machines: Callable[..., tuple[World, Any]]) -> None:
+    world, parts = machines(app="somebody-elses")
+    parts.comes_back = False
+    Node("node-1", world, parts).restart_kubelet()
+    assert parts.asked == ["stop node-1", "start node-1"]
+
+
+def test_a_node_that_is_not_ready_is_waited_for(machines: Callable[..., tuple[World, Any]]) -> None:
+    world, parts = machines()
+    parts.kube.objects["Node", "default", "node-1"]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    with pytest.raises(WaitTimeout, match="Ready is False"):
+        Node("node-1", world, parts).restart_kubelet()
+
+
+def test_a_reboot_is_over_when_the_old_containers_are(machines: Callable[..., tuple[World, Any]]) -> None:
+    world, parts = machines()
+    Node("node-1", world, parts).reboot()
+    parts.comes_back = False
+    with pytest.raises(WaitTimeout, match="has not told yet that the containers have ended"):
+        Node("node-1", world, parts).reboot()
+    assert parts.asked == ["reboot node-1", "reboot node-1"]
+
+
+def test_the_kubelet_runs_after_the_test(machines: Callable[..., tuple[World, Any]]) -> None:
+    world, parts = machines()
+    with borrowed("node-1", world, parts) as node:
+        node.stop_kubelet()
+    with borrowed("node-1", world, parts) as node:
+        node.restart_kubelet()
+    with pytest.raises(AssertionError, match="in the middle"):
+        _fail_in_the_middle(world, parts)
+    assert parts.asked == ["stop node-1", "start node-1"] * 3
+
+
+def _fail_in_the_middle(world: World, parts: Any) -> None:
+    with borrowed("node-1", world, parts) as node:
+        node.stop_kubelet()
+        assert not node, "in the middle"
+
+
+def test_a_node_tells_its_labels_which_need_not_be_its_name(machines: Callable[..., tuple[World, Any]]) -> None:
+    world, cluster_ = machines()
+    cluster_.kube.objects["Node", "default", "node-1"]["metadata"]["labels"] = {"kubernetes.io/hostname": "ip-10-0-0-1"}
+    node = Node("node-1", world, cluster_)
+    assert node.label("kubernetes.io/hostname") == "ip-10-0-0-1"
+    with pytest.raises(Blocked, match="node node-1 has no label a/b"):
+        node.label("a/b")

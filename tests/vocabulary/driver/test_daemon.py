@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.errors import DriverFailed, UsageError, WaitTimeout
+from testbed.vocabulary.driver.daemon import Daemon, change, returning
+from testbed.vocabulary.world import World
+from tests.fakes import cluster
+
+NAMESPACE = "dra-testbed-driver"
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+SPEC: Any = {
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
+    "template": {"metadata": {"annotations": {"a": "b"}}, "spec": {"containers": [{"name": "driver"}]}},
+}
+
+
+class Controller:
+    """The DaemonSet's controller, as far as it matters here; `asleep` it does nothing."""
+
+    def __init__(self, kube: Any, spec: Any = SPEC) -> None:
+        self.made = 0
+        self.asleep, self.status = False, READY
+        kube.put("DaemonSet", "driver", NAMESPACE, metadata={"uid": "ds"}, spec=copy.deepcopy(spec))
+        kube.react = self.step
+        self.template = copy.deepcopy(spec["template"])
+        self.step(kube)
+
+    def step(self, kube: Any) -> None:
+        spec = kube.objects["DaemonSet", NAMESPACE, "driver"]["spec"]
+        for node in [] if self.asleep else cluster.NODES:
+            here = [key for key, each in kube.objects.items() if key[0] == "Pod" and each["spec"]["nodeName"] == node]
+            if not self.is_wanted(spec, node) or self.is_new(spec):
+                for key in here:
+                    del kube.objects[key]
+                here = []
+            if not here and self.is_wanted(spec, node):
+                self.put(kube, node)
+        self.template = copy.deepcopy(spec["template"])
+
+    def is_wanted(self, spec: Any, node: str) -> bool:
+        affinity = spec["template"]["spec"].get("affinity", {}).get("nodeAffinity", {})
+        terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [{}])
+        return not all(node in each["values"] for term in terms for each in term.get("matchFields", [{"values": ()}]))
+
+    def is_new(self, spec: Any) -> bool:
+        return bool(spec["updateStrategy"]["type"] == "RollingUpdate" and spec["template"] != self.template)
+
+    def put(self, kube: Any, node: str) -> None:
+        self.made += 1
+        metadata = {
+            "uid": str(self.made),
+            "labels": {"app": "fake-gpu-driver"},
+            "ownerReferences": [{"kind": "DaemonSet", "name": "driver"}],
+        }
+        kube.put(
+            "Pod", f"driver-{self.made}", NAMESPACE, metadata=metadata, spec={"nodeName": node}, status=self.status
+        )
+
+
+@pytest.fixture
+def daemon(world: Callable[..., World]) -> Callable[..., tuple[Daemon, Controller]]:
+    def make(spec: Any = SPEC) -> tuple[Daemon, Controller]:
+        here = world()
+        return Daemon(here), Controller(here.kube, spec)
+
+    return make
+
+
+def _nodes(daemon: Daemon) -> dict[str, str]:
+    pods = daemon.world.kube.list("v1", "Pod", NAMESPACE)
+    return {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in pods}
+
+
+def _spec(daemon: Daemon) -> Any:
+    kube: Any = daemon.world.kube
+    return kube.objects["DaemonSet", NAMESPACE, "driver"]["spec"]
+
+
+def test_a_restart_gives_a_node_another_pod(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    its, _ = daemon()
+    its.restart("node-1")
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
+
+
+def test_a_pod_that_does_not_go_is_not_the_drivers_fault(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    its, controller = daemon()
+    controller.asleep = True
+    with pytest.raises(WaitTimeout, match=r"gone from node-1(.|\n)*still there: driver-1"):
+        its.leave("node-1")
+
+
+def test_a_driver_that_does_not_come_back_is_blamed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    its, controller = daemon()
+    controller.status = {"phase": "Running", "conditions": []}
+    with pytest.raises(DriverFailed, match=r"on node-1, node-2 to be ready again(.|\n)*driver-3 is Running"):
+        its.restart("node-1")
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        {},
+        {"podAffinity": {}},
+        {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}, {}]}}},
+    ],
+)
+def test_it_stays_away_from_one_node_and_comes_back(
+    daemon: Callable[..., tuple[Daemon, Controller]], affinity: Any
+) -> None:
+    spec = copy.deepcopy(SPEC)
+    if affinity:
+        spec["template"]["spec"]["affinity"] = affinity
+    its, _ = daemon(spec)
+    its.leave("node-1")
+    assert _nodes(its) == {"node-2": "driver-2"}
+    its.come_back()
+    assert _nodes(its)["node-1"] == "driver-3"
+    assert _spec(its) == spec
+    assert its.kept == {}
+
+
+def test_it_comes_back_after_a_test_that_failed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    its, _ = daemon()
+    with pytest.raises(AssertionError, match="in the middle"):
+        _fail_in_the_middle(its.world)
+    assert sorted(_nodes(its)) == ["node-1", "node-2"]
+
+
+def _fail_in_the_middle(world: World) -> None:
+    with returning(world) as daemon:
+        daemon.leave("node-2")
+        assert sorted(_nodes(daemon)) == ["node-1", "node-2"], "in the middle"
+
+
+def test_an_update_replaces_all_pods(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    its, _ = daemon()
+    its.update()
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-4"}
+    assert set(_spec(its)["template"]["metadata"]["annotations"]) == {"a", "kubectl.kubernetes.io/restartedAt"}
+
+
+def test_an_update_that_does_not_come_through_is_the_drivers_fault(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    its, controller = daemon()
+    controller.asleep = True
+    with pytest.raises(
+        DriverFailed, match=r"update of the driver(.|\n)*waited: driver's pods: 0.18 s"
+    ):  # for two nodes
+        its.update()
+
+
+BY_HAND: Any = {**SPEC, "updateStrategy": {"type": "OnDelete"}}
+
+
+def test_an_update_that_its_daemonset_leaves_to_the_owner_goes_node_after_node(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    its, controller = daemon(BY_HAND)
+    old = its.begin_update()
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
+    its.should_be_updated(old)
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-4"}
+    assert controller.made == 4
+    assert _spec(its)["updateStrategy"] == {"type": "OnDelete"}
+
+
+def test_an_update_by_its_owner_stops_at_a_pod_that_does_not_get_ready(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    its, controller = daemon(BY_HAND)
+    controller.status = {"phase": "Running", "conditions": []}
+    with pytest.raises(DriverFailed, match="to be ready again"):
+        its.update()
+    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
+
+
+def test_a_driver_without_a_daemonset_is_told(world: Callable[..., World]) -> None:
+    with pytest.raises(UsageError, match="belong to no DaemonSet"):
+        Daemon(world()).leave("node-1")
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "patch"),
+    [
+        ({"a": 1}, {"a": 1}, {}),
+        ({"a": 1, "b": 2}, {"a": 3}, {"a": 3, "b": None}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, {"a": {"c": None}}),
+        ({"a": [1]}, {"a": [1, 2]}, {"a": [1, 2]}),
+        ({}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"a": "text"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+)
+def test_a_change_is_what_has_to_be_written(now: Any, wanted: Any, patch: Any) -> None:
+    assert change(now, wanted) == patch

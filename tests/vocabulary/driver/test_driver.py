@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from testbed.drivers.published.slices import Device
+from testbed.errors import DriverFailed, NothingToJudge, UsageError
+from testbed.models.driver_file import load_companions
+from testbed.vocabulary.driver.driver import Driver
+from testbed.vocabulary.driver.published_values import Saying
+from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.world import World
+from tests.fakes import cluster
+from tests.fakes.kube import FakeKube
+
+Make = Callable[..., World]
+
+
+def test_a_right_driver_has_whole_pools_and_each_device_once(world: Make) -> None:
+    driver = Driver(world())
+    assert [pool.name for pool in driver.pools] == list(cluster.NODES)
+    assert (driver.incomplete_pools, driver.repeated_devices) == ((), ())
+    assert len(driver.devices) == 8
+
+
+def test_a_pool_that_lacks_a_slice_is_incomplete(world: Make) -> None:
+    driver = Driver(world("count-one-slice-too-many"))
+    assert [repr(pool) for pool in driver.incomplete_pools] == [
+        f"pool {node}: 1 of 2 slices of generation 1" for node in cluster.NODES
+    ]
+
+
+def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> None:
+    driver = Driver(world("publish-devices-twice"))
+    assert driver.repeated_devices[0] == Device(cluster.DRIVER, "node-1", "gpu-0")
+    assert len(driver.repeated_devices) == len(driver.devices) == 8
+    assert driver.incomplete_pools == ()
+
+
+def test_slices_of_other_nodes_are_those_that_name_another(world: Make) -> None:
+    made = world()
+    kube = cast("FakeKube", made.kube)
+    for node in cluster.NODES:
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = f"uid-{node}"
+    network = {key: value for key, value in cluster.slice_spec("fabric", 1).items() if key != "nodeName"}
+    kube.put("ResourceSlice", "slice-fabric", spec=network, metadata={"uid": "uid-fabric"})
+    assert Driver(made).slices_beside("node-1") == {"uid-node-2"}
+
+
+def test_the_attributes_of_a_device_have_full_names(world: Make) -> None:
+    device = Device(cluster.DRIVER, "node-1", "gpu-0")
+    driver = Driver(world())
+    said = {f"{cluster.DRIVER}/uuid": {"string": "node-1-uuid-0"}, f"{cluster.DRIVER}/model": {"string": "F100"}}
+    assert driver.attributes(device) == said
+    with pytest.raises(DriverFailed, match="publishes no device"):
+        driver.attributes(replace(device, name="gpu-9"))
+
+
+def test_slices_that_contradict_each_other_or_belong_to_nobody_are_told(world: Make) -> None:
+    made = world("publish-devices-twice")
+    kube = cast("FakeKube", made.kube)
+    driver = Driver(made)
+    for node in cluster.NODES:
+        kube.objects["Node", "default", node]["metadata"]["uid"] = f"uid-{node}"
+        for name in (f"slice-{node}", f"slice-{node}-2"):
+            owner = {"kind": "Node", "uid": f"uid-{node}"}
+            kube.objects["ResourceSlice", "default", name]["metadata"]["ownerReferences"] = [owner]
+    assert (driver.contradictory_pools, driver.ownerless_slices) == ((), ())
+    first = kube.objects["ResourceSlice", "default", "slice-node-1"]
+    first["metadata"]["ownerReferences"] = None
+    first["spec"]["pool"]["resourceSliceCount"] = 3
+    assert list(driver.ownerless_slices) == ["slice-node-1 of node node-1"]
+    assert len(driver.contradictory_pools) == 1
+
+
+def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: Make) -> None:
+    made = world()
+    kube = cast("FakeKube", made.kube)
+    kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}, status={})
+    kube.put("ResourceSlice", "slice-control-plane", spec=cluster.slice_spec("control-plane", 4))
+    driver = Driver(made)
+    assert len(driver.devices) == 8
+    assert len(driver.devices_on("control-plane")) == 4
+    taint = [{"key": "k", "effect": "NoSchedule"}]
+    for node in ("control-plane", "node-2"):
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"][0]["taints"] = taint
+    assert driver.tainted("NoSchedule").device.pool == "node-2"  # where a pod that tolerates it can run
+
+
+def test_a_driver_that_publishes_nothing_has_failed_and_not_the_test_that_wants_a_device(world: Make) -> None:
+    driver = Driver(world("slices-missing"))
+    assert driver.pools == ()
+    with pytest.raises(DriverFailed, match=r"no device of class .* where it is expected"):
+        max(driver.devices)
+    with pytest.raises(DriverFailed, match=r"publishes no device$"):
+        driver.repeated_devices  # noqa: B018 - a property that raises
+
+
+def test_a_node_without_devices_is_the_driver_s_failure(world: Make) -> None:
+    with pytest.raises(DriverFailed, match=r"no device of class .* for node node-3"):
+        min(Driver(world()).devices_on("node-3"))
+
+
+def test_a_driver_whose_devices_belong_to_no_node_is_not_to_blame_for_it(world: Make) -> None:
+    made = world()
+    kube = cast("FakeKube", made.kube)
+    spec = {key: value for key, value in cluster.slice_spec("far", 1).items() if key != "nodeName"}
+    kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
+    with pytest.raises(NothingToJudge, match="for node node-3, only some that belong to no node"):
+        min(Driver(made).devices_on("node-3"))
+
+
+def test_a_device_says_what_it_is(world: Make) -> None:
+    driver = Driver(world())
+    device = max(driver.devices_on("node-2"))
+    assert device == Device(cluster.DRIVER, "node-2", "gpu-3")
+    assert len(driver.devices_on("node-2")) == 4
+    assert driver.identity(device) == driver.says(device, "uuid") == Saying(cluster.DRIVER, "uuid", '"node-2-uuid-3"')
+    assert driver.devices_that_say(driver.identity(device), "node-2") == {device}
+    assert driver.devices_that_say(driver.identity(device), "node-1") == frozenset()
+
+
+def test_without_an_attribute_that_tells_devices_apart_the_question_is_the_suites_mistake(world: Make) -> None:
+    made = world()
+    probe = made.driver_file.probe.model_copy(update={"identity_attribute": ""})
+    spec = made.driver_file.spec.model_copy(update={"probe": probe})
+    driver = Driver(replace(made, driver_file=made.driver_file.model_copy(update={"spec": spec})))
+    for ask in (driver.identity, driver.devices_named_in):
+        with pytest.raises(UsageError, match="driver file fake-gpu names no attribute that tells devices apart"):
+            ask(Device(cluster.DRIVER, "node-1", "gpu-0"))
+
+
+def test_of_a_companion_whose_devices_cannot_be_told_apart_none_can_be_chosen(world: Make) -> None:
+    alone = world()
+    (companion,) = load_companions(alone.driver_file)
+    probe = companion.probe.model_copy(update={"identity_attribute": ""})
+    vague = companion.model_copy(update={"spec": companion.spec.model_copy(update={"probe": probe})})
+    with pytest.raises(NothingToJudge, match="driver file fake-nic names no attribute"):
+        _ = Driver(replace(alone, companions=(vague,))).distinct_companion
+
+
+def test_a_device_that_is_not_published_says_nothing(world: Make) -> None:
+    with pytest.raises(DriverFailed, match="publishes no device"):
+        Driver(world()).identity(Device(cluster.DRIVER, "node-1", "gpu-99"))
+
+
+def test_the_driver_file_says_what_may_be_asked(world: Make) -> None:
+    driver = Driver(world())
+    assert driver.device_class == cluster.DRIVER
+    assert driver.examples.match_attribute == "resource.kubernetes.io/pcieRoot"
+
+
+def test_devices_are_found_in_what_was_said(world: Make) -> None:
+    driver = Driver(world())
+    said = {"uuid": "node-1-uuid-1", "peers": ["node-2-uuid-0", "node-1-uuid-10"]}
+    assert driver.devices_named_in(said) == {
+        Device(cluster.DRIVER, "node-1", "gpu-1"),
+        Device(cluster.DRIVER, "node-2", "gpu-0"),
+    }
+    assert driver.devices_named_in(None) == frozenset()
+
+
+def test_devices_of_other_classes_are_not_those_of_its_class(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    first = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][0]
+    first["attributes"]["purpose"] = {"string": "taints"}
+    first["taints"] = [{"key": "k", "effect": "NoSchedule"}]
+    driver, device = Driver(here), Device(cluster.DRIVER, "node-1", "gpu-0")
+    assert device not in driver.devices | driver.devices_on("node-1")
+    assert driver.tainted("NoSchedule").device == device
+    assert driver.identity(device).literal == '"node-1-uuid-0"'
+
+
+def test_devices_of_which_claims_share_the_capacity(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    last = kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]["devices"][3]
+    last |= {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "16Gi"}}}
+    driver, device = Driver(here), Device(cluster.DRIVER, "node-2", "gpu-3")
+    assert driver.shared_on("node-2") == (device,)
+    assert driver.default_share(device) == "16Gi"
+    with pytest.raises(DriverFailed, match="several claims"):
+        driver.shared_on("node-1")
+    with pytest.raises(NothingToJudge, match="may share 1 device on node node-2, and 2 are needed"):
+        driver.shared_on("node-2", at_least=2)
+    with pytest.raises(DriverFailed, match="publishes no device"):
+        driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-9"))
+    assert driver.sharing.half == "8Gi"
+    assert driver.classes.capacity == f"capacity.{cluster.DRIVER}"
+
+
+def _describe(here: World, device: str, **described: Any) -> None:
+    kube: Any = here.kube
+    kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]["devices"][int(device[-1])] |= described
+
+
+def test_how_much_devices_have(world: Make) -> None:
+    here = world()
+    for node in cluster.NODES:
+        for each in cast("FakeKube", here.kube).objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:
+            each["capacity"] = {"memory": {"value": "8Gi"}}
+    _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
+    driver = Driver(here)
+    assert driver.says(Device(cluster.DRIVER, "node-2", "gpu-2"), "memory").amount == 16 * 1024**3
+    assert driver.beyond_all("memory") == Saying(cluster.DRIVER, "memory", f'quantity("{16 * 1024**3 + 1}")')
+
+
+def test_more_than_a_claim_may_have_is_no_more_than_there_is(world: Make) -> None:
+    here = world()
+    _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
+    _describe(here, "gpu-3", capacity={"memory": {"value": "8Gi"}})
+    assert Driver(here).too_much_of(Device(cluster.DRIVER, "node-2", "gpu-2")) == "10Gi"
+    with pytest.raises(UsageError, match=r"no claim can have 10Gi of .*/gpu-3, which has less memory"):
+        Driver(here).too_much_of(Device(cluster.DRIVER, "node-2", "gpu-3"))
+
+
+def test_the_conditions_of_a_device(world: Make) -> None:
+    here = world()
+    _describe(here, "gpu-3", bindingConditions=["a", "b"], bindingFailureConditions=["c"])
+    driver, device = Driver(here), Device(cluster.DRIVER, "node-2", "gpu-3")
+    assert (driver.binding_conditions(device), driver.binding_failure_conditions(device)) == (["a", "b"], ["c"])
+    for ask in (driver.binding_conditions, driver.binding_failure_conditions):
+        with pytest.raises(DriverFailed, match=r"gpu-2 has no (binding conditions|conditions for a failure)"):
+            ask(Device(cluster.DRIVER, "node-2", "gpu-2"))
+
+
+def test_the_one_pool_of_a_node(world: Make) -> None:
+    here = world()
+    assert Driver(here).only_pool_on("node-1") == "node-1"
+    kube: Any = here.kube
+    kube.put("ResourceSlice", "another", spec={**cluster.slice_spec("node-1", 1), "pool": {**_POOL, "name": "more"}})
+    with pytest.raises(NothingToJudge, match="on node node-1 are in 2 pools"):
+        Driver(here).only_pool_on("node-1")
+
+
+_POOL = {"generation": 1, "resourceSliceCount": 1}
+
+
+def test_devices_that_share_counters(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    spec = kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]
+    counters = {"c": {"value": "2"}}
+    spec["sharedCounters"] = [{"name": "set", "counters": counters}]
+    for device, takes in zip(spec["devices"][:3], (counters, *2 * [{"c": {"value": "1"}}]), strict=True):
+        device["consumesCounters"] = [{"counterSet": "set", "counters": takes}]
+    driver = Driver(here)
+    assert driver.divisible_on("node-2").whole == Device(cluster.DRIVER, "node-2", "gpu-0")
+    assert len(driver.divisible_devices) == 1
+    with pytest.raises(DriverFailed, match="draw from the same counters"):
+        driver.divisible_on("node-1")
+
+
+def test_slices_that_were_made_again_are_others(world: Make) -> None:
+    made = world()
+    kube = cast("FakeKube", made.kube)
+    driver = Driver(made)
+    for number, node in enumerate(cluster.NODES):
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = str(number)
+    assert driver.slices_on("node-1") == {"0"}
+    assert driver.should_publish_instead_of(frozenset({"before"}), "node-1") is driver
+
+
+@pytest.mark.parametrize(("uid", "count", "seen"), [("old", 1, "1 of the old"), ("new", 2, "no complete pool")])
+def test_a_driver_that_does_not_repair_its_slices_is_blamed(world: Make, uid: str, count: int, seen: str) -> None:
+    made = world()
+    kube = cast("FakeKube", made.kube)
+    slice_ = kube.objects["ResourceSlice", "default", "slice-node-1"]
+    slice_["metadata"]["uid"] = uid
+    slice_["spec"]["pool"]["resourceSliceCount"] = count
+    with pytest.raises(NotObserved, match=rf"only their driver can bring them back(.|\n)*{seen}"):
+        Driver(made).should_publish_instead_of(frozenset({"old"}), "node-1")
+
+
+def test_slices_that_their_driver_has_lost_are_gone_and_others_may_be_there(world: Make) -> None:
+    made = world()
+    kube = cast("FakeKube", made.kube)
+    kube.objects["ResourceSlice", "default", "slice-node-1"]["metadata"]["uid"] = "new"
+    driver = Driver(made)
+    assert driver.should_lose(frozenset({"old"}), "node-1") is driver
+    with pytest.raises(NotObserved, match=r"a process of it(.|\n)*1 of them are there"):
+        driver.should_lose(frozenset({"old", "new"}), "node-1")
+
+
+def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:
+    assert Driver(world()).mistaken_field == "sharing.interval"
+
+
+def test_the_companion_is_another_driver_and_devices_are_told_apart(world: Make) -> None:
+    alone = world()
+    driver = Driver(replace(alone, companions=load_companions(alone.driver_file)))
+    assert (driver.companion.name, driver.companion.device_class) == ("nic.dra-testbed.example",) * 2
+    assert driver.distinct_companion == driver.companion
+    mine, other = Device(driver.name, "node-1", "gpu-0"), Device(driver.companion.name, "node-1", "nic-0")
+    assert driver.own([mine, other]) == {mine}
+    assert driver.companion.own([mine, other]) == {other}
+
+
+def test_without_companions_the_question_is_the_suites_mistake(world: Make) -> None:
+    with pytest.raises(UsageError, match="driver file fake-gpu names no companions"):
+        _ = Driver(world()).companion

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from testbed.drivers import live
+from testbed.drivers.published.slices import Device
+from testbed.errors import DriverFailed, TestbedError
+from testbed.vocabulary.driver.hardware import Hardware, changeable
+from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.world import World
+from tests.fakes import cluster
+
+GPU = Device(cluster.DRIVER, "node-1", "gpu-1")
+Make = Callable[..., World]
+
+
+class Playing:
+    """A driver that does what it is told, unless `deaf`; and then publishes it."""
+
+    def __init__(self, world: World, deaf: bool = False) -> None:
+        self.world, self.deaf = world, deaf
+        self.asked: list[tuple[str, ...]] = []
+
+    def ask(self, kube: Any, _file: Any, node: str, words: list[str]) -> dict[str, Any]:
+        self.asked.append((node, *words))
+        if not self.deaf:
+            spec = kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]
+            spec["devices"] = self.changed(cluster.slice_spec(node, 4)["devices"], *words)
+        return {"changed": True}
+
+    def changed(self, devices: list[Any], verb: str, name: str = "", what: str = "") -> list[Any]:
+        for device in (each for each in devices if each["name"] == name):
+            if verb == "taint":
+                device["taints"] = [
+                    {"key": what.partition(":")[0], "effect": what.partition(":")[2], "timeAdded": "now"}
+                ]
+            if verb == "set":
+                device["attributes"]["model"] = {"string": what.partition("=")[2].strip('"')}
+        return [each for each in devices if verb != "unplug" or each["name"] != name]
+
+
+@pytest.fixture
+def playing(world: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Playing]:
+    def make(deaf: bool = False) -> Playing:
+        made = Playing(world(), deaf)
+        monkeypatch.setattr(live, "ask", made.ask)
+        return made
+
+    return make
+
+
+def test_each_verb_waits_for_what_is_published_and_all_is_undone_at_the_end(playing: Callable[..., Playing]) -> None:
+    its = playing()
+    with changeable(its.world) as hardware:
+        assert [state.names for state in hardware.unplug(GPU).states] == [
+            ("gpu-0", "gpu-1", "gpu-2", "gpu-3"),
+            ("gpu-0", "gpu-2", "gpu-3"),
+        ]
+        hardware.plug(GPU)
+        hardware.taint(GPU, "k", "NoSchedule")
+        hardware.untaint(GPU, "k")
+        change = hardware.set(GPU, "model", "F900")
+        assert (change.half_done, change.generations) == ((), [1, 1])
+    assert its.asked == [
+        ("node-1", "unplug", "gpu-1"),
+        ("node-1", "plug", "gpu-1"),
+        ("node-1", "taint", "gpu-1", "k:NoSchedule"),
+        ("node-1", "untaint", "gpu-1", "k"),
+        ("node-1", "set", "gpu-1", 'model="F900"'),
+        ("node-1", "restore"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda hardware: hardware.unplug(GPU),
+        lambda hardware: hardware.taint(GPU, "k", "NoSchedule"),
+        lambda hardware: hardware.set(GPU, "model", "F900"),
+        lambda hardware: hardware.plug(replace(GPU, name="gpu-9")),
+    ],
+)
+def test_a_driver_that_does_not_follow_is_blamed(
+    playing: Callable[..., Playing], change: Callable[[Hardware], Any]
+) -> None:
+    with pytest.raises(NotObserved, match="does not publish anew what has changed"):
+        change(Hardware(playing(deaf=True).world))
+
+
+def test_a_pool_that_is_not_as_before_at_the_end_is_told(playing: Callable[..., Playing]) -> None:
+    its = playing()
+    hardware = Hardware(its.world)
+    hardware.unplug(GPU)
+    its.deaf = True
+    with pytest.raises(NotObserved, match="pool node-1 to be as it was"):
+        hardware.restore()
+
+
+def test_the_health_of_a_device_is_said_and_undone_at_the_end(playing: Callable[..., Playing]) -> None:
+    its = playing()
+    with changeable(its.world) as hardware:
+        hardware.say_health(GPU, "unhealthy")
+    assert its.asked == [("node-1", "health", "gpu-1", "unhealthy"), ("node-1", "restore")]
+
+
+def test_a_device_of_the_network_cannot_be_changed(playing: Callable[..., Playing]) -> None:
+    with pytest.raises(DriverFailed, match="is in no pool of a node"):
+        Hardware(playing().world).unplug(replace(GPU, pool="fabric"))
+
+
+def test_a_node_that_refuses_costs_the_others_nothing(
+    playing: Callable[..., Playing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    its = playing()
+    hardware = Hardware(its.world)
+    hardware.unplug(GPU)
+    hardware.unplug(replace(GPU, pool="node-2"))
+
+    def ask(kube: Any, file: Any, node: str, words: list[str]) -> dict[str, Any]:
+        if node == "node-1":
+            raise TestbedError("its socket is gone")
+        return its.ask(kube, file, node, words)
+
+    monkeypatch.setattr(live, "ask", ask)
+    with pytest.raises(TestbedError, match="its socket is gone"):
+        hardware.restore()
+    assert its.asked[-1] == ("node-2", "restore")

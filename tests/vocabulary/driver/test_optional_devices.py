@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fake_driver.hardware import description
+from fake_driver.hardware.pools import pools
+from fake_driver.publishing import slices
+from testbed import folders
+from testbed.drivers.published.slices import Device, Pool
+from testbed.errors import DriverFailed, NothingToJudge
+from testbed.vocabulary.driver import optional_devices
+
+DRIVER = "d.example.com"
+
+
+def _device(name: str, **spec: Any) -> tuple[Device, Any]:
+    return Device(DRIVER, "pool", name), {"name": name, **spec}
+
+
+def _draw(counter_set: str, **counters: int | str) -> list[Any]:
+    return [{"counterSet": counter_set, "counters": {name: {"value": str(each)} for name, each in counters.items()}}]
+
+
+def _pool(parts: dict[str, dict[str, int | str]], there: dict[str, int | str], name: str = "gpu-0") -> Pool:
+    devices = [{"name": each, "consumesCounters": _draw(name, **takes)} for each, takes in parts.items()]
+    sets = [{"name": name, "counters": _draw(name, **there)[0]["counters"]}]
+    return Pool("pool", 1, 2, ({"spec": {"sharedCounters": sets}}, {"spec": {"devices": devices}}))
+
+
+def _together(*pools: Pool) -> Pool:
+    return Pool("pool", 1, 2, tuple(each for pool in pools for each in pool.slices))
+
+
+PARTS: dict[str, dict[str, int | str]] = {
+    "whole": {"compute": 7, "memory": "8Gi"},
+    "small": {"compute": 1, "memory": "1Gi"},
+    "large": {"compute": 4, "memory": "4Gi"},
+    "other": {"compute": 4, "memory": "4Gi"},
+}
+
+
+def test_a_taint_is_found_with_its_device() -> None:
+    taints = [
+        {"key": "k", "effect": "NoExecute"},
+        {"key": "x", "value": "v", "effect": "NoSchedule", "timeAdded": "now"},
+    ]
+    found = optional_devices.tainted([_device("plain"), _device("bad", taints=taints)], "NoSchedule")
+    assert (found.device.name, found.key, found.value, found.since) == ("bad", "x", "v", "now")
+
+
+def test_a_taint_that_no_device_has() -> None:
+    with pytest.raises(DriverFailed, match="no device with a taint NoExecute"):
+        optional_devices.tainted([_device("plain", taints=[{"key": "k", "effect": "NoSchedule"}])], "NoExecute")
+
+
+def test_shared_devices_are_found() -> None:
+    described = [_device("b", allowMultipleAllocations=True), _device("a", allowMultipleAllocations=True), _device("c")]
+    assert [each.name for each in optional_devices.shared(described)] == ["a", "b"]
+    with pytest.raises(DriverFailed, match="several claims"):
+        optional_devices.shared([_device("c")])
+
+
+@pytest.mark.parametrize(
+    ("capacity", "share"),
+    [({"value": "16Gi", "requestPolicy": {"default": "2Gi"}}, "2Gi"), ({"value": "16Gi"}, "16Gi")],
+)
+def test_what_a_claim_gets_that_does_not_say_how_much(capacity: Any, share: str) -> None:
+    assert optional_devices.default_share({"name": "a", "capacity": {f"{DRIVER}/memory": capacity}}, "memory") == share
+
+
+def test_a_capacity_that_a_device_does_not_have() -> None:
+    with pytest.raises(DriverFailed, match="device a has no memory"):
+        optional_devices.default_share({"name": "a"}, "memory")
+
+
+def test_a_device_and_its_parts() -> None:
+    pool = _pool(PARTS, PARTS["whole"])
+    found = optional_devices.divisible([pool], DRIVER)
+    assert found.whole.name == "whole"
+    assert [each.name for each in found.companions] == ["small", "large"]
+    assert [each.name for each in found.rivals] == ["large", "other"]
+    assert [each.missing_counters for each in optional_devices.all_divisible(pool, DRIVER)] == [frozenset()]
+
+
+TWINS: dict[str, dict[str, int | str]] = {"a": {"compute": 1}, "b": {"compute": 1}}
+
+
+def test_every_set_of_counters_is_looked_at() -> None:
+    whole = _pool(PARTS, PARTS["whole"], "gpu-2")
+    pools = [_pool(TWINS, {"compute": 7}, "gpu-0"), _pool({"only": {"compute": 7}}, {"compute": 7}, "gpu-1"), whole]
+    for one in (pools, [_together(*pools)]):
+        found = optional_devices.divisible(one, DRIVER)
+        assert (found.whole.name, found.companions[0].name, found.rivals[0].name) == ("whole", "small", "large")
+
+
+def test_two_pools_may_have_sets_of_one_name() -> None:
+    found = optional_devices.divisible([_pool(TWINS, {"compute": 7}), _pool(TWINS, {"compute": 1})], DRIVER)
+    assert [len(each.parts) for each in found.sets] == [2, 2]
+    assert [each.whole is None for each in found.sets] == [True, False]
+
+
+def test_parts_that_draw_from_two_sets_have_to_fit_in_both() -> None:
+    pool = _pool(TWINS, {"compute": 7}, "gpu-0")
+    for device in pool.slices[1]["spec"]["devices"]:
+        device["consumesCounters"] += _draw("links", out=1)
+    pool.slices[0]["spec"]["sharedCounters"].append({"name": "links", "counters": _draw("links", out=1)[0]["counters"]})
+    found = optional_devices.divisible([pool], DRIVER)
+    with pytest.raises(NothingToJudge):
+        found.companions  # noqa: B018 - a property that raises
+
+
+@pytest.mark.parametrize("parts", [PARTS, {"alone": PARTS["whole"]}])
+def test_counters_that_nobody_publishes(parts: Any) -> None:
+    pool = _pool(parts, {"compute": 7})
+    assert [each.missing_counters for each in optional_devices.all_divisible(pool, DRIVER)] == [{("gpu-0", "memory")}]
+    with pytest.raises(DriverFailed, match="that nobody publishes: gpu-0/memory"):
+        optional_devices.divisible([pool], DRIVER)
+
+
+@pytest.mark.parametrize(
+    ("parts", "word", "problem"),
+    [
+        (TWINS, "whole", "excludes all others"),
+        (TWINS, "rivals", "has two parts that exclude each other"),
+        ({"whole": {"compute": 7}, "a": {"compute": 1}}, "companions", "at the same time"),
+        ({"whole": {"compute": 7}, "a": {"compute": 1}, "b": {"compute": 1}}, "rivals", "exclude each other"),
+    ],
+)
+def test_parts_that_a_test_needs_and_a_driver_need_not_have(parts: Any, word: str, problem: str) -> None:
+    found = optional_devices.divisible([_pool(parts, {"compute": 7})], DRIVER)
+    with pytest.raises(NothingToJudge, match=f"no device of the driver on this node .*{problem}"):
+        getattr(found, word)
+
+
+def test_parts_can_be_had_together_without_a_whole() -> None:
+    found = optional_devices.divisible([_pool(TWINS, {"compute": 7})], DRIVER)
+    assert [each.name for each in found.companions] == ["a", "b"]
+
+
+def test_devices_that_share_nothing_are_not_parts() -> None:
+    with pytest.raises(DriverFailed, match="draw from the same counters"):
+        optional_devices.divisible([_pool({"alone": {"compute": 7}}, {"compute": 7})], DRIVER)
+
+
+def test_the_default_hardware_can_be_divided_in_every_way() -> None:
+    hardware = description.read(folders.data("manifests") / "hardware/server.yaml")
+    here, *_ = pools(hardware, "node-1")
+    made = slices.desired(DRIVER, slices.Owner("node-1", "1"), here.devices)
+    found = optional_devices.divisible([Pool("node-1", 1, len(made), tuple(made))], DRIVER)
+    assert found.whole not in found.companions
+    assert found.whole not in found.rivals

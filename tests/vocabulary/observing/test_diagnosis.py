@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.kube.client import Object
+from testbed.vocabulary.observing.diagnosis import diagnose, in_order, interrupted, tell, unready
+from testbed.vocabulary.observing.observation import Diagnosis
+
+
+def _pod(node: str | None = "node-1", **status: Any) -> Object:
+    return {
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": node} if node else {},
+        "status": {"phase": "Pending", **status},
+    }
+
+
+def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Object:
+    return {"type": "Warning", "reason": reason, "message": message, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("message", "cause", "ours"),
+    [
+        ("Failed to prepare dynamic resources: DRA driver x is not registered", "the kubelet does not know", False),
+        ("NodePrepareResources failed for ResourceClaim c: no such device", "refused to prepare", False),
+        ("NodePrepareResources skipped 1 ResourceClaims", "left it out of its answer", False),
+        ("NodePrepareResources: rpc error: code = DeadlineExceeded desc = x", "did not answer", False),
+        ("NodePrepareResources: rpc error: code = Unavailable desc = connection error: x", "socket", False),
+        ("NodePrepareResources: rpc error: code = Unavailable desc = error reading from server: EOF", "broke", False),
+        ("NodePrepareResources: rpc error: code = Canceled desc = grpc: closing", "ended or was restarted", False),
+        ("CDI device injection failed: unresolvable CDI devices a/b=c", "no CDI file", False),
+        ("0/2 nodes are available: 2 cannot allocate all claims.", "no free device", False),
+        ("0/2 nodes are available: 2 Insufficient memory.", "nodes are full", True),
+        ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "no node takes", True),
+        ("failed to pull image: ErrImageNeverPull", "image is not on the node", True),
+        (
+            "2 nodes: 1 cannot allocate all claims, 1 had untolerated taint {node.kubernetes.io/unreachable: }",
+            "a node is away",
+            True,
+        ),
+        (
+            "2 nodes: 1 cannot allocate all claims, 1 had untolerated taint {node.kubernetes.io/disk-pressure: }",
+            "a node is short of disk",
+            True,
+        ),
+    ],
+)
+def test_an_event_leads_to_its_likely_cause(message: str, cause: str, ours: bool) -> None:
+    found = diagnose(_pod(), [_warning(message)])
+    assert cause in found.cause
+    assert found.ours is ours
+    assert found.warnings == (f"FailedPrepareDynamicResources: {message}",)
+
+
+@pytest.mark.parametrize("late", ["unresolvable CDI devices a/b=c", "NodePrepareResources failed: no such device"])
+def test_a_pod_whose_claim_was_prepared_or_refused_was_let_read_it_whatever_was_said_before(late: str) -> None:
+    early = _warning("no relationship found between node 'node-2' and this object")
+    assert diagnose(_pod(), [early]).ours
+    assert not diagnose(_pod(), [early, _warning(late)]).ours
+    assert diagnose(_pod(), [_warning(late), early]).ours
+
+
+def test_what_keeps_a_pod_from_its_node_now_counts_and_not_what_did_before() -> None:
+    before = _warning("0/2 nodes are available: 2 cannot allocate all claims.", "FailedScheduling")
+    now = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
+    assert not diagnose(_pod(None), [before]).ours
+    assert diagnose(_pod(None, conditions=[now]), [before]).ours
+
+
+def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ran() -> None:
+    early = _warning("no relationship found between node 'node-2' and this object")
+    ended = {"name": "c", "state": {"terminated": {"exitCode": 143}}}
+    pod = _pod(phase="Running", containerStatuses=[ended])
+    assert not diagnose(pod, [early]).cause
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert diagnose(pod, [early]).cause == "a pod ends only when the driver has unprepared its claims"
+    assert not diagnose(pod, [early]).ours
+
+
+def test_a_pod_whose_containers_have_ended_for_good_is_held_by_its_driver() -> None:
+    pod = _pod(phase="Running", containerStatuses=[{"name": "c", "state": {"terminated": {"exitCode": 0}}}])
+    assert not diagnose(pod, []).cause
+    pod["spec"]["restartPolicy"] = "Never"
+    assert diagnose(pod, []).cause == "a pod ends only when the driver has unprepared its claims"
+    pod["status"]["phase"] = "Failed"
+    assert not diagnose(pod, []).cause
+
+
+def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
+    found = diagnose(_pod(), [_warning(f"attempt {n}") for n in range(9)])
+    assert [line[-1] for line in found.warnings] == ["6", "7", "8"]
+
+
+def test_the_end_of_a_driver_in_its_call_is_no_refusal_whatever_was_said_before() -> None:
+    hung = _warning("NodePrepareResources: rpc error: code = DeadlineExceeded desc = context deadline exceeded")
+    ended = _warning("NodePrepareResources: rpc error: code = Unavailable desc = error reading from server: EOF")
+    assert "broke" in diagnose(_pod(), [hung, ended]).cause
+
+
+def test_a_warning_that_every_pod_gets_takes_no_place() -> None:
+    noise = _warning("pod: kubelet does not have ClusterDNS IP configured", "MissingClusterDNS")
+    found = diagnose(_pod(), [_warning("attempt 1"), noise, noise, noise])
+    assert found.warnings == ("FailedPrepareDynamicResources: attempt 1",)
+
+
+def test_a_pod_that_nobody_made_is_the_scenarios_fault() -> None:
+    assert diagnose(None, []).ours
+
+
+def test_a_pod_that_the_scheduler_parks_in_silence_misses_a_claim() -> None:
+    assert "claim of the pod is missing" in diagnose(_pod(node=None), []).cause
+
+
+def test_a_pod_of_which_the_scheduler_says_something_else_misses_nothing() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": "adding 33 devices exceeds the claim limit"}
+    assert diagnose(_pod(node=None, conditions=[condition]), []).cause == ""
+
+
+def test_where_nothing_is_known_no_cause_is_made_up() -> None:
+    assert diagnose(_pod(), []).cause == ""
+
+
+def _node(ready: str, message: str = "Kubelet stopped posting node status.") -> Object:
+    conditions = [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": ready, "message": message}]
+    return {"metadata": {"name": "node-1"}, "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize("ready", ["False", "Unknown"])
+def test_a_node_that_is_not_ready_is_the_cause_whatever_else_was_said(ready: str) -> None:
+    found = diagnose(_pod(), [_warning("Failed to prepare dynamic resources: x is not registered")], _node(ready))
+    assert found.cause == "node node-1 is not Ready: Kubelet stopped posting node status"
+    assert found.ours
+
+
+def _pressed(kind: str = "DiskPressure", name: str = "node-1", status: str = "True") -> Object:
+    conditions = [
+        {"type": kind, "status": status, "message": "kubelet has disk pressure"},
+        {"type": "Ready", "status": "True"},
+    ]
+    return {"metadata": {"name": name}, "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"), [("DiskPressure", "disk"), ("MemoryPressure", "memory"), ("PIDPressure", "process ids")]
+)
+def test_a_node_under_pressure_is_not_well_and_says_what_it_is_short_of(kind: str, what: str) -> None:
+    assert unready([_pressed(kind)]) == f"node node-1 is short of {what}: kubelet has disk pressure"
+    assert unready([_pressed(kind, status="False"), _pressed(kind, status="Unknown")]) == ""
+
+
+def test_what_nodes_are_short_of_lasts_and_their_absence_need_not() -> None:
+    assert diagnose(_pod(), [], _pressed()).lasting
+    assert interrupted(_pod(), _pressed()).lasting
+    assert not diagnose(_pod(), [], _node("False")).lasting
+
+
+def test_a_pod_that_no_node_took_names_those_under_pressure_or_away() -> None:
+    refused = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 cannot allocate all claims."
+    pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": refused}])
+    found = diagnose(pod, [], nodes=[_pressed(name="node-2"), _node("True")])
+    assert found == Diagnosis("node node-2 is short of disk: kubelet has disk pressure", ours=True, lasting=True)
+    assert diagnose(pod, [], nodes=[_node("True")]) == diagnose(pod, [])
+    assert not diagnose(pod, []).ours
+    away = diagnose(pod, [], nodes=[_node("Unknown")])
+    assert away == Diagnosis("node node-1 is not Ready: Kubelet stopped posting node status", ours=True)
+
+
+def test_pressure_explains_nothing_where_no_taint_kept_the_pod_away() -> None:
+    pod = _pod(
+        None, conditions=[{"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}]
+    )
+    assert not diagnose(pod, [], nodes=[_pressed()]).ours
+
+
+def test_a_node_that_is_ready_explains_nothing() -> None:
+    assert not diagnose(_pod(), [_warning("driver x is not registered")], _node("True")).ours
+
+
+@pytest.mark.parametrize("reason", ["Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated"])
+def test_a_pod_that_its_node_ended_is_not_the_drivers_fault(reason: str) -> None:
+    pod = _pod(phase="Failed", reason=reason, message="The node was low on resource: memory.")
+    assert diagnose(pod, [_warning("driver x is not registered")]).ours
+    assert f"pod {reason}: The node was low" in tell(pod)
+
+
+def test_a_pod_is_told_in_a_few_words() -> None:
+    broken = {"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
+    told = tell(_pod(node=None, containerStatuses=[broken], conditions=[condition]))
+    assert told == "Pending, on no node; container c terminated with 3: Error; not scheduled: 0/2 nodes are available"
+
+
+def test_events_come_in_the_order_of_their_time_whichever_field_has_it() -> None:
+    made: list[Object] = [
+        {"metadata": {"creationTimestamp": "2026-01-03"}, "message": "c"},
+        {"metadata": {}, "eventTime": "2026-01-02", "message": "b"},
+        {"metadata": {}, "lastTimestamp": "2026-01-01", "message": "a"},
+    ]
+    assert [each["message"] for each in in_order(made)] == ["a", "b", "c"]
+
+
+def test_what_takes_a_pod_out_of_its_state_is_its_node_or_what_its_status_says() -> None:
+    assert interrupted(_pod(), _node("Unknown")).ours
+    assert interrupted(_pod(phase="Failed", reason="Evicted"), _node("True")).cause.endswith("evicted the pod")
+    assert interrupted(_pod(), _node("True")) == Diagnosis.none()
+    assert interrupted(None) == Diagnosis.none()

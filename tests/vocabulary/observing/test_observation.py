@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from testbed.errors import ApiError, WaitTimeout
+from testbed.kube.client import Object
+from testbed.vocabulary import budgets
+from testbed.vocabulary.observing.observation import Diagnosis, NeverComes, NotObserved, Target, hold, observe
+from testbed.waiting import Budget, NotYet, set_patience
+
+TARGET = Target("v1", "Pod", "here", "p")
+BUDGET = Budget("pod runs", 30, "test")
+
+
+class Watching:
+    """A Kube whose watches are given: each is a list of phases, or an error."""
+
+    def __init__(self, *watches: list[str] | ApiError, there: tuple[str, ...] = ()) -> None:
+        self.watches, self.there = list(watches), there
+
+    def list(self, *_: Any, **__: Any) -> list[Object]:
+        if self.watches and isinstance(self.watches[0], ApiError):
+            raise self.watches.pop(0)  # type: ignore[misc]  # it was looked at one line above
+        return [{"phase": phase} for phase in self.there]
+
+    def watch(self, *_: Any, seconds: float, fieldSelector: str) -> Iterator[Object]:  # noqa: N803 - the API's name
+        assert seconds > 0
+        assert fieldSelector == "metadata.name=p"
+        now = self.watches.pop(0) if self.watches else []
+        if isinstance(now, ApiError):
+            raise now
+        for phase in now:
+            kind = "DELETED" if phase == "gone" else "MODIFIED"
+            yield {"type": kind, "object": {"phase": phase}}
+
+
+def _look(*watches: list[str] | ApiError, ours: bool = False) -> str:
+    def check(state: Object) -> str:
+        if state["phase"] == "broken":
+            raise NeverComes("it is broken")
+        if state["phase"] != "good":
+            raise NotYet(f"it is {state['phase']}")
+        return "came"
+
+    kube: Any = Watching(*watches)
+    return observe(kube, TARGET, check, "p to be good", BUDGET, lambda: Diagnosis("a reason", ours, ("W: x",)))
+
+
+def test_it_returns_as_soon_as_the_state_comes() -> None:
+    assert _look(["bad", "good", "broken"]) == "came"
+
+
+def test_a_watch_that_ends_is_taken_up_again() -> None:
+    assert _look([], ["bad"], ["good"]) == "came"
+
+
+def test_a_watch_that_the_server_forgot_is_begun_anew() -> None:
+    assert _look(["bad"], ApiError("WATCH", 410, "Expired", "too old"), ["good"]) == "came"
+
+
+def test_an_api_server_that_has_too_much_to_do_is_waited_for() -> None:
+    set_patience(1.0)  # it comes at once here; on a busy machine, a thousandth of the budget may have gone by then
+    busy = ApiError("WATCH", 500, "InternalError", "context deadline exceeded")
+    assert _look(["bad"], busy, busy, busy, ["good"]) == "came"
+
+
+def test_an_api_server_that_never_answers_again_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = ApiError("WATCH", 503, "ServiceUnavailable", "busy")
+    monkeypatch.setattr(budgets, "ANSWERED", Budget("API server answers", 0.01, "test"))
+    with pytest.raises(WaitTimeout, match="not the driver's fault"):
+        _look(*[busy] * 1000)
+
+
+def test_an_api_server_that_goes_away_is_not_waited_for() -> None:
+    with pytest.raises(ApiError, match="refused"):
+        _look(["bad"], ApiError("WATCH", 0, "", "refused"))
+
+
+def test_a_state_that_cannot_come_any_more_is_given_up_at_once() -> None:
+    with pytest.raises(NotObserved, match="given up before the budget") as raised:
+        _look(["bad", "broken"])
+    assert str(raised.value).splitlines()[:4] == [
+        "expected p to be good",
+        "  likely cause: a reason",
+        "  last seen: it is broken",
+        "    W: x",
+    ]
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_what_was_seen_last_is_said_when_the_time_is_over() -> None:
+    with pytest.raises(
+        NotObserved, match=r"last seen: it was deleted; before that: it is bad\n    W: x\n  waited: pod runs: 0\.03 s"
+    ):
+        _look(["good"][:0], ["bad", "gone"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_an_object_that_never_was_is_said() -> None:
+    with pytest.raises(NotObserved, match="there is no pod p"):
+        _look()
+
+
+def _hold(*watches: list[str], there: tuple[str, ...] = ()) -> None:
+    def check(state: Object) -> None:
+        if state["phase"] != "good":
+            raise NotYet(f"it is {state['phase']}")
+
+    kube: Any = Watching(*watches, there=there)
+    hold(kube, TARGET, check, "p to stay good", BUDGET, Diagnosis.none)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_state_that_lasts_is_looked_at_for_the_whole_time() -> None:
+    _hold(["good"], [], ["good"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_what_was_deleted_has_not_lasted() -> None:
+    with pytest.raises(NotObserved, match="last seen: it was deleted"):
+        _hold(["good", "gone"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_state_that_does_not_last_is_a_failure_with_what_came() -> None:
+    with pytest.raises(NotObserved, match=r"expected p to stay good\n  last seen: it is bad\n  waited: it should last"):
+        _hold(["good"], ["bad"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_what_never_was_has_not_lasted() -> None:
+    with pytest.raises(NotObserved, match="there is no pod p"):
+        _hold([])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_state_is_looked_at_once_although_no_watch_said_anything_in_time() -> None:
+    _hold([], there=("good",))
+    with pytest.raises(NotObserved, match="last seen: it is bad"):
+        _hold([], there=("bad",))
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_something_else_is_looked_at_meanwhile() -> None:
+    def check(state: Object) -> str:
+        if state["phase"] != "good":
+            raise NotYet("bad")
+        return "came"
+
+    kube: Any = Watching(["bad"], ["bad"], ["good"])
+    looks: list[int] = []
+    assert observe(kube, TARGET, check, "p", BUDGET, Diagnosis.none, lambda: looks.append(1)) == "came"
+    assert len(looks) == 2

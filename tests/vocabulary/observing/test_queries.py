@@ -1,0 +1,97 @@
+"""Why a pod gets no device is asked of the driver's slices, its pods and of all claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from testbed.errors import ApiError
+from testbed.kube.client import Object
+from testbed.vocabulary.observing.queries import why
+from testbed.vocabulary.world import World
+from tests.fakes.cluster import DEVICES_PER_NODE, DRIVER, NODES
+
+Make = Callable[..., World]
+
+
+def _pod(**changed: Any) -> Object:
+    said = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 cannot allocate all claims."}
+    made = {"metadata": {"name": "p", "namespace": "mine"}, "spec": {}, "status": {"conditions": [said]}}
+    return made | changed
+
+
+def _take(here: World, *devices: tuple[str, str]) -> None:
+    kube: Any = here.kube
+    kube.put("Namespace", "mine", metadata={"labels": here.owner.mark({"metadata": {}})["metadata"]["labels"]})
+    for number, (node, device) in enumerate(devices):
+        result = {"request": "r", "driver": DRIVER, "pool": node, "device": device}
+        kube.put("ResourceClaim", f"c{number}", "mine", status={"allocation": {"devices": {"results": [result]}}})
+
+
+def test_where_the_driver_is_gone_that_is_the_cause(world: Make) -> None:
+    found = why(world("slices-missing"), "mine", "p", _pod())
+    assert found.cause == (
+        f"{DRIVER} publishes no ResourceSlice on node-1 and node-2; "
+        "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is there"
+    )
+    assert not found.ours
+
+
+def test_where_all_devices_are_taken_their_claims_are_named(world: Make) -> None:
+    here = world()
+    _take(here, *((node, f"gpu-{index}") for node in NODES for index in range(DEVICES_PER_NODE)))
+    assert why(here, "mine", "p", _pod()).cause == (
+        f"no free device fits; class {DRIVER} has 8 devices on these nodes, 8 of them allocated, "
+        "to claims mine/c0, mine/c1, mine/c2 and others"
+    )
+
+
+def test_where_some_are_free_they_do_not_fit(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][3]["attributes"]["purpose"] = {
+        "string": "taints"
+    }
+    _take(here, ("node-1", "gpu-0"))
+    assert why(here, "mine", "p", _pod()).cause == (
+        f"no free device fits; class {DRIVER} has 7 devices on these nodes, 1 of them allocated, to claims mine/c0, "
+        "and there are 1 of other classes"
+    )
+
+
+def test_where_the_class_has_no_device_that_is_said(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    for node in NODES:
+        for device in kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:
+            device["attributes"]["purpose"] = {"string": "taints"}
+    told = f"no free device fits; class {DRIVER} has no device on these nodes, and there are 8 of other classes"
+    assert why(here, "mine", "p", _pod()).cause == told
+
+
+def _warned(here: World, message: str) -> Object:
+    kube: Any = here.kube
+    about = {"kind": "Pod", "name": "p"}
+    kube.put("Event", "p.1", "mine", type="Warning", reason="Failed", message=message, involvedObject=about)
+    return _pod(spec={"nodeName": "node-1"}, status={"phase": "Pending"})
+
+
+@pytest.mark.parametrize("message", ["DRA driver x is not registered", "NodePrepareResources: connection error"])
+def test_where_the_kubelet_misses_the_driver_its_pod_is_looked_for(world: Make, message: str) -> None:
+    here = world()
+    assert "; no pod of the driver (app=fake-gpu-driver in" in why(here, "mine", "p", _warned(here, message)).cause
+
+
+def test_who_may_not_look_says_what_the_events_say(world: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = world()
+    pod, see = _warned(here, "DRA driver x is not registered"), here.kube.list
+
+    def seen(version: str, kind: str, *where: Any, **selectors: Any) -> list[Object]:
+        if kind == "Pod":
+            raise ApiError("GET", 403, "Forbidden", "no")
+        return see(version, kind, *where, **selectors)
+
+    monkeypatch.setattr(here.kube, "list", seen)
+    assert why(here, "mine", "p", pod).cause.startswith("the kubelet does not know the driver on this node")

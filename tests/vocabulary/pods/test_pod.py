@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from testbed.errors import NodesShort, WaitTimeout
+from testbed.vocabulary import budgets
+from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.pods.pod_list import Pods
+from testbed.vocabulary.pods.workloads import pods_of
+from tests.vocabulary.conftest import RUNS, kube_of
+
+
+def _tell(pod: Pod, reason: str, message: str) -> None:
+    about = {"kind": "Pod", "name": pod.name}
+    kube_of(pod).put(
+        "Event", f"{reason}.1", "here", type="Warning", reason=reason, message=message, involvedObject=about
+    )
+
+
+def test_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "Scheduled", "not allowed")
+    _tell(waiting, "FailedPrepare", "it is not allowed to use it")
+    assert waiting.should_be_told("FailedPrepare", "not allowed") is waiting
+
+
+@pytest.mark.parametrize(("reason", "message"), [("FailedPrepare", "something else"), ("Scheduled", "not allowed")])
+def test_another_event_is_not_the_one(pod: Callable[..., Pod], reason: str, message: str) -> None:
+    waiting = pod()
+    _tell(waiting, reason, message)
+    with pytest.raises(NotObserved, match=f"last seen: it was told: {reason}: {message}"):
+        waiting.should_be_told("FailedPrepare", "not allowed")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "NodePrepareResources failed for ResourceClaim mine: sharing.interval is wrong",
+        "NodePrepareResources: rpc error: code = Unknown desc = sharing.interval is wrong",
+    ],
+)
+def test_a_driver_refuses_a_claim_in_its_entry_or_for_the_whole_call(pod: Callable[..., Pod], said: str) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    assert refused.should_be_refused_by_its_driver("mine", because="sharing.interval") is refused
+    with pytest.raises(NotObserved, match=r"told that its driver refuses claim mine: …sharing\.mode…"):
+        refused.should_be_refused_by_its_driver("mine", because="sharing.mode")
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim mine-2: no such device"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources skipped 1 ResourceClaims"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources: rpc error: code = Unavailable desc = no socket"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources: rpc error: code = DeadlineExceeded desc = late"),
+        ("FailedPrepareDynamicResources", "DRA driver d.example.com is not registered"),
+        ("Failed", "NodePrepareResources failed for ResourceClaim mine: no such device"),
+    ],
+)
+def test_what_is_no_refusal_of_that_claim(pod: Callable[..., Pod], reason: str, said: str) -> None:
+    told = pod()
+    _tell(told, reason, said)
+    with pytest.raises(NotObserved, match="that its driver refuses claim mine\n"):
+        told.should_be_refused_by_its_driver("mine")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "prepare dynamic resources: DRA driver d.example.com is not registered",
+        "prepare dynamic resources: NodePrepareResources: rpc error: code = Unavailable desc = connection error: x",
+    ],
+)
+def test_a_pod_misses_its_driver_when_nobody_answers_for_it(pod: Callable[..., Pod], said: str) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    assert waiting.should_miss_its_driver() is waiting
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "FailedPrepareDynamicResources",
+            "fetch ResourceClaim c: no relationship found between node 'n' and this object",
+        ),
+        ("FailedPrepareDynamicResources", "NodePrepareResources: rpc error: code = Internal desc = it is broken"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim mine: no such device"),
+        ("Failed", "DRA driver d.example.com is not registered"),
+    ],
+)
+def test_what_is_no_absence_of_its_driver(pod: Callable[..., Pod], reason: str, said: str) -> None:
+    told = pod()
+    _tell(told, reason, said)
+    with pytest.raises((NotObserved, WaitTimeout), match="told that nobody answers for its driver"):
+        told.should_miss_its_driver()
+
+
+NO = "NodePrepareResources failed for ResourceClaim mine: no such device"
+Again = Callable[[Pod], Pod]
+AGAIN = [
+    lambda pod: pod.should_be_told_again("FailedPrepareDynamicResources", "no such device"),
+    lambda pod: pod.should_be_refused_again_by_its_driver("mine", because="no such device"),
+]
+
+
+def _asks_again(pod: Pod, **event: Any) -> None:
+    """Its kubelet asks again when it is to look, and tells this."""
+
+    def react(kube: Any) -> None:
+        if "annotations" in pod.object["metadata"]:
+            kube.react = lambda _kube: None
+            _tell(pod, "FailedPrepareDynamicResources", NO)
+            kube.objects["Event", "here", "FailedPrepareDynamicResources.1"].update(event)
+
+    kube_of(pod).react = react
+
+
+@pytest.mark.parametrize("again", AGAIN)
+@pytest.mark.parametrize("counted", [{"count": 2}, {"series": {"count": 2}}])
+def test_the_same_is_told_again_when_the_kubelet_looks(
+    pod: Callable[..., Pod], again: Again, counted: dict[str, Any]
+) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", NO)
+    _asks_again(refused, **counted)
+    assert again(refused) is refused
+    assert "looked-at" in refused.object["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_what_was_told_before_does_not_count(pod: Callable[..., Pod], again: Again) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", NO)
+    _asks_again(refused, count=1)
+    with pytest.raises(
+        NotObserved, match=r"to be told again (.|\n)*since then nothing new; it was told: FailedPrepare"
+    ):
+        again(refused)
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_pod_that_runs_when_its_kubelet_asks_again(pod: Callable[..., Pod], again: Again) -> None:
+    refused = pod()
+    _tell(refused, "FailedPrepareDynamicResources", NO)
+
+    def run(kube: Any) -> None:
+        kube.objects["Pod", "here", "p"]["status"].update(phase="Running", containerStatuses=[RUNS])
+
+    kube_of(refused).react = run
+    with pytest.raises(NotObserved, match=r"expected pod p to stay pending(.|\n)*Running on node-1"):
+        again(refused)
+
+
+def test_a_kubelet_that_was_too_quick_looks_again_while_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    with pytest.raises(WaitTimeout):
+        waiting.should_be_told("FailedPrepare", "not allowed")
+    assert list(waiting.object["metadata"]["annotations"]) == ["looked-at"]
+    waiting.world.kube.delete(waiting.object)
+    with pytest.raises(WaitTimeout):  # of a pod that is gone nobody asks for more
+        waiting.should_be_told("FailedPrepare", "not allowed")
+
+
+def test_the_schedulers_words_are_waited_for(pod: Callable[..., Pod]) -> None:
+    refused = {"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}
+    assert pod(node="", conditions=[refused]).should_be_unschedulable("cannot allocate").node == ""
+    with pytest.raises(NotObserved, match="given up before the budget"):
+        pod(RUNS).should_be_unschedulable("cannot allocate")
+
+
+def test_a_pod_that_no_node_took_looks_at_those_where_the_driver_is_expected(pod: Callable[..., Pod]) -> None:
+    refused = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
+    lost = pod(node="", conditions=[refused])
+    pressed = {"conditions": [{"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}]}
+    kube_of(lost).put("Node", "apart", spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=pressed)
+    with pytest.raises(WaitTimeout, match="no node takes the tests' pods"):
+        lost.should_run()
+    kube_of(lost).put("Node", "node-2", spec={}, status=pressed)
+    with pytest.raises(NodesShort, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"):
+        lost.should_run()
+
+
+def test_a_pod_that_stays_as_it_is(pod: Callable[..., Pod]) -> None:
+    assert pod().should_stay_pending().phase == "Pending"
+    assert pod(node="").should_stay_unscheduled().node == ""
+    assert pod(RUNS).should_stay_running().phase == "Running"
+
+
+@pytest.mark.parametrize("word", ["should_stay_pending", "should_stay_unscheduled"])
+def test_a_pod_that_runs_although_it_should_not(pod: Callable[..., Pod], word: str) -> None:
+    with pytest.raises(NotObserved, match=r"expected pod p to stay(.|\n)*Running on node-1(.|\n)*it should last"):
+        getattr(pod(RUNS), word)()
+
+
+def test_a_pod_that_ends_although_it_should_run(pod: Callable[..., Pod]) -> None:
+    running = pod(RUNS)
+    kube_of(running).react = lambda kube: kube.objects["Pod", "here", "p"]["status"].update(phase="Failed")
+    with pytest.raises(NotObserved, match="last seen: Failed on node-1"):
+        running.should_stay_running()
+
+
+def test_a_pod_stays_unbound_for_as_long_as_a_scheduler_takes_to_look(
+    pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "STAYS_UNBOUND", replace(budgets.STAYS_UNBOUND, least=0))
+    assert pod(node="").should_stay_unbound().node == ""
+    with pytest.raises(NotObserved, match="without a node"):
+        pod(RUNS).should_stay_unbound()
+
+
+def test_a_pod_says_why_it_is_ended(pod: Callable[..., Pod]) -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "Tainted"}
+    ended = pod(RUNS, conditions=[target])
+    assert ended.should_be_disrupted("Tainted") is ended
+    with pytest.raises(NotObserved, match="its status says Tainted of its end"):
+        ended.should_be_disrupted("Full")
+    with pytest.raises(NotObserved, match="its status says nothing of its end"):
+        pod(RUNS, conditions=[{**target, "status": "False"}]).should_be_disrupted("Tainted")
+
+
+def test_a_pod_ends(pod: Callable[..., Pod]) -> None:
+    assert pod(phase="Failed").should_end().phase == "Failed"
+    with pytest.raises(NotObserved, match="expected pod p to end"):
+        pod(RUNS).should_end()
+
+
+def test_a_pod_goes(pod: Callable[..., Pod]) -> None:
+    pod(RUNS).delete().should_be_gone()
+
+
+def test_a_pod_that_does_not_go_blames_who_holds_it(pod: Callable[..., Pod]) -> None:
+    held = pod(RUNS)
+    kube_of(held).finalizers["p"] = 1
+    with pytest.raises(NotObserved, match=r"only when the driver has unprepared its claims(.|\n)*Running on node-1"):
+        Pods([held]).delete().should_be_gone()
+
+
+def test_a_pod_that_does_not_go_from_a_dead_node_blames_nobody(pod: Callable[..., Pod]) -> None:
+    held = pod(RUNS)
+    dead = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+    kube_of(held).put("Node", "node-1", spec={}, status={"conditions": [dead]})
+    kube_of(held).finalizers["p"] = 1
+    with pytest.raises(WaitTimeout, match=r"node-1 is not Ready: Kubelet stopped posting node status"):
+        held.delete().should_be_gone()
+
+
+def test_a_forced_end_is_at_once(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
+    forced, asked = pod(RUNS), list[Any]()
+    monkeypatch.setattr(kube_of(forced), "delete", lambda each, **how: asked.append((each["metadata"]["name"], how)))
+    forced.delete_by_force()
+    assert asked == [("p", {"grace": 0})]
+
+
+def test_a_pod_that_has_to_go_stays_for_now(pod: Callable[..., Pod]) -> None:
+    held = pod(RUNS)
+    with pytest.raises(NotObserved, match="nobody has asked for its end"):
+        held.should_stay_ending()
+    kube_of(held).objects["Pod", "here", "p"]["metadata"]["deletionTimestamp"] = "now"
+    assert held.should_stay_ending() is held
+    kube_of(held).react = lambda kube: kube.objects.pop(("Pod", "here", "p"), None)
+    with pytest.raises(NotObserved, match="last seen: it is gone"):
+        held.should_stay_ending()
+
+
+def test_a_kubelet_that_gave_up_is_told_to_look_until_the_pod_runs(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    kube = kube_of(waiting)
+
+    def look(_kube: Any) -> None:
+        if "annotations" in kube.objects["Pod", "here", "p"]["metadata"]:
+            kube.objects["Pod", "here", "p"]["status"] = {"phase": "Running", "containerStatuses": [RUNS]}
+
+    kube.react = look
+    assert waiting.should_recover().phase == "Running"
+    with pytest.raises(NotObserved, match="expected pod p to run at last"):
+        pod().should_recover()
+
+
+def test_a_successor_is_another_pod(pod: Callable[..., Pod]) -> None:
+    assert pod(RUNS).should_be_replaced("two").uid == "one"
+    with pytest.raises(NotObserved, match="still the old one"):
+        pod(RUNS).should_be_replaced("one")
+
+
+def test_a_kubelet_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
+    before = pod().look_again().object["metadata"]["annotations"]
+    assert list(before) == ["looked-at"]
+
+
+def test_claims_that_are_not_made_yet_are_waited_for(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    assert waiting.should_have_claims().claims == {}
+    spec = kube_of(waiting).objects["Pod", "here", "p"]["spec"]
+    spec["resourceClaims"] = [{"name": "mine", "resourceClaimTemplateName": "t"}]
+    with pytest.raises(NotObserved, match="no claim was made for mine"):
+        waiting.should_have_claims()
+
+
+def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) -> None:
+    here = pod().world
+    kube: Any = here.kube
+    for name, more in {"b": {}, "a": {}, "old": {"deletionTimestamp": "now"}}.items():
+        kube.put("Pod", name, "here", spec={}, metadata={"labels": {"app": "web"}, **more})
+    assert [each.name for each in pods_of(here, "here", "web", 2)] == ["a", "b"]
+    with pytest.raises(WaitTimeout, match=r"3 pods of web(.|\n)*there are 2"):
+        pods_of(here, "here", "web", 3)
+
+
+def test_a_kubelet_that_was_too_quick_for_the_authorizer_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    kube = kube_of(waiting)
+
+    def react(it: Any) -> None:
+        if it.objects["Pod", "here", "p"]["metadata"].get("annotations"):
+            it.objects["Pod", "here", "p"]["status"] = {"phase": "Running", "containerStatuses": [RUNS]}
+
+    kube.react = react
+    assert waiting.should_run().phase == "Running"
+
+
+def test_a_kubelet_that_has_another_reason_is_left_alone(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    _tell(waiting, "FailedPrepare", "is not registered")
+    with pytest.raises(NotObserved):
+        waiting.should_run()
+    assert "annotations" not in waiting.object["metadata"]
+
+
+def test_a_pod_is_deleted_with_its_grace_or_by_force(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
+    graces: list[int | None] = []
+    found = pod(RUNS)
+    monkeypatch.setattr(kube_of(found), "delete", lambda _target, *, grace: graces.append(grace))
+    found.delete()
+    found.delete(by_force=True)
+    assert graces == [None, 0]

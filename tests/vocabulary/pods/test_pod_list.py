@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from testbed.drivers.published.slices import Device
+from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.pods.pod_list import Pods
+from testbed.vocabulary.world import World
+from tests.fakes import cluster
+
+Make = Callable[..., World]
+
+
+def test_what_one_container_of_each_sees(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    for name in ("a", "b"):
+        kube.put("Pod", name, "here", spec={"nodeName": "node-1", "containers": [{"name": "one"}, {"name": "other"}]})
+        kube.said |= {f"{name}/one": "GPU_DEVICE_GPU_0_UUID=node-1-uuid-0\n", f"{name}/other": ""}
+    pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
+    seen = frozenset({Device(cluster.DRIVER, "node-1", "gpu-0")})
+    assert pods.seen_devices == pods.seen_by("one") == {"a": seen, "b": seen}
+    assert pods.seen_by("other") == {"a": frozenset(), "b": frozenset()}
+
+
+def test_what_several_pods_have_together(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    result = {"request": "r", "driver": "d", "pool": "node-1"}
+    for index, name in enumerate(("a", "b")):
+        claimed = {**result, "device": f"gpu-{index}"}
+        kube.put("ResourceClaim", f"c-{name}", "here", status={"allocation": {"devices": {"results": [claimed]}}})
+        spec = {"nodeName": "node-1", "resourceClaims": [{"name": "x", "resourceClaimName": f"c-{name}"}]}
+        kube.put("Pod", name, "here", spec=spec)
+    pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
+    assert pods.claims == {"c-a", "c-b"}
+    assert pods.nodes == {"node-1"}
+    assert pods.all_devices == {Device("d", "node-1", "gpu-0"), Device("d", "node-1", "gpu-1")}
+    assert [each.pod.name for each in pods.containers("c")] == ["a", "b"]

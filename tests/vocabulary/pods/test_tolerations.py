@@ -1,0 +1,69 @@
+"""The tolerations of the driver file reach every pod that a scenario makes, however it makes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import folders
+from testbed.models.driver_sections import Toleration
+from testbed.vocabulary.ledger import BEFORE_PODS
+from testbed.vocabulary.pods.tolerations import tolerating
+from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.world import World
+
+SAID = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+TOLERATION = Toleration.model_validate_json(json.dumps(SAID))
+OWN = {"key": "mine", "operator": "Exists"}
+
+
+def _made(kind: str, spec: Any) -> Any:
+    return {"kind": kind, "metadata": {"name": "it"}, "spec": spec}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BEFORE_PODS if kind != "CronJob"])
+def test_a_template_tolerates_what_the_driver_file_says(kind: str) -> None:
+    made = tolerating(_made(kind, {"template": {"spec": {"containers": []}}}), [TOLERATION])
+    assert made["spec"]["template"]["spec"]["tolerations"] == [SAID]
+
+
+def test_a_cron_job_has_its_template_deeper() -> None:
+    made = tolerating(_made("CronJob", {"jobTemplate": {"spec": {"template": {"spec": {}}}}}), [TOLERATION])
+    assert made["spec"]["jobTemplate"]["spec"]["template"]["spec"]["tolerations"] == [SAID]
+
+
+def test_a_pod_keeps_the_tolerations_that_it_has() -> None:
+    manifest = _made("Pod", {"tolerations": [OWN]})
+    assert tolerating(manifest, [TOLERATION])["spec"]["tolerations"] == [OWN, SAID]
+    assert manifest["spec"]["tolerations"] == [OWN]  # what was rendered is nobody else's
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "DeviceTaintRule", "DeviceClass"])
+def test_what_makes_no_pod_is_left_as_it_is(kind: str) -> None:
+    manifest = _made(kind, {"devices": {}})
+    assert tolerating(manifest, [TOLERATION]) is manifest
+
+
+def test_a_pod_of_a_scenario_has_them(world: Callable[..., World]) -> None:
+    here = world()
+    nodes = here.driver_file.nodes.model_copy(update={"tolerations": (TOLERATION,)})
+    spec = here.driver_file.spec.model_copy(update={"nodes": nodes})
+    here = replace(here, driver_file=here.driver_file.model_copy(update={"spec": spec}))
+    with opened(here, "CLAIM-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        assert scenario.pod("first").object["spec"]["tolerations"] == [SAID]
+
+
+@pytest.mark.parametrize("path", sorted((folders.data("manifests") / "suites").rglob("*.yaml")), ids=str)
+def test_no_kind_of_the_suites_that_makes_pods_is_forgotten(path: Path) -> None:
+    kinds = [line.removeprefix("kind: ") for line in path.read_text().splitlines() if line.startswith("kind: ")]
+    documents = path.read_text().split("\n---\n")
+    with_containers = [kind for kind, text in zip(kinds, documents, strict=True) if "\n  containers:" in text]
+    assert set(with_containers) <= {"Pod"}
+    templates = [kind for kind, text in zip(kinds, documents, strict=True) if "\n      containers:" in text]
+    assert set(templates) <= set(BEFORE_PODS)
