@@ -1,6 +1,6 @@
 """Check our GitHub workflows, the action and the workflows in the docs: `python -m ci.check_workflows`, a part of `tox -e lint`.
 
-actionlint reads them all; it is built once from sources that ci/versions/go/actionlint pins. The rules of this house come on top.
+It runs actionlint, which it builds once from the sources that ci/versions/go/actionlint pins, and checks this project's own rules.
 """
 
 from __future__ import annotations
@@ -26,33 +26,34 @@ ACTION = ROOT / "ci/action/action.yml"
 PAGE = ROOT / "docs/ci.md"
 _MODULE = ROOT / "ci/versions/go/actionlint"
 _PINNED = re.compile(r"uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
-_SCRIPT = re.compile(r'"\$GITHUB_ACTION_PATH/(?P<own>[\w-]+)"$|(?P<other>(ci|\.ci)/[\w./-]+)( |$)|tox( |$)')
+_CALL = re.compile(r'"\$GITHUB_ACTION_PATH/(?P<own>[\w-]+)"$|(?P<other>(ci|\.ci)/[\w./-]+)( |$)|tox( |$)')
+_MORE_THAN_A_CALL = re.compile(r"[;&|<>`\n]|\$\(")
 
 
-def workflows(root: Path = ROOT) -> list[Path]:
-    """Ours."""
-    return sorted((root / ".github/workflows").glob("*.yml"))
+def workflows() -> list[Path]:
+    """Return the files of our workflows."""
+    return sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
 def check_pins(text: str) -> Iterator[str]:
-    """Every action of others is pinned by its commit, with the version for people; and one action is one commit everywhere."""
+    """Yield each action that is not pinned by a commit with its version in a comment, or that is pinned to two commits."""
     pins: dict[str, str] = {}
     for line in (each.strip().removeprefix("- ") for each in text.splitlines()):
         if not line.startswith("uses: ") or line.startswith("uses: ./"):
             continue
         if not _PINNED.match(line):
-            yield f"not pinned by commit, with its version behind it: {line}"
+            yield f"not pinned by a commit with its version in a comment: {line}"
         repository, _, pin = line.removeprefix("uses: ").partition("@")
         if pins.setdefault("/".join(repository.split("/")[:2]), pin) != pin:
             yield f"pinned to two commits: {repository}"
 
 
 def check_workflow(content: dict[str, Any]) -> Iterator[str]:
-    """It can only read, ends some day, and does not run twice for one branch."""
+    """Yield what is wrong with a workflow: it must have read permissions only, a concurrency group and timeouts."""
     if content.get("permissions") != {"contents": "read"}:
-        yield "permissions are more, or other, than `contents: read`"
+        yield "permissions are not `contents: read`"
     if "concurrency" not in content:
-        yield "there is no concurrency group"
+        yield "no concurrency group"
     for name, job in content["jobs"].items():
         if "permissions" in job:
             yield f"job {name} has permissions of its own"
@@ -62,22 +63,24 @@ def check_workflow(content: dict[str, Any]) -> Iterator[str]:
 
 
 def check_steps(steps: list[dict[str, Any]], root: Path = ROOT) -> Iterator[str]:
-    """What is run is tox, or a script that runs on a developer's machine as well; nothing is pasted into a shell."""
-    for script in (step["run"] for step in steps if "run" in step):
+    """Yield each step that is not one call of tox or of a script in ci/, so that a developer can run the same."""
+    for script in (step["run"].strip() for step in steps if "run" in step):
         if "${{" in script:
-            yield f"text is pasted into a shell, use env: {script}"
-        for words in (script, script.removeprefix("ci/as-root ")):
-            found = _SCRIPT.match(words.strip())
-            if not found or "\n" in script.strip():
-                yield f"neither tox nor a script of ci/: {script}"
-                break
-            path = f"ci/action/{found['own']}" if found["own"] else found["other"]
+            yield f"an expression in a shell command; pass it in env: {script}"
+        calls = [_CALL.match(words) for words in (script, script.removeprefix("ci/as-root "))]
+        if not all(calls) or _MORE_THAN_A_CALL.search(script):
+            yield f"not a single call of tox or of a script in ci/: {script}"
+        for path in (_path(call) for call in calls if call):
             if path and not os.access(root / path, os.X_OK):
-                yield f"no such script, or it is not executable: {path}"
+                yield f"no executable file: {path}"
+
+
+def _path(call: re.Match[str]) -> str:
+    return f"ci/action/{call['own']}" if call["own"] else call["other"] or ""
 
 
 def check_all() -> Iterator[str]:
-    """All rules, on all files of ours."""
+    """Yield every breach of our own rules."""
     files = [*workflows(), ACTION]
     for file in workflows():
         yield from (f"{file.name}: {problem}" for problem in check_workflow(yaml.safe_load(file.read_text())))
@@ -88,19 +91,19 @@ def check_all() -> Iterator[str]:
 
 
 def blocks(page: str) -> list[str]:
-    """The YAML in a page of the docs."""
+    """Return the YAML blocks of a page of the docs."""
     return re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def as_workflow(action: dict[str, Any]) -> str:
-    """The action's steps as a job, for a linter that reads jobs only."""
+    """Return the action's steps as a job: actionlint doesn't read actions."""
     inputs = {name: {"type": "string", **each} for name, each in action["inputs"].items()}
     job = {"runs-on": "ubuntu-24.04", "steps": action["runs"]["steps"]}
     return yaml.safe_dump({"on": {"workflow_call": {"inputs": inputs}}, "jobs": {"action": job}}, sort_keys=False)
 
 
 def actionlint() -> Path:
-    """The program; built when it is not there yet."""
+    """Return the path of actionlint; build it if the cache doesn't have it."""
     sources = b"".join((_MODULE / name).read_bytes() for name in ("go.mod", "go.sum"))
     store = Store()
     program = folders.cache() / "tools" / f"actionlint-{hashlib.sha256(sources).hexdigest()[:12]}-{store.arch}"
@@ -121,19 +124,19 @@ def actionlint() -> Path:
 
 
 def lint(program: Path) -> Iterator[str]:
-    """What actionlint says of all files, of the action's steps, and of the GitHub workflows in the docs."""
-    # Without the linters of other languages that a host may or may not have: scripts are no part of our workflows.
+    """Yield actionlint's output for all workflows, the action's steps and the GitHub workflows in the docs."""
+    # No linters of other languages: a host may or may not have them, and our workflows contain no scripts.
     argv = [str(program), "-no-color", "-shellcheck=", "-pyflakes="]
     named = {str(ACTION.relative_to(ROOT)): as_workflow(yaml.safe_load(ACTION.read_text()))}
-    told = [block for block in blocks(PAGE.read_text()) if "jobs:" in block]
-    named |= {f"{PAGE.relative_to(ROOT)} ({number})": block for number, block in enumerate(told, 1)}
+    documented = [block for block in blocks(PAGE.read_text()) if "jobs:" in block]
+    named |= {f"{PAGE.relative_to(ROOT)} ({number})": block for number, block in enumerate(documented, 1)}
     yield run([*argv, *map(str, workflows())], check=False, cwd=ROOT).stdout
     for name, text in named.items():
         yield run([*argv, "-stdin-filename", name, "-"], input=text, check=False, cwd=ROOT).stdout
 
 
 def main() -> int:
-    """Print what is wrong."""
+    """Print all problems; return 1 if there are any."""
     problems = [*check_all(), *(text.rstrip() for text in lint(actionlint()) if text.strip())]
     for problem in problems:
         print(problem)

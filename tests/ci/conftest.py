@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ci.run_workflow import ROOT
+from ci.check_workflows import ROOT
 from testbed.reporting import report
 
 STARTED = {
@@ -37,6 +37,7 @@ class Host:
 
     programs: Path
     notes: Path
+    python: str = sys.executable
 
     def has(self, name: str, script: str) -> None:
         """Put a shell script there."""

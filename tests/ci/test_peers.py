@@ -12,11 +12,11 @@ from subprocess import PIPE, Popen  # noqa: TID251 - this test is about how we a
 
 import pytest
 
+from ci.check_workflows import ROOT
 from ci.peers import __main__ as peers
 from ci.peers import page, preparing
 from ci.peers.differences import Difference, Judged, Known, counted, newest, read
 from ci.peers.preparing import HERE, PROGRAMS, edition, prepare, version
-from ci.run_workflow import ROOT
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
 from testbed.errors import TestbedError

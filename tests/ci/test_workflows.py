@@ -1,15 +1,33 @@
-"""Our workflows keep the rules of this house, and each rule can fail. actionlint reads them in `tox -e lint`."""
+"""Our workflows follow our rules, and each rule can fail. `tox -e lint` runs actionlint."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ci.check_workflows import ACTION, PAGE, as_workflow, blocks, check_all, check_pins, check_steps, check_workflow
+from ci.check_workflows import (
+    ACTION,
+    PAGE,
+    ROOT,
+    as_workflow,
+    blocks,
+    check_all,
+    check_pins,
+    check_steps,
+    check_workflow,
+    workflows,
+)
+from testbed.process import run
+from tests.ci.conftest import Host, read
 
+TOX = RawConfigParser()
+TOX.read(ROOT / "tox.ini")
 PIN = "uses: actions/checkout@" + "a" * 40
 GOOD: dict[str, Any] = {
     "permissions": {"contents": "read"},
@@ -18,25 +36,25 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_our_workflows_keep_every_rule() -> None:
+def test_our_workflows_follow_every_rule() -> None:
     assert list(check_all()) == []
 
 
-def test_a_good_workflow_is_good() -> None:
+def test_a_correct_workflow_has_no_problems() -> None:
     assert list(check_workflow(GOOD)) == []
 
 
 @pytest.mark.parametrize(
     "change", [{"permissions": {"contents": "write"}}, {"permissions": None}, {"concurrency": None}]
 )
-def test_a_workflow_that_may_write_or_runs_twice_is_told(change: dict[str, Any]) -> None:
+def test_a_workflow_that_may_write_or_has_no_concurrency_group_is_reported(change: dict[str, Any]) -> None:
     changed = {key: value for key, value in (GOOD | change).items() if value is not None}
 
     assert list(check_workflow(changed))
 
 
 @pytest.mark.parametrize("change", [{"timeout-minutes": None}, {"permissions": {"packages": "write"}}])
-def test_a_job_without_end_or_with_rights_of_its_own_is_told(change: dict[str, Any]) -> None:
+def test_a_job_without_timeout_or_with_own_permissions_is_reported(change: dict[str, Any]) -> None:
     job = {key: value for key, value in (GOOD["jobs"]["one"] | change).items() if value is not None}
 
     assert list(check_workflow(GOOD | {"jobs": {"one": job}}))
@@ -46,11 +64,11 @@ def test_a_job_without_end_or_with_rights_of_its_own_is_told(change: dict[str, A
     "line",
     ["uses: actions/checkout@v4", f"{PIN}", f"{PIN} # v7", "uses: actions/checkout@main # v7.0.0", "uses: ./../other"],
 )
-def test_what_is_not_pinned_with_its_version_is_told(line: str) -> None:
+def test_an_action_that_is_not_pinned_with_its_version_is_reported(line: str) -> None:
     assert bool(list(check_pins(f"    - {line}\n"))) == (not line.startswith("uses: ./"))
 
 
-def test_one_action_is_one_commit_everywhere_also_in_its_parts() -> None:
+def test_an_action_and_its_parts_are_pinned_to_one_commit() -> None:
     restore, save = f"uses: actions/cache/restore@{'a' * 40} # v5.0.5", f"uses: actions/cache/save@{'b' * 40} # v5.0.5"
 
     assert list(check_pins(f"- {restore}\n- {save}\n")) == ["pinned to two commits: actions/cache/save"]
@@ -59,7 +77,7 @@ def test_one_action_is_one_commit_everywhere_also_in_its_parts() -> None:
 @pytest.mark.parametrize(
     "script", ["ci/tox -e lint", "tox", "ci/as-root ci/tox -e e2e", ".ci/run", '"$GITHUB_ACTION_PATH/judge"']
 )
-def test_tox_and_our_scripts_may_be_run(script: str) -> None:
+def test_a_step_may_call_tox_or_one_of_our_scripts(script: str) -> None:
     assert list(check_steps([{"run": script}])) == []
 
 
@@ -67,10 +85,11 @@ def test_tox_and_our_scripts_may_be_run(script: str) -> None:
     "script",
     [
         "pip install tox", "ci/tox\ncurl example.com", "ci/nowhere", "ci/as-root ci/nowhere", "ci/as-root apt-get update", "ci/Dockerfile",
+        "ci/tox; curl example.com", "ci/tox -e lint && true", "ci/tox -e $(cat name)", "ci/tox | tee log", "ci/tox -e lint > log",
         "ci/tox -e ${{ github.head_ref }}", '"$GITHUB_ACTION_PATH/nowhere"',
     ],
 )  # fmt: skip
-def test_anything_else_is_told(script: str) -> None:
+def test_any_other_command_is_reported(script: str) -> None:
     assert list(check_steps([{"run": script}]))
 
 
@@ -88,7 +107,7 @@ def test_every_input_reaches_the_script_or_a_step() -> None:
     assert [name for name in yaml.safe_load(text)["inputs"] if f"${{{{ inputs.{name} }}}}" not in text] == []
 
 
-def test_the_key_of_the_cache_is_made_of_the_inputs_that_are_judged_by() -> None:
+def test_the_steps_key_and_judge_get_the_same_inputs() -> None:
     steps = {step["id"]: step for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "id" in step}
     key, judge = (
         {name: value for name, value in steps[step]["env"].items() if name.startswith("INPUT_")}
@@ -104,7 +123,7 @@ def test_the_page_names_every_input_and_output_of_the_action() -> None:
     assert [name for name in (*action["inputs"], *action["outputs"]) if f"`{name}`" not in page] == []
 
 
-def test_the_workflow_in_the_docs_uses_the_action_as_it_is() -> None:
+def test_the_workflow_in_the_docs_uses_inputs_that_the_action_has() -> None:
     github, gitlab = map(yaml.safe_load, blocks(PAGE.read_text()))
     (used,) = [step for step in github["jobs"]["conformance"]["steps"] if "/ci/action@" in step.get("uses", "")]
     pinned = [line for line in blocks(PAGE.read_text())[0].splitlines() if "uses: actions/" in line]
@@ -117,32 +136,70 @@ def test_the_workflow_in_the_docs_uses_the_action_as_it_is() -> None:
     )
 
 
-def test_every_environment_that_the_workflows_run_is_one_of_ours() -> None:
-    root = Path(__file__).parents[2]
-    known = {line[9:-1] for line in (root / "tox.ini").read_text().splitlines() if line.startswith("[testenv:")}
-    used: set[str] = set()
-    for file in (root / ".github/workflows").glob("*.yml"):
-        content = yaml.safe_load(file.read_text())
-        for job in content["jobs"].values():
-            used |= set(job.get("strategy", {}).get("matrix", {}).get("environment", []))
-            scripts = [step["run"] for step in job["steps"] if " -e " in step.get("run", "")]
-            used |= {name for script in scripts for name in script.split(" -e ")[1].split()[0].split(",")}
-
-    assert used - {'"$ENVIRONMENT"'} <= known
-
-
-def test_what_makes_nodes_runs_as_root_after_its_packages_were_installed() -> None:
-    """A node image is made with mmdebstrap, and a node's processes are seen by root alone."""
-    root = Path(__file__).parents[2]
-    needs_root = {"cluster", "e2e", "kind", "kind-cluster", "matrix", "vm", '"$ENVIRONMENT"'}
-    seen = set()
-    for file in (root / ".github/workflows").glob("*.yml"):
+def jobs() -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """Every job with its name and its commands, with the variables of the matrix filled in."""
+    for file in workflows():
         for name, job in yaml.safe_load(file.read_text())["jobs"].items():
-            scripts = [step["run"] for step in job["steps"] if "run" in step]
-            for script in scripts:
-                if "tox -e " in script and set(script.split(" -e ")[1].split()[0].split(",")) & needs_root:
-                    seen.add(name)
-                    assert script.startswith("ci/as-root ci/tox"), name
-                    assert "ci/as-root ci/install-host-packages" in scripts[: scripts.index(script)], name
+            names = ",".join(job.get("strategy", {}).get("matrix", {}).get("environment", []))
+            commands = [step["run"].replace('"$ENVIRONMENT"', names) for step in job["steps"] if "run" in step]
+            yield name, job, commands
+
+
+def environments(command: str) -> set[str]:
+    return set(command.partition("tox -e ")[2].partition(" ")[0].split(",")) - {""}
+
+
+def test_the_workflows_run_environments_of_tox_ini_and_upload_what_these_write() -> None:
+    for name, job, commands in jobs():
+        used = {each for command in commands for each in environments(command)}
+        assert [(name, each) for each in used if f"testenv:{each}" not in TOX] == []
+        for upload in (step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", "")):
+            environment, _, written = upload.removeprefix(".tox/").partition("/tmp")
+            assert environment in {*used, "${{ matrix.environment }}"}
+            assert (
+                "{env_tmp_dir}" + written
+                in TOX[f"testenv:{environment if environment in used else 'matrix'}"]["commands"]
+            )
+
+
+def test_nightly_runs_the_same_environments_with_tox_as_on_github() -> None:
+    (nightly,) = (job for name, job, _ in jobs() if name == "slow")
+    commands = TOX["testenv:nightly"]["commands"].split("\n")
+
+    assert [line.removeprefix("tox -e ") for line in commands if line] == nightly["strategy"]["matrix"]["environment"]
+
+
+def test_jobs_that_create_nodes_run_as_root_after_installing_packages() -> None:
+    """Mmdebstrap builds node images, and only root sees the processes of a node."""
+    needs_root = {"cluster", "e2e", "kind", "kind-cluster", "matrix", "mutants", "peers", "vm"}
+    seen = set()
+    for name, _, commands in jobs():
+        for number, command in enumerate(commands):
+            if environments(command) & needs_root:
+                seen.add(name)
+                assert command.startswith("ci/as-root ci/tox"), name
+                assert "ci/as-root ci/install-host-packages" in commands[:number], name
 
     assert seen == {"cluster", "e2e", "kind", "slow"}
+
+
+def test_ci_tox_installs_tox_and_passes_its_arguments_on(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "ci").mkdir()
+    shutil.copy(ROOT / "ci/tox", tmp_path / "ci/tox")
+    host.has("python3", f'mkdir -p "$3/bin"; ln -s {host.programs}/pip {host.programs}/tox "$3/bin"')
+    for program in ("pip", "tox"):
+        host.has(program, f'echo "$*" >{host.notes}/{program}')
+    run([tmp_path / "ci/tox", "-e", "lint,unit"])
+
+    assert (read(host.notes / "pip"), read(host.notes / "tox")) == ("install --quiet tox\n", "-e lint,unit\n")
+    assert (tmp_path / ".tox/ci/bin/tox").exists()
+
+
+def test_host_packages_are_installed_where_their_programs_are_missing(host: Host) -> None:
+    host.has("apt-get", f'echo "$*" >>{host.notes}/apt-get')
+    host.has("python3", "exit 1")
+    (host.programs / "bash").symlink_to("/bin/bash")
+    run(["/bin/bash", ROOT / "ci/install-host-packages"], env={"PATH": str(host.programs)})
+
+    _, installed = read(host.notes / "apt-get").splitlines()
+    assert {"util-linux", "iproute2", "mmdebstrap", "gcc", "python3-venv"} <= set(installed.split())
