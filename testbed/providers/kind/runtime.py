@@ -6,7 +6,7 @@ one: "unable to apply caps: operation not permitted". A Docker engine calls this
 
     dockerd --add-runtime dra-testbed=PATH_OF_THIS_FILE --default-runtime dra-testbed
 
-`ci/docker-engine` does it for tests, `doctor` says it to users. It imports nothing of the testbed: the host's plain python3 runs it, at
+`ci/docker/engine` does it for tests, `doctor` says it to users. It imports nothing of the testbed: the host's plain python3 runs it, at
 each container and each `docker exec`. The real runc is the one on PATH, or what DRA_TESTBED_RUNC names.
 """
 

@@ -1,11 +1,10 @@
-"""ci/docker-engine without an engine: its words, an engine that answers already, and what counts as a trace of dockerd."""
+"""ci/docker/engine without an engine: its subcommands, an engine that already answers, and what dockerd changes on a host."""
 
 from __future__ import annotations
 
 import configparser
 import fnmatch
 import importlib
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -20,46 +19,47 @@ import pytest
 from testbed.process import Completed, run
 from testbed.providers.kind.engine import CHOICE, DECIDING
 
-CI = Path(__file__).parents[1] / "ci"
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "ci/docker"
 
 
 @pytest.fixture
-def traces(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(CI)
-    return importlib.import_module("docker_traces")
+def host_state(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(DOCKER)
+    return importlib.import_module("host_state")
 
 
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[ModuleType]:
-    """ci/docker_daemon.py for a folder of the test's own."""
-    monkeypatch.syspath_prepend(CI)
+    """ci/docker/dockerd.py with a folder of its own."""
+    monkeypatch.syspath_prepend(DOCKER)
     monkeypatch.setenv("DRA_TESTBED_DOCKER_ENGINE", str(folder))
     folder.mkdir()
-    sys.modules.pop("docker_daemon", None)
-    yield importlib.import_module("docker_daemon")
-    sys.modules.pop("docker_daemon", None)
+    sys.modules.pop("dockerd", None)
+    yield importlib.import_module("dockerd")
+    sys.modules.pop("dockerd", None)
 
 
 @pytest.fixture
 def script(daemon: ModuleType) -> ModuleType:
-    """ci/docker-engine as a module."""
-    loader = SourceFileLoader("docker_engine", str(CI / "docker-engine"))
+    """ci/docker/engine as a module."""
+    loader = SourceFileLoader("docker_engine", str(DOCKER / "engine"))
     module = module_from_spec(spec_from_loader("docker_engine", loader))  # type: ignore[arg-type] # there is a loader
     loader.exec_module(module)
     return module
 
 
 @pytest.fixture
-def restored(traces: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was restored, in place of restoring it."""
+def restored(host_state: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The restored host states; nothing is really restored."""
     done: list[str] = []
-    monkeypatch.setattr(traces.Traces, "restore", lambda before: done.append(before.forwarding))
+    monkeypatch.setattr(host_state.HostState, "restore", lambda before: done.append(before.forwarding))
     return done
 
 
-def record(daemon: ModuleType, traces: ModuleType, boot: str) -> Any:
-    """The record of an engine that has ended, or whose number somebody else has by now."""
-    engine = daemon.Engine(os.getpid(), "0", True, traces.Traces("0", [], [], [], []), boot)
+def record(daemon: ModuleType, host_state: ModuleType, boot: str) -> Any:
+    """The record of an engine that has ended, and whose PID may belong to another process now."""
+    engine = daemon.Engine(os.getpid(), "0", True, host_state.HostState("0", [], [], [], []), boot)
     engine.save()
     return engine
 
@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def engine(tmp_path: Path, *words: str, answers: bool = True) -> Completed:
-    """The script on a host whose docker client reaches an engine, or reaches none."""
+    """Run the script on a host whose docker client reaches an engine, or none."""
     client = tmp_path / "bin" / "docker"
     client.parent.mkdir(exist_ok=True)
     client.write_text("#!/bin/sh\necho 20.10.24\n" if answers else "#!/bin/sh\nexit 1\n")
@@ -80,15 +80,15 @@ def engine(tmp_path: Path, *words: str, answers: bool = True) -> Completed:
         "PATH": f"{client.parent}:{os.environ['PATH']}",
         "DRA_TESTBED_DOCKER_ENGINE": str(tmp_path / "engine"),
     }
-    return run([sys.executable, CI / "docker-engine", *words], env=env, check=False)
+    return run([sys.executable, DOCKER / "engine", *words], env=env, check=False)
 
 
 @pytest.mark.parametrize("words", [[], ["begin"], ["with"], ["stop", "--all"], ["start", "now"]], ids=str)
-def test_other_words_are_answered_with_how_to_use_it(tmp_path: Path, words: list[str]) -> None:
+def test_unknown_arguments_print_the_usage(tmp_path: Path, words: list[str]) -> None:
     done = engine(tmp_path, *words)
 
     assert done.code == 2
-    assert "docker-engine with COMMAND" in done.stderr
+    assert "docker/engine with COMMAND" in done.stderr
 
 
 def test_an_engine_that_answers_is_not_started_again(tmp_path: Path, folder: Path) -> None:
@@ -99,25 +99,25 @@ def test_an_engine_that_answers_is_not_started_again(tmp_path: Path, folder: Pat
     assert not folder.exists()
 
 
-def test_a_command_uses_the_engine_that_answers_and_its_exit_code_comes_back(tmp_path: Path, folder: Path) -> None:
+def test_a_command_uses_the_engine_that_answers_and_its_exit_code_is_returned(tmp_path: Path, folder: Path) -> None:
     done = engine(tmp_path, "with", "sh", "-c", "echo ${DOCKER_HOST-unset}; exit 7")
 
     assert (done.code, done.stdout) == (7, f"{os.environ.get('DOCKER_HOST', 'unset')}\n")
     assert not folder.exists()
 
 
-def test_a_command_that_dies_of_a_signal_ends_as_in_a_shell(tmp_path: Path) -> None:
+def test_a_command_killed_by_a_signal_gives_the_exit_code_of_a_shell(tmp_path: Path) -> None:
     assert engine(tmp_path, "with", "sh", "-c", "kill -9 $$").code == 137
 
 
-def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_command_is_reported(tmp_path: Path) -> None:
     done = engine(tmp_path, "with", "/no/such/program")
 
     assert done.code == 127
     assert "/no/such/program" in done.stderr
 
 
-def test_a_signal_reaches_the_command(tmp_path: Path) -> None:
+def test_a_signal_is_forwarded_to_the_command(tmp_path: Path) -> None:
     done = engine(tmp_path, "with", "sh", "-c", 'trap "exit 9" TERM; kill -TERM $PPID; while :; do :; done')
 
     assert done.code == 9
@@ -129,14 +129,14 @@ def test_status_names_the_engine_that_answers(tmp_path: Path) -> None:
     assert (done.code, done.stdout) == (0, "an engine that is not ours answers: 20.10.24\n")
 
 
-def test_status_says_that_none_answers(tmp_path: Path) -> None:
+def test_status_exits_with_1_if_no_engine_answers(tmp_path: Path) -> None:
     done = engine(tmp_path, "status", answers=False)
 
     assert done.code == 1
     assert "no engine answers" in done.stdout
 
 
-def test_a_second_stop_finds_nothing_and_is_fine(tmp_path: Path, folder: Path) -> None:
+def test_stopping_twice_is_no_error(tmp_path: Path, folder: Path) -> None:
     assert [engine(tmp_path, "stop").code for _ in range(2)] == [0, 0]
     assert engine(tmp_path, "stop", "--purge").code == 0
     assert not folder.exists()
@@ -152,8 +152,8 @@ def test_a_second_stop_finds_nothing_and_is_fine(tmp_path: Path, folder: Path) -
         "-t nat -A POSTROUTING -s 172.18.0.2/32 -d 172.18.0.2/32 -p tcp -m tcp --dport 80 -j MASQUERADE",
     ],
 )
-def test_rules_of_dockerd_are_known(traces: ModuleType, rule: str) -> None:
-    assert traces.is_dockers(rule, {"docker0", "br-743fd2630c8a"})
+def test_rules_of_dockerd_are_recognised(host_state: ModuleType, rule: str) -> None:
+    assert host_state.is_dockers(rule, {"docker0", "br-743fd2630c8a"})
 
 
 @pytest.mark.parametrize(
@@ -166,24 +166,24 @@ def test_rules_of_dockerd_are_known(traces: ModuleType, rule: str) -> None:
         "-t nat -A POSTROUTING -s 10.0.0.1/32 -d 10.0.0.2/32 -j MASQUERADE",
     ],
 )
-def test_rules_of_others_are_left_alone(traces: ModuleType, rule: str) -> None:
-    assert not traces.is_dockers(rule, {"docker0", "br-743fd2630c8a"})
+def test_rules_of_other_programs_are_kept(host_state: ModuleType, rule: str) -> None:
+    assert not host_state.is_dockers(rule, {"docker0", "br-743fd2630c8a"})
 
 
-def test_a_folder_that_holds_something_is_kept(traces: ModuleType, tmp_path: Path) -> None:
+def test_a_folder_with_a_file_is_kept(host_state: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "a" / "empty").mkdir(parents=True)
     (tmp_path / "a" / "file").touch()
 
-    traces.remove_empty(tmp_path / "a")
+    host_state.remove_empty(tmp_path / "a")
 
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
 
 
-def test_what_an_engine_left_in_this_boot_is_removed(
-    daemon: ModuleType, script: ModuleType, traces: ModuleType, restored: list[str], monkeypatch: pytest.MonkeyPatch
+def test_changes_of_an_engine_that_ended_in_this_boot_are_reverted(
+    daemon: ModuleType, script: ModuleType, host_state: ModuleType, restored: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemon, "another_dockerd", lambda: None)
-    record(daemon, traces, daemon.boot_id())
+    record(daemon, host_state, daemon.boot_id())
 
     assert script.stop()
     assert restored == ["0"]
@@ -192,9 +192,9 @@ def test_what_an_engine_left_in_this_boot_is_removed(
 
 @pytest.mark.parametrize("boot", ["another", ""])
 def test_after_a_reboot_only_the_record_is_removed(
-    daemon: ModuleType, script: ModuleType, traces: ModuleType, restored: list[str], boot: str
+    daemon: ModuleType, script: ModuleType, host_state: ModuleType, restored: list[str], boot: str
 ) -> None:
-    record(daemon, traces, boot)
+    record(daemon, host_state, boot)
 
     assert script.stop()
     assert restored == []
@@ -202,42 +202,29 @@ def test_after_a_reboot_only_the_record_is_removed(
 
 
 def test_nothing_is_restored_while_another_dockerd_runs(
-    daemon: ModuleType, script: ModuleType, traces: ModuleType, restored: list[str],
+    daemon: ModuleType, script: ModuleType, host_state: ModuleType, restored: list[str],
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(daemon, "another_dockerd", lambda: 4711)
-    record(daemon, traces, daemon.boot_id())
+    record(daemon, host_state, daemon.boot_id())
 
     assert script.stop()
     assert restored == []
     assert "another dockerd (process 4711) runs" in capsys.readouterr().err
 
 
-def test_a_process_with_the_same_number_and_start_in_another_boot_is_not_the_engine(
-    daemon: ModuleType, traces: ModuleType
+def test_a_process_with_the_same_pid_in_another_boot_is_not_the_engine(
+    daemon: ModuleType, host_state: ModuleType
 ) -> None:
-    nothing = traces.Traces("0", [], [], [], [])
+    nothing = host_state.HostState("0", [], [], [], [])
     started = daemon.stat(os.getpid())[19]
 
     assert daemon.Engine(os.getpid(), started, True, nothing, daemon.boot_id()).alive
     assert not daemon.Engine(os.getpid(), started, True, nothing, "another").alive
 
 
-@pytest.mark.parametrize(("started", "of_this_boot"), [("now", True), ("0", False)])
-def test_a_record_without_a_boot_is_of_this_one_only_if_its_process_lives(
-    daemon: ModuleType, traces: ModuleType, started: str, of_this_boot: bool
-) -> None:
-    record(daemon, traces, "")
-    told = json.loads(daemon.RECORD.read_text())
-    del told["boot"]
-    told["started"] = daemon.stat(os.getpid())[19] if started == "now" else started
-    daemon.RECORD.write_text(json.dumps(told))
-
-    assert daemon.Engine.load().of_this_boot is of_this_boot
-
-
 @pytest.mark.parametrize(("network", "found"), [("same", True), ("another", False)])
-def test_a_dockerd_counts_if_its_network_is_ours(
+def test_a_dockerd_in_another_network_namespace_is_ignored(
     daemon: ModuleType, monkeypatch: pytest.MonkeyPatch, network: str, found: bool
 ) -> None:
     ours, real = Path("/proc/self/ns/net").readlink(), Path.readlink
@@ -250,16 +237,16 @@ def test_a_dockerd_counts_if_its_network_is_ours(
     assert Path("/proc/self/ns/net").readlink() == ours
 
 
-def test_tox_hands_on_every_variable_that_says_which_engine(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(script, "ask", lambda *_, **__: (False, ""))  # a client that is too new: it is told the version
+def test_tox_passes_every_variable_that_selects_an_engine(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        script, "ask", lambda *_, **__: (False, "")
+    )  # a client that is too new to negotiate the API version
     monkeypatch.setattr(script, "version", lambda: {"ApiVersion": "1.41"})
     tox = configparser.ConfigParser(interpolation=None)
-    tox.read(CI.parent / "tox.ini")
+    tox.read(ROOT / "tox.ini")
     passed = tox["testenv"]["pass_env"].split()
-    told = script.environment()
+    variables = script.environment()
 
-    assert told.keys() == {"DOCKER_HOST", "DOCKER_API_VERSION"}
-    wanted = (*told, *DECIDING, CHOICE, "KUBECONFIG")
+    assert variables.keys() == {"DOCKER_HOST", "DOCKER_API_VERSION"}
+    wanted = (*variables, *DECIDING, CHOICE, "KUBECONFIG")
     assert [name for name in wanted if not any(fnmatch.fnmatch(name, each) for each in passed)] == []

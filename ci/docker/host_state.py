@@ -1,6 +1,6 @@
-"""What a dockerd leaves on its host when it ends, and its removal: bridges, netfilter rules, cgroups, ip_forward. For ci/docker-engine.
+"""What dockerd changes on its host, and how that is reverted: bridges, netfilter rules, cgroups, ip_forward. For ci/docker/engine.
 
-dockerd itself removes none of that. Whatever was there before it started stays, and so does what others made in the meantime.
+dockerd itself reverts none of that. What was there before dockerd started stays, and so does what other programs have added since.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ RUN = (Path("/run/containerd"), Path("/run/docker"))
 
 
 @dataclass(frozen=True)
-class Traces:
-    """What is on a host at one moment of the kinds of things that dockerd makes."""
+class HostState:
+    """The objects on a host, at one moment, of the kinds that dockerd creates."""
 
     forwarding: str
     bridges: list[str]
@@ -29,16 +29,16 @@ class Traces:
     folders: list[str]
 
     @classmethod
-    def now(cls) -> Traces:
-        """Look."""
+    def now(cls) -> HostState:
+        """Return the current state of the host."""
         folders = [str(folder) for folder in RUN if folder.exists()]
         return cls(FORWARDING.read_text().strip(), bridges(), cgroups(), filters(), folders)
 
     def restore(self) -> None:
-        """Remove what has come since, if dockerd made it."""
-        ours = [name for name in bridges() if name not in self.bridges]
-        remove_filters([rule for rule in filters() if rule not in self.filters and is_dockers(rule, set(ours))])
-        for name in ours:
+        """Remove what dockerd has created since."""
+        created = [name for name in bridges() if name not in self.bridges]
+        remove_filters([rule for rule in filters() if rule not in self.filters and is_dockers(rule, set(created))])
+        for name in created:
             ask("ip", "link", "delete", name)
         FORWARDING.write_text(self.forwarding)
         for name in cgroups():
@@ -50,7 +50,7 @@ class Traces:
 
 
 def ask(*argv: str, env: dict[str, str] | None = None, seconds: float | None = None) -> tuple[bool, str]:
-    """Whether a program is there and ends with 0, and what it said."""
+    """Run a program; return whether it exited with 0, and its output. A missing program counts as a failed one."""
     try:
         done = subprocess.run(
             argv, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=seconds
@@ -61,18 +61,18 @@ def ask(*argv: str, env: dict[str, str] | None = None, seconds: float | None = N
 
 
 def bridges() -> list[str]:
-    """Links with the names that dockerd gives to its bridges."""
+    """Return the links whose names dockerd gives to its bridges."""
     names = (link.name for link in Path("/sys/class/net").iterdir())
     return sorted(name for name in names if re.fullmatch(r"docker0|br-[0-9a-f]{12}", name))
 
 
 def cgroups() -> list[str]:
-    """The groups that dockerd makes for its containers: one, or one per controller on cgroup v1."""
+    """Return the cgroups that dockerd creates for its containers: one, or one per controller on cgroup v1."""
     return sorted(str(path) for path in (CGROUPS / "docker", *CGROUPS.glob("*/docker")) if path.is_dir())
 
 
 def filters() -> list[str]:
-    """All netfilter chains and rules, each as the words of `iptables` that would make it; none where iptables does not work."""
+    """Return all netfilter chains and rules as arguments of `iptables` that create them; none if iptables does not work."""
     rules, table = [], ""
     worked, saved = ask("iptables-save")
     for line in saved.splitlines() if worked else ():
@@ -86,7 +86,7 @@ def filters() -> list[str]:
 
 
 def is_dockers(rule: str, links: set[str]) -> bool:
-    """Whether dockerd made a rule: it names one of its chains or links, or lets a container reach its own published port."""
+    """Return True if dockerd created a rule: it names one of these links or Docker's chains, or is for a published port."""
     return bool(
         links.intersection(rule.split())
         or re.search(r"-[NAj] DOCKER\b", rule)
@@ -95,13 +95,13 @@ def is_dockers(rule: str, links: set[str]) -> bool:
 
 
 def remove_filters(rules: list[str]) -> None:
-    """Rules first, then the chains that they jump to."""
+    """Remove the rules first, and then the chains that they jump to."""
     for rule in sorted(rules, key=lambda rule: " -N " in rule):
         ask("iptables", "-w", *shlex.split(rule.replace(" -A ", " -D ", 1).replace(" -N ", " -X ", 1)))
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove a tree of folders as far as it holds nothing; cgroups are such trees."""
+    """Remove the empty folders of a tree; cgroups are trees of empty folders."""
     for each, _, _ in os.walk(folder, topdown=False):
         with contextlib.suppress(OSError):
             Path(each).rmdir()
