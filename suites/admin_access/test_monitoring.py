@@ -2,13 +2,13 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Admin access"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Admin access"
 KEP = "KEP-5018, DRA AdminAccess for ResourceClaims and ResourceClaimTemplates"
 
 
 @requirement(
     "ADMIN-010",
-    "A pod with admin access runs and sees the device that it was given access to.",
+    "A pod with admin access to a device must run, and its container must see that device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -30,7 +30,7 @@ def test_a_monitor_sees_a_device(admin_scenario):
 
 @requirement(
     "ADMIN-011",
-    "The allocation says of each device that the access is an administrator's, so that drivers can tell it from use.",
+    "The scheduler must set adminAccess in the allocation result of each device that was requested with admin access.",
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.adminAccess",
@@ -48,7 +48,7 @@ def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
 
 @requirement(
     "ADMIN-012",
-    "A pod with admin access sees the very device that a user's pod has, while that pod has it.",
+    "A pod with admin access must see a device that another pod uses, and the other pod must still see it.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -76,7 +76,7 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
 
 @requirement(
     "ADMIN-013",
-    "Admin access works also when every device is taken.",
+    "A pod with admin access must run and see its devices even if every device is allocated to other pods.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -99,7 +99,7 @@ def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nod
 
 @requirement(
     "ADMIN-014",
-    "Admin access takes nothing: a user gets every device of a node that an administrator's pod looks at.",
+    "While pods with admin access use all devices, other pods must still be able to get and see every device.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -123,7 +123,7 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
 
 @requirement(
     "ADMIN-015",
-    "Several pods with admin access look at the same devices at the same time.",
+    "Several pods with admin access to the same devices must all see them at the same time.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -142,7 +142,7 @@ def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
 
 @requirement(
     "ADMIN-016",
-    "A DaemonSet with admin access to all devices sees on each node every device that the driver publishes there.",
+    "A DaemonSet pod with admin access to all devices must see every device that the driver publishes for its node.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -166,7 +166,7 @@ def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver
 
 @requirement(
     "ADMIN-017",
-    "When a pod with admin access ends, the users of its devices keep them, also in containers that are started again.",
+    "When a pod with admin access ends, a pod that uses the same device must keep running and see it after a container restart.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -189,7 +189,7 @@ def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
 
 @requirement(
     "ADMIN-018",
-    "When a user's pod ends, the pods with admin access to its device keep running and see the device.",
+    "When the pod that uses a device ends, a pod with admin access to it must keep running and see it after a container restart.",
     level=MUST,
     tier=E2E,
     source=KEP,

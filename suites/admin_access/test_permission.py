@@ -4,14 +4,14 @@ import pytest
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Admin access"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Admin access"
 LABEL = "resource.kubernetes.io/admin-access"
 REFUSAL = f"admin access to devices requires the `{LABEL}: true` label on the containing namespace"
 
 
 @requirement(
     "ADMIN-001",
-    "A ResourceClaim that asks for admin access is refused in a namespace without the label for it.",
+    "The API server must reject a ResourceClaim that requests admin access if its namespace does not have the admin-access label.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -29,7 +29,7 @@ def test_a_claim_is_refused_without_the_label(scenario):
 
 @requirement(
     "ADMIN-002",
-    "A ResourceClaimTemplate that asks for admin access is refused in a namespace without the label for it.",
+    "The API server must reject a ResourceClaimTemplate that requests admin access if its namespace does not have the admin-access label.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -47,7 +47,7 @@ def test_a_template_is_refused_without_the_label(scenario):
 
 @requirement(
     "ADMIN-003",
-    "The label counts only if its value is exactly true.",
+    'The API server must reject a ResourceClaim that requests admin access if the admin-access label has any value other than "true".',
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -64,7 +64,7 @@ def test_another_value_of_the_label_does_not_count(scenario, value):
 
 @requirement(
     "ADMIN-004",
-    "Claims and templates that ask for admin access are accepted as soon as the namespace has the label.",
+    "The API server must accept ResourceClaims and ResourceClaimTemplates that request admin access once their namespace has the label.",
     level=MUST,
     tier=E2E,
     source=DOCS,

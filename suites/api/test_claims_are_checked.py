@@ -9,7 +9,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io"
 
 @requirement(
     "API-001",
-    "A claim that cannot mean anything is refused, with the field and the reason.",
+    "The API server must reject a ResourceClaim with missing, contradictory or too many fields, and the error must say what is wrong.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -46,7 +46,7 @@ def test_a_claim_without_meaning_is_refused(scenario, manifest, words):
 
 @requirement(
     "API-002",
-    "What a claim or a template asks for cannot be changed any more.",
+    "The API server must reject changes to the spec of a ResourceClaim or ResourceClaimTemplate.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -62,7 +62,7 @@ def test_claims_and_templates_are_immutable(scenario, manifest):
 
 @requirement(
     "API-003",
-    "The devices that a claim has been given cannot be exchanged for others.",
+    "The API server must reject a change of the devices in the allocation of a ResourceClaim.",
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.allocation",

@@ -7,10 +7,10 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
 @requirement(
     "API-010",
-    "A pod whose claims, or whose containers' references to them, are contradictory is refused, with the reason.",
+    "The API server must reject a pod whose references to claims are incomplete, ambiguous or not allowed, and say what is wrong.",
     level=MUST,
     tier=E2E,
-    source="API reference: Pod v1, spec.resourceClaims and spec.containers.resources.claims",
+    source="API reference: Pod v1 core, PodSpec.resourceClaims and ResourceRequirements.claims",
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )

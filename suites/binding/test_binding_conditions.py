@@ -2,13 +2,13 @@
 
 from testbed.conformance import E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Device binding conditions"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Device binding conditions"
 KEP = "KEP-5007, DRA device binding conditions"
 
 
 @requirement(
     "BIND-001",
-    "A pod whose device has to be attached waits without a node, although its claim is allocated, and is told so.",
+    "While a binding condition of its allocated device is not met, a pod must stay unscheduled and get a BindingConditionsPending event.",
     level=MUST,
     tier=E2E,
     only_user_of="binding",
@@ -28,7 +28,7 @@ def test_a_pod_waits_for_its_device(scenario):
 
 @requirement(
     "BIND-002",
-    "As soon as all conditions of the device are true, the pod runs, and sees the device.",
+    "A pod must run and see its device once all binding conditions of the device are true, and not before.",
     level=MUST,
     tier=E2E,
     only_user_of="binding",
@@ -57,7 +57,7 @@ def test_a_pod_runs_when_its_device_is_attached(scenario, driver):
 
 @requirement(
     "BIND-003",
-    "A condition that is said to be false is as good as none: the pod goes on waiting.",
+    "A binding condition with status False must not count as met: the pod must stay unscheduled.",
     level=MUST,
     tier=E2E,
     only_user_of="binding",
@@ -79,7 +79,7 @@ def test_a_condition_that_is_false(scenario):
 
 @requirement(
     "BIND-004",
-    "The allocation repeats the conditions of the device, so that who attaches it knows them.",
+    "The allocation must contain the binding conditions and binding failure conditions that the driver publishes for the device.",
     level=MUST,
     tier=E2E,
     only_user_of="binding",
@@ -99,7 +99,7 @@ def test_the_allocation_repeats_the_conditions(scenario, driver):
 
 @requirement(
     "BIND-005",
-    "When attaching has failed, the pod is told so, and its claim is allocated anew.",
+    "When a binding failure condition is true, the pod must get a FailedScheduling event, and its claim must be allocated again.",
     level=MUST,
     tier=E2E,
     only_user_of="binding",
@@ -124,7 +124,7 @@ def test_attaching_fails(scenario):
 
 @requirement(
     "BIND-006",
-    "A pod that is deleted while it waits gives its claim back.",
+    "When a pod is deleted while it waits for binding conditions, its claim must be deallocated.",
     level=MUST,
     tier=E2E,
     only_user_of="binding",

@@ -2,14 +2,14 @@
 
 from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Consumable capacity"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Consumable capacity"
 KEP = "KEP-5075, DRA consumable capacity"
 POLICY = "API reference: ResourceSlice v1 resource.k8s.io, CapacityRequestPolicy"
 
 
 @requirement(
     "CAP-001",
-    "Two pods have shares of one device at the same time, and both see it.",
+    "Two pods must be able to use shares of one device at the same time, and both must see the device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -34,7 +34,7 @@ def test_two_pods_share_a_device(scenario, driver, node):
 
 @requirement(
     "CAP-002",
-    "Each share has an id of its own in the allocation of its claim.",
+    "Each share of a device must have a shareID of its own in the allocation of its claim.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -56,7 +56,7 @@ def test_each_share_has_an_id(scenario, driver, node):
 
 @requirement(
     "CAP-003",
-    "When the capacity of a device is used up, one more pod waits; it gets the share that another one gives back.",
+    "When the capacity of a device is used up, another pod must wait. Once a share is released, it must run and see the device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -84,7 +84,7 @@ def test_the_capacity_is_used_up(scenario, driver, node):
 
 @requirement(
     "CAP-004",
-    "The allocation says how much of the capacity the claim consumes: as much as it asked for.",
+    "The allocation must record the requested amount as the capacity that the claim consumes.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -104,7 +104,7 @@ def test_the_allocation_says_how_much_is_consumed(scenario, driver, node):
 
 @requirement(
     "CAP-005",
-    "An amount that the device does not deal out is rounded up to one that it does.",
+    "An amount between two that the device's request policy allows must be rounded up to the larger one.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -127,7 +127,7 @@ def test_an_uneven_amount_is_rounded_up(scenario, driver, node):
 
 @requirement(
     "CAP-006",
-    "More than the device gives to one claim cannot be had, although it has as much.",
+    "A claim must not be allocated more capacity than the device's request policy allows for one claim, even if that much is free.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -151,7 +151,7 @@ def test_more_than_one_claim_may_have(scenario, driver, node):
 
 @requirement(
     "CAP-007",
-    "A claim that names no amount gets what the device gives by default, or all of it where it has no default.",
+    "A claim that requests no amount must get the request policy's default, or the whole capacity without one, and see the device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -174,7 +174,7 @@ def test_no_amount(scenario, driver, node):
 
 @requirement(
     "CAP-008",
-    "One claim has two shares of one device for two requests, and each container sees the device.",
+    "One claim must be able to get two shares of one device for two requests, and the container of each request must see the device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -199,7 +199,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
 
 @requirement(
     "CAP-009",
-    "Under a distinctAttribute constraint shares are of devices with different values of that attribute.",
+    "Shares under a distinctAttribute constraint must come from different devices, and each container must see only its own device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -226,7 +226,7 @@ def test_shares_of_distinct_devices(scenario, driver, node):
 
 @requirement(
     "CAP-010",
-    "When one pod gives its share back, the others keep theirs, also in containers that are started again.",
+    "When one pod releases its share of a device, another pod with a share must still see the device in a restarted container.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -251,7 +251,7 @@ def test_the_end_of_one_share(scenario, driver, node):
 
 @requirement(
     "CAP-011",
-    "What a driver says of a device in a claim, it says of the share that the claim has.",
+    "When a driver reports the status of a shared device, it must use the shareID from the allocation of the claim.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -276,12 +276,12 @@ def test_the_status_speaks_of_the_share(scenario, driver, node):
 
 @requirement(
     "CAP-021",
-    "PodResources List names the id of every share that a claim has of a device, as it was allocated.",
+    "The driver should return the shareID of every allocated share when it prepares a claim, so that PodResources List reports it.",
     level=SHOULD,
     tier=E2E,
     only_user_of="capacity",
     needs=(Capability.DRIVER_SOCKET,),
-    source="k8s.io/kubelet, podresources/v1/api.proto, ClaimResource.share_id",
+    source="k8s.io/kubelet: pkg/apis/podresources/v1/api.proto, ClaimResource.share_id",
     features=("capacity", "identity"),
     gates=("DRAConsumableCapacity", "KubeletPodResourcesDynamicResources"),
     kubernetes="1.36",

@@ -2,14 +2,14 @@
 
 from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
 
-POD = "API reference: Pod v1, spec.containers.resources.claims"
-CDI = "github.com/cncf-tags/container-device-interface, SPEC.md"
-DRA = "k8s.io/kubelet, dra/v1/api.proto, Device.cdi_device_ids"
+POD = "API reference: Pod v1 core, ResourceRequirements.claims"
+CDI = "Container Device Interface: SPEC.md in github.com/cncf-tags/container-device-interface"
+DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, Device.cdi_device_ids"
 
 
 @requirement(
     "CDI-001",
-    "A claim adds something to a container that refers to it, and nothing to another: that one is like one of a pod without claims.",
+    "The driver should add environment variables, mounts or device nodes to containers that refer to a claim, and to no others.",
     level=SHOULD,
     tier=E2E,
     source=POD,
@@ -31,7 +31,7 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
 
 @requirement(
     "CDI-002",
-    "A container with the whole claim has all that those with single requests of it have; these are not alike.",
+    "A container with a whole claim should get all environment variables, mounts and device nodes of its requests, each with its own.",
     level=SHOULD,
     tier=E2E,
     devices=2,
@@ -51,7 +51,7 @@ def test_a_container_has_what_its_requests_add(scenario):
 
 @requirement(
     "CDI-003",
-    "A container that is started again has the same around it as before.",
+    "A restarted container must have the same environment variables, mounts and device nodes as before the restart.",
     level=MUST,
     tier=E2E,
     source=CDI,
@@ -69,7 +69,7 @@ def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
 
 @requirement(
     "CDI-004",
-    "A sidecar with a claim has the same around it as the other containers with it, and more than those without.",
+    "A sidecar with a claim should get the same environment variables, mounts and device nodes as other containers with that claim.",
     level=SHOULD,
     tier=E2E,
     source=POD,
@@ -88,7 +88,7 @@ def test_a_sidecar_has_the_same_around_it(scenario):
 
 @requirement(
     "CDI-005",
-    "The CDI ids of a claim are defined by a CDI file of its node.",
+    "The driver should return CDI device IDs for a prepared claim, and define each of them in a CDI spec file on the node.",
     level=SHOULD,
     tier=E2E,
     devices=2,
@@ -108,12 +108,12 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
 
 @requirement(
     "CDI-006",
-    "No two claims have a CDI id in common that was defined for one of them: nobody gets what a runtime remembers of another.",
+    "The driver must not use one CDI device ID for two claims, unless its definition remains after both are unprepared.",
     level=MUST,
     tier=E2E,
     devices=2,
     exclusive=True,
-    source="k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin.PrepareResourceClaims",
+    source="k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, DRAPlugin.PrepareResourceClaims",
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     given=("unshared",),
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
@@ -133,11 +133,11 @@ def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
 
 @requirement(
     "CDI-007",
-    "When a pod with a claim has ended, the node has no other CDI files than before.",
+    "When a pod with a claim has ended, the driver should leave the node with the same CDI spec files as before.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,
-    source="KEP-4381, NodeUnprepareResources",
+    source="KEP-4381, section NodeUnprepareResources",
     needs=(Capability.RUN_ON_NODE,),
     covers=("G14", "W25"),
     mutants=("leaves-cdi-files",),
@@ -155,11 +155,11 @@ def test_nothing_is_left_when_the_pod_has_ended(scenario, node, kubelets):
 
 @requirement(
     "CDI-008",
-    "A CDI id that was one claim's never means something else later: the next claim of the device has another id, or gets the same by it.",
+    "The driver should not reuse the CDI device ID of an unprepared claim with a different definition.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,
-    source="k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin.PrepareResourceClaims: runtimes may cache, so names are not reused",
+    source="k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, DRAPlugin.PrepareResourceClaims",
     features=("cdi", "configuration", "identity"),
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     given=("local",),

@@ -2,13 +2,13 @@
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 
-DOCS = "kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation"
-POD = "API reference: Pod v1, spec.containers.resources.claims"
+DOCS = "Kubernetes documentation: Allocate Devices to Workloads with DRA"
+POD = "API reference: Pod v1 core, ResourceRequirements.claims"
 
 
 @requirement(
     "CLAIM-010",
-    "A pod may refer to a claim that somebody made by hand, and sees the device of that claim.",
+    "A pod that refers to an existing ResourceClaim by name must see the device of that claim.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -28,7 +28,7 @@ def test_a_pod_refers_to_a_claim_by_name(scenario):
 
 @requirement(
     "CLAIM-011",
-    "Init containers and sidecars see the devices of the claims that they refer to, like any other container.",
+    "Init containers and sidecars must see the devices of the claims that they refer to, as other containers do.",
     level=MUST,
     tier=E2E,
     source=POD,
@@ -48,7 +48,7 @@ def test_init_containers_and_sidecars_see_the_devices(scenario):
 
 @requirement(
     "CLAIM-012",
-    "A container that refers to no claim sees no device, although the pod has one.",
+    "A container that refers to no claim must see no device, even if other containers of its pod see one.",
     level=MUST,
     tier=E2E,
     source=POD,
@@ -70,7 +70,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
 
 @requirement(
     "CLAIM-013",
-    "A container that refers to one request of a claim sees the devices of that request and no others.",
+    "A container that refers to one request of a claim must see the devices of that request and no others.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -96,7 +96,7 @@ def test_a_container_refers_to_one_request_of_a_claim(scenario):
 
 @requirement(
     "CLAIM-014",
-    "A container that refers to a whole claim sees the devices of all its requests.",
+    "A container that refers to a whole claim must see the devices of all its requests.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -115,7 +115,7 @@ def test_a_container_refers_to_a_whole_claim(scenario):
 
 @requirement(
     "CLAIM-015",
-    "A pod may have several claims, some made by hand and some from templates, and sees the devices of all.",
+    "A pod with several claims, existing and generated, must get a different device for each claim and see them all.",
     level=MUST,
     tier=E2E,
     devices=3,
@@ -137,7 +137,7 @@ def test_a_pod_has_several_claims(scenario):
 
 @requirement(
     "CLAIM-018",
-    "One container of a pod may have a device for itself, from a template, while others share the device of a claim made by hand.",
+    "In one pod, a container with its own claim must see only that device, and containers that share a claim must see its device.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -162,10 +162,10 @@ def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
 
 @requirement(
     "CLAIM-016",
-    "A claim that no container refers to is allocated for its pod all the same, and the pod runs.",
+    "A claim that no container refers to must be allocated for its pod. The pod must run and see no device.",
     level=MUST,
     tier=E2E,
-    source="KEP-4381, preparing resources",
+    source="KEP-4381, section Managing resources",
     features=("per-container",),
     mutants=("forget-registration-socket",),
 )
@@ -179,12 +179,12 @@ def test_a_claim_that_no_container_refers_to(scenario, node):
 
 @requirement(
     "CLAIM-019",
-    "A claim that no container refers to is prepared for its pod all the same, and unprepared when the pod has ended.",
+    "A claim that no container refers to must be prepared for its pod, and unprepared when the pod has ended.",
     level=MUST,
     tier=E2E,
     exclusive=True,
     needs=(Capability.KUBELET_METRICS,),
-    source="KEP-4381, preparing resources",
+    source="KEP-4381, section Managing resources",
     covers=("P3",),
     mutants=("forget-registration-socket", "unprepare-fails", "pods-lose-their-claims"),
 )
@@ -201,11 +201,11 @@ def test_a_claim_that_no_container_refers_to_is_prepared(scenario, kubelets, nod
 
 @requirement(
     "CLAIM-017",
-    "A pod may have a claim that is prepared already beside one that is not, and sees the devices of both.",
+    "If one claim of a pod is already prepared for another pod and one is not, the pod must see the devices of both.",
     level=MUST,
     tier=E2E,
     devices=2,
-    source="github.com/kubernetes/kubernetes issue 135919",
+    source="github.com/kubernetes/kubernetes, issue 135919",
     features=("shared-claims",),
     given=("local", "unshared"),
     covers=("P9", "#135919"),

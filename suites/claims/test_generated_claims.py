@@ -4,13 +4,13 @@ import pytest
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
 
 
 @requirement(
     "CLAIM-002",
-    "A claim from a template is named after its pod and the pod's name for it, and has the template's labels and annotations.",
+    "A generated ResourceClaim must be named after its pod and claim entry, and have the labels and annotations of its template.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -28,7 +28,7 @@ def test_a_generated_claim_bears_the_name_of_its_pod(scenario):
 
 @requirement(
     "CLAIM-003",
-    "A claim from a template belongs to its pod, and goes with it.",
+    "A generated ResourceClaim must be owned by its pod, and be deleted with it.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -48,7 +48,7 @@ def test_a_generated_claim_goes_with_its_pod(scenario):
 
 @requirement(
     "CLAIM-004",
-    "A pod gets its device also where its name and the claim's are so long that the generated name has to be cut.",
+    "A pod must get and see its device even if the name of its generated ResourceClaim must be shortened to 63 characters.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -66,7 +66,7 @@ def test_long_names_are_cut(scenario):
 
 @requirement(
     "CLAIM-005",
-    "Each pod of a Deployment gets a claim of its own from the template, with a device that no other pod has.",
+    "Each pod of a Deployment must get a ResourceClaim of its own from the template, and see the device of that claim only.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -87,7 +87,7 @@ def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
 
 @requirement(
     "CLAIM-006",
-    "Each pod of a Job gets a device; when the pods have completed, their claims are deleted, although the pods are still there.",
+    "Each pod of a Job must see its device. Its generated ResourceClaim must be deleted once the pod has completed, not only with it.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -109,7 +109,7 @@ def test_the_claims_of_a_job_end_with_its_work(scenario):
 
 @requirement(
     "CLAIM-007",
-    "When a pod of a StatefulSet is replaced, its successor of the same name gets a new claim, and sees the device of that one.",
+    "When a pod of a StatefulSet is replaced, the new pod must get a new generated ResourceClaim and see the device of that claim.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -130,7 +130,7 @@ def test_a_pod_that_follows_under_the_same_name_has_a_new_claim(scenario):
 
 @requirement(
     "CLAIM-008",
-    "A pod that has ended, well or badly, gives its devices back at once: its generated claim is deleted, its other claim released.",
+    "When a pod succeeds or fails, its generated ResourceClaim must be deleted and its other claim deallocated, though the pod remains.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -150,10 +150,10 @@ def test_a_pod_that_has_ended_needs_no_claim(scenario, phase, code):
 
 @requirement(
     "CLAIM-009",
-    "A container that the kubelet starts again finds the same devices, and its pod keeps its claim.",
+    "A restarted container must see the same devices as before, and its pod must keep its generated ResourceClaim.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Pod Lifecycle, container restart policy; KEP-4381, NodePrepareResources",
+    source="Kubernetes documentation: Pod Lifecycle, section Container restart policy; KEP-4381, section NodePrepareResource",
     covers=("L17", "G15"),
     mutants=("cdi-file-is-lost",),
 )
@@ -170,7 +170,7 @@ def test_a_container_that_starts_again_finds_its_devices(scenario):
 
 @requirement(
     "CLAIM-038",
-    "A pod runs without a claim when its status says that the claim is not needed, although there is no template to make it from.",
+    "A pod must run without a claim if its status says that the claim is not needed, even if the claim's template does not exist.",
     level=MUST,
     tier=E2E,
     source="API reference: Pod v1 core, PodResourceClaimStatus.resourceClaimName",

@@ -5,11 +5,11 @@ from testbed.conformance import E2E, MUST, requirement
 
 @requirement(
     "CLAIM-001",
-    "A pod with two claims from one template gets a device for each, and each container sees its own and no other.",
+    "A pod with two claims from one ResourceClaimTemplate must get one device for each, and each container must see only its own.",
     level=MUST,
     tier=E2E,
     devices=2,
-    source="kubernetes.io: Allocate devices to workloads with Dynamic Resource Allocation",
+    source="Kubernetes documentation: Allocate Devices to Workloads with DRA",
     features=("per-container",),
     given=("unshared",),
     covers=("L7", "G16"),

@@ -2,13 +2,13 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation"
-CLASS = "kubernetes.io: Dynamic Resource Allocation, DeviceClass"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section How resource allocation with DRA works"
+CLASS = "Kubernetes documentation: Dynamic Resource Allocation, section DeviceClass"
 
 
 @requirement(
     "CLAIM-020",
-    "A pod whose claim does not exist waits, and runs with the claim's device as soon as somebody makes it.",
+    "A pod whose ResourceClaim does not exist must wait. Once the claim is created, it must run and see the claim's device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -29,7 +29,7 @@ def test_a_pod_waits_for_its_claim(scenario):
 
 @requirement(
     "CLAIM-021",
-    "A pod whose template does not exist is told so, and runs as soon as somebody makes it.",
+    "A pod whose ResourceClaimTemplate does not exist must get an event. Once it is created, the pod must run and see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -52,7 +52,7 @@ def test_a_pod_waits_for_its_template(scenario):
 
 @requirement(
     "CLAIM-022",
-    "A pod whose claim names a DeviceClass that does not exist is unschedulable, and runs as soon as the class is there.",
+    "A pod whose claim names a missing DeviceClass must be unschedulable. Once the class is created, it must run and see its device.",
     level=MUST,
     tier=E2E,
     source=CLASS,
@@ -74,7 +74,7 @@ def test_a_pod_waits_for_its_class(scenario):
 
 @requirement(
     "CLAIM-023",
-    "A pod whose DeviceClass selects no device is unschedulable, and runs as soon as the class is changed to select some.",
+    "A pod whose DeviceClass selects no device must be unschedulable. Once the class selects some, it must run and see its device.",
     level=MUST,
     tier=E2E,
     source=CLASS,
@@ -97,7 +97,7 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
 
 @requirement(
     "CLAIM-024",
-    "When all devices are taken, one more pod stays pending; it runs with a device that another pod gives back.",
+    "When all devices are allocated, another pod must stay pending. Once devices are released, it must run and see its device.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -121,7 +121,7 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
 
 @requirement(
     "CLAIM-025",
-    "When the last pod that used a claim has ended, the claim is deallocated and stays, for the next pod.",
+    "When the last pod that uses a claim has ended, the claim must be deallocated and remain usable for the next pod.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -141,10 +141,10 @@ def test_a_claim_is_deallocated_and_used_again(scenario, node):
 
 @requirement(
     "CLAIM-026",
-    "A claim that is deleted while a pod uses it stays until that pod has ended; the pod keeps its device.",
+    "A ResourceClaim that is deleted while a pod uses it must remain, with its device, until that pod has ended.",
     level=MUST,
     tier=E2E,
-    source="API reference: ResourceClaim v1 resource.k8s.io, finalizer resource.kubernetes.io/delete-protection",
+    source="k8s.io/api: resource/v1/types.go, Finalizer (resource.kubernetes.io/delete-protection)",
     mutants=("unprepare-fails", "cdi-file-is-lost"),
 )
 def test_a_claim_that_is_used_is_protected(scenario):
@@ -162,10 +162,10 @@ def test_a_claim_that_is_used_is_protected(scenario):
 
 @requirement(
     "CLAIM-027",
-    "A pod does not get a claim that is about to be deleted.",
+    "The scheduler must not reserve a ResourceClaim that is being deleted for another pod.",
     level=MUST,
     tier=E2E,
-    source="KEP-4381, ResourceClaim deletion",
+    source="kube-scheduler: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go",
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )
@@ -183,10 +183,10 @@ def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
 
 @requirement(
     "CLAIM-028",
-    "A claim that is made anew under an old name is another claim: its pod sees the devices of the new one.",
+    "The driver must treat a claim that is created again under an old name as a new claim: its pod must see the new claim's device.",
     level=MUST,
     tier=E2E,
-    source="KEP-4381, NodePrepareResources: a claim is known by its UID",
+    source="KEP-4381, section NodePrepareResource: namespace, UID and name identify the claim",
     mutants=("know-claims-by-name",),
 )
 def test_a_claim_is_made_anew_under_an_old_name(scenario, node):

@@ -5,7 +5,7 @@ from testbed.conformance import E2E, MUST, requirement
 
 @requirement(
     "MULTI-001",
-    "A claim may have devices of several drivers; the driver prepares its own of them and no other's, and the pod runs.",
+    "If a claim has devices of several drivers, the driver must prepare its own devices and no others, and the pod must run.",
     level=MUST,
     tier=E2E,
     features=("companion",),
@@ -22,7 +22,7 @@ def test_one_claim_for_two_drivers(scenario, driver):
 
 @requirement(
     "MULTI-002",
-    "A pod may have claims for devices of different drivers; the driver prepares its own and no other's, and the pod runs.",
+    "If a pod has claims for devices of several drivers, the driver must prepare its own devices and no others, and the pod must run.",
     level=MUST,
     tier=E2E,
     features=("companion",),

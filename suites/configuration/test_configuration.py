@@ -2,16 +2,16 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, device configuration"
+DOCS = "API reference: DeviceClass v1 resource.k8s.io, DeviceClassConfiguration"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration"
 ALLOCATION = "API reference: ResourceClaim v1 resource.k8s.io, DeviceAllocationConfiguration"
 # The API hands all of it over, the class first, and leaves to drivers what wins. This is what SIG Node's example does.
-ORDER = "sigs.k8s.io/dra-example-driver, GetOpaqueDeviceConfigs"
+ORDER = "sigs.k8s.io/dra-example-driver: GetOpaqueDeviceConfigs"
 
 
 @requirement(
     "CONFIG-001",
-    "What a claim says about its device is done to it, and the container shows it.",
+    "The driver must apply the configuration in a ResourceClaim to the claim's device.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
@@ -27,7 +27,7 @@ def test_a_claim_configures_its_device(scenario):
 
 @requirement(
     "CONFIG-002",
-    "What a class says about its devices is done to those of its users, who say nothing.",
+    "The driver must apply the configuration in a DeviceClass to the devices of claims without configuration of their own.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
@@ -43,7 +43,7 @@ def test_a_class_configures_the_devices_of_its_users(scenario):
 
 @requirement(
     "CONFIG-003",
-    "Where class and claim contradict each other, the claim wins.",
+    "If a DeviceClass and a ResourceClaim contain contradictory configuration, the driver should apply that of the claim.",
     level=SHOULD,
     tier=E2E,
     features=("configuration",),
@@ -59,7 +59,7 @@ def test_the_claim_wins_over_the_class(scenario):
 
 @requirement(
     "CONFIG-004",
-    "Where a claim contradicts itself, what it says last wins.",
+    "If a ResourceClaim contains contradictory configuration, the driver should apply the last entry.",
     level=SHOULD,
     tier=E2E,
     features=("configuration",),
@@ -75,7 +75,7 @@ def test_what_a_claim_says_last_wins(scenario):
 
 @requirement(
     "CONFIG-005",
-    "What a claim says about one of its requests is done to the devices of that request and to no others.",
+    "The driver must apply configuration for one request of a claim to the devices of that request only.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -95,7 +95,7 @@ def test_configuration_is_for_the_request_that_it_names(scenario):
 
 @requirement(
     "CONFIG-006",
-    "Each request of a claim may be configured in its own way.",
+    "The driver must apply to each request of a claim the configuration for that request.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -115,7 +115,7 @@ def test_each_request_has_its_own_configuration(scenario):
 
 @requirement(
     "CONFIG-007",
-    "What is said about all requests is done to each, as far as nothing is said about it later.",
+    "The driver should apply configuration for all requests to each request that has no later configuration of its own.",
     level=SHOULD,
     tier=E2E,
     devices=2,
@@ -135,7 +135,7 @@ def test_configuration_of_all_requests_and_of_one(scenario):
 
 @requirement(
     "CONFIG-008",
-    "The claims of a pod are configured each for itself.",
+    "The driver must apply to each claim of a pod the configuration of that claim.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -155,7 +155,7 @@ def test_each_claim_has_its_own_configuration(scenario):
 
 @requirement(
     "CONFIG-009",
-    "What a claim says to another driver is nothing to this one.",
+    "The driver must ignore configuration that is meant for another driver, and prepare the claim.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
@@ -173,7 +173,7 @@ def test_configuration_of_another_driver(scenario):
 
 @requirement(
     "CONFIG-010",
-    "All pods that share a configured claim find its device configured.",
+    "The driver must apply the configuration of a shared claim for all pods that use it.",
     level=MUST,
     tier=E2E,
     features=("configuration", "shared-claims"),
@@ -189,11 +189,11 @@ def test_pods_share_a_configured_claim(scenario):
 
 @requirement(
     "CONFIG-011",
-    "A container that is started again finds its device configured as before.",
+    "The configuration of a device must still be in effect in a restarted container.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
-    source="kubernetes.io: Pod Lifecycle, container restart policy",
+    source="Kubernetes documentation: Pod Lifecycle, section Container restart policy",
     covers=("G15",),
     mutants=("ignores-claim-config", "cdi-file-is-lost"),
 )
@@ -206,7 +206,7 @@ def test_a_container_that_starts_again_is_configured(scenario):
 
 @requirement(
     "CONFIG-012",
-    "The allocation keeps what class and claim said, the class first, so that drivers can tell them apart.",
+    "The allocation must contain the configuration of the DeviceClass and then that of the ResourceClaim, each with its source.",
     level=MUST,
     tier=E2E,
     features=("configuration",),

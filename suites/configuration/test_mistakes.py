@@ -2,13 +2,15 @@
 
 from testbed.conformance import E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, device configuration; KEP-4381, NodePrepareResources"
+DOCS = (
+    "API reference: ResourceClaim v1 resource.k8s.io, OpaqueDeviceConfiguration; KEP-4381, section NodePrepareResource"
+)
 REASON = "FailedPrepareDynamicResources"
 
 
 @requirement(
     "CONFIG-020",
-    "A claim with invalid configuration is refused, and its pod is told which field is wrong.",
+    "The driver must refuse to prepare a claim with invalid configuration, on each attempt, with an error that names the field.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
@@ -25,7 +27,7 @@ def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
 
 @requirement(
     "CONFIG-021",
-    "A class with invalid configuration is refused in the same way: the pods of its users are told which field is wrong.",
+    "The driver must refuse to prepare a claim whose DeviceClass has invalid configuration, with an error that names the field.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
@@ -42,7 +44,7 @@ def test_the_mistake_is_in_the_class(scenario, driver):
 
 @requirement(
     "CONFIG-022",
-    "Invalid configuration of one claim does not keep another from being prepared on the same node.",
+    "Invalid configuration in one claim must not keep the driver from preparing another claim on the same node.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -62,7 +64,7 @@ def test_a_mistake_harms_nobody_else(scenario, driver):
 
 @requirement(
     "CONFIG-023",
-    "When the pod of a claim with invalid configuration has ended, its device can be prepared for another claim.",
+    "When the pod of a claim with invalid configuration has ended, the driver must be able to prepare its device for another claim.",
     level=MUST,
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends

@@ -4,7 +4,7 @@ import pytest
 
 from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaim device status"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaim device status"
 API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
 KIB = 1024
 ROUND = len('{"long":""}')
@@ -17,7 +17,7 @@ IPS = [
 
 @requirement(
     "STATUS-001",
-    "Conditions, data and network data of an allocated device can be written, and are read as they were written.",
+    "The API server must store conditions, data and network data of an allocated device as they were written.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -43,7 +43,7 @@ def test_what_is_written_is_read(scenario):
 
 @requirement(
     "STATUS-002",
-    "Only of devices that the claim has can something be said.",
+    "The API server must reject the status of a device that is not allocated to the claim.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -64,7 +64,7 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
 
 @requirement(
     "STATUS-003",
-    "A device has room for 8 conditions; one more is refused.",
+    "The API server must accept 8 conditions for a device and reject one more.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -86,7 +86,7 @@ def test_a_device_has_room_for_eight_conditions(scenario):
 
 @requirement(
     "STATUS-004",
-    "A driver's own data is a JSON object of at most 10 KiB; anything else is refused.",
+    "The API server must accept a JSON object of up to 10 KiB as the data of a device, and reject anything else.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -116,7 +116,7 @@ def test_data_is_a_json_object_of_limited_size(scenario, taken, refused, words):
 
 @requirement(
     "STATUS-005",
-    "Network data has limits, and its addresses are canonical CIDRs; anything else is refused.",
+    "The API server must reject network data that exceeds its limits or has IP addresses that are not canonical CIDRs or not unique.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -149,7 +149,7 @@ def test_network_data_is_checked(scenario, taken, refused, words):
 
 @requirement(
     "STATUS-006",
-    "What was said about a device goes with its allocation: the next pod that gets the claim finds a clean status.",
+    "Device status must be cleared when the claim is deallocated, so that the next pod that uses the claim does not find it.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -175,7 +175,7 @@ def test_it_goes_with_the_allocation(scenario):
 
 @requirement(
     "STATUS-007",
-    "Several writers may say something about one device, each by server-side apply; none erases what another has said.",
+    "Several writers must be able to set conditions of one device by server-side apply without removing each other's conditions.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -197,10 +197,10 @@ def test_several_writers_say_something(scenario):
 
 @requirement(
     "STATUS-008",
-    "A writer that changes what another has said, without force, is refused with a conflict that names the other.",
+    "The API server must reject a server-side apply that changes another writer's condition without force, and name that writer.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Server-Side Apply, conflicts",
+    source="Kubernetes documentation: Server-Side Apply, section Conflicts",
     gates=("DRAResourceClaimDeviceStatus",),
     given=("unshared",),
     about=CLUSTER,
@@ -220,7 +220,7 @@ def test_a_writer_does_not_change_the_words_of_another(scenario):
 
 @requirement(
     "STATUS-009",
-    "A pod keeps running whatever is said about its device.",
+    "A pod must keep running and see its device when a condition in the device status becomes False.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -241,7 +241,7 @@ def test_a_status_ends_no_pod(scenario):
 
 @requirement(
     "STATUS-020",
-    "A driver that reports device status says of every device that it has prepared that it is ready.",
+    "A driver that reports device status should set the condition Ready to True for every device that it has prepared.",
     level=SHOULD,
     tier=E2E,
     devices=2,
@@ -263,10 +263,10 @@ def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
 
 @requirement(
     "STATUS-021",
-    "A driver that reports device status leaves alone what others have said about the device.",
+    "A driver that reports device status must not change or remove conditions that others have set.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Server-Side Apply, field management",
+    source="Kubernetes documentation: Server-Side Apply, section Field management",
     gates=("DRAResourceClaimDeviceStatus",),
     given=("unshared",),
     covers=("G17",),
@@ -287,7 +287,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
 
 @requirement(
     "STATUS-022",
-    "What a driver says about a device does not name any other of its devices.",
+    "The status that a driver reports for a device should not name any other device of the driver.",
     level=SHOULD,
     tier=E2E,
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",

@@ -2,14 +2,14 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Extended resource allocation by DRA"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Extended resource allocation by DRA"
 KEP = "KEP-5004, DRA extended resource"
 SPECIAL = "resource.kubernetes.io/extended-resource-claim"
 
 
 @requirement(
     "EXT-001",
-    "A pod that asks for the extended resource of a class in its limits gets a device of the class, and sees it.",
+    "A pod that requests the extended resource of a DeviceClass in its limits must get and see a device of that class.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -34,7 +34,7 @@ def test_a_pod_asks_in_its_limits(scenario, driver):
 
 @requirement(
     "EXT-002",
-    "Every class can be asked for under deviceclass.resource.kubernetes.io, also one that names no extended resource.",
+    "A pod that requests deviceclass.resource.kubernetes.io/<DeviceClass> in its limits must get and see a device of that class.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -53,7 +53,7 @@ def test_every_class_has_an_implicit_name(scenario):
 
 @requirement(
     "EXT-003",
-    "The scheduler makes a claim for such a pod, which belongs to the pod, says what it is, and goes with it.",
+    "The ResourceClaim for a pod's extended resources must be owned by the pod, be annotated as its purpose, and be deleted with it.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -73,7 +73,7 @@ def test_the_claim_belongs_to_the_pod(scenario):
 
 @requirement(
     "EXT-004",
-    "When such a pod has ended, its claim is deleted, although the pod is still there.",
+    "When a pod with an extended resource has succeeded, its ResourceClaim must be deleted, although the pod remains.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -96,7 +96,7 @@ def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
 
 @requirement(
     "EXT-005",
-    "A container that asks for two gets two devices, and sees both.",
+    "A container that requests two devices by an extended resource must get and see two devices.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -119,7 +119,7 @@ def test_two_devices(scenario):
 
 @requirement(
     "EXT-006",
-    "Each container sees the device that it asked for itself, and one that asked for none sees none.",
+    "Each container must see only the device that it requested by extended resource. A container that requested none must see none.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -145,10 +145,10 @@ def test_each_container_sees_its_own(scenario):
 
 @requirement(
     "EXT-007",
-    "The status of the pod says for each container and resource which request of the claim it is.",
+    "The status of a pod must name the request of its ResourceClaim for each container and extended resource.",
     level=MUST,
     tier=E2E,
-    source="API reference: Pod v1, status.extendedResourceClaimStatus",
+    source="API reference: Pod v1 core, PodStatus.extendedResourceClaimStatus",
     devices=2,
     gates=("DRAExtendedResource",),
     about=CLUSTER,
@@ -169,7 +169,7 @@ def test_the_status_says_which_request(scenario):
 
 @requirement(
     "EXT-008",
-    "Init containers ask for devices in the same way, and see them.",
+    "An init container that requests an extended resource must get and see its device, as other containers do.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -190,7 +190,7 @@ def test_init_containers(scenario):
 
 @requirement(
     "EXT-009",
-    "When the devices of the class are taken, one more pod waits; it runs with a device that another pod gives back.",
+    "When the devices of a class are in use, another pod must wait. Once one is released, it must run and see the device.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -219,7 +219,7 @@ def test_one_pod_more_than_there_are_devices(scenario, driver):
 
 @requirement(
     "EXT-010",
-    "A pod that asks for no device of the class gets no claim, and runs.",
+    "A pod that requests zero devices by an extended resource must run without a ResourceClaim.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -237,7 +237,7 @@ def test_none_at_all(scenario):
 
 @requirement(
     "EXT-011",
-    "A pod that asks for an extended resource which nobody has waits, and runs as soon as a class has it.",
+    "A pod that requests an unknown extended resource must wait. Once a DeviceClass provides it, the pod must run and see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -257,7 +257,7 @@ def test_a_pod_waits_for_a_class(scenario):
 
 @requirement(
     "EXT-012",
-    "A container may ask for an extended resource and have a claim as well, and sees the devices of both.",
+    "A container that requests an extended resource and refers to a claim must see the devices of both.",
     level=MUST,
     tier=E2E,
     source=KEP,

@@ -7,10 +7,10 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
 @requirement(
     "EXT-013",
-    "An amount that is no whole number, or of which request and limit differ, is refused, with the reason.",
+    "The API server must reject a pod with a fractional extended resource, or with different request and limit, and say why.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Resource Management for Pods and Containers, extended resources",
+    source="Kubernetes documentation: Resource Management for Pods and Containers, section Extended resources",
     about=CLUSTER,
     mutants=("amounts-dropped",),
 )
@@ -25,10 +25,10 @@ def test_an_amount_that_cannot_be(scenario, asked, limit, words):
 
 @requirement(
     "EXT-014",
-    "A class with a name that no extended resource can have is refused.",
+    "The API server must reject a DeviceClass with an invalid extendedResourceName.",
     level=MUST,
     tier=E2E,
-    source="API reference: DeviceClass v1 resource.k8s.io, extendedResourceName",
+    source="API reference: DeviceClass v1 resource.k8s.io, DeviceClassSpec.extendedResourceName",
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E12",),
@@ -43,10 +43,10 @@ def test_a_name_that_cannot_be(scenario, resource):
 
 @requirement(
     "EXT-015",
-    "A quota on the extended resource is obeyed: pods together may not ask for more.",
+    "The API server must reject a pod that would exceed a ResourceQuota on an extended resource.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Resource Quotas, quota for extended resources",
+    source="Kubernetes documentation: Resource Quotas, section Quota for extended resources",
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E1",),
@@ -65,10 +65,10 @@ def test_a_quota(scenario):
 
 @requirement(
     "EXT-016",
-    "A pod that asks for a resource with a name that no extended resource can have is refused, with the reason.",
+    "The API server must reject a pod that requests a resource whose name is not a valid extended resource name, and say why.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Resource Management for Pods and Containers, extended resources",
+    source="Kubernetes documentation: Resource Management for Pods and Containers, section Extended resources",
     about=CLUSTER,
     covers=("E12",),
     mutants=("amounts-dropped",),
@@ -84,10 +84,10 @@ def test_a_pod_names_a_resource_that_cannot_be(scenario, resource, words):
 
 @requirement(
     "EXT-017",
-    "Quotas on claims and on devices of the class are obeyed as well: a pod whose claim would be one too many waits, and is told so.",
+    "A pod must stay unscheduled, with an event that says why, while a quota on claims or devices does not allow its ResourceClaim.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Resource Quotas, quota for extended resources",
+    source="Kubernetes documentation: Resource Quotas, section Quota for extended resources",
     gates=("DRAExtendedResource",),
     kubernetes="1.35",
     about=CLUSTER,

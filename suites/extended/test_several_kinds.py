@@ -2,13 +2,13 @@
 
 from testbed.conformance import E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Extended resource allocation by DRA"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Extended resource allocation by DRA"
 KEP = "KEP-5004, DRA extended resource"
 
 
 @requirement(
     "EXT-025",
-    "When such a pod has failed, its claim is deleted as well, although the pod is still there.",
+    "When a pod with an extended resource has failed, its ResourceClaim must be deleted, although the pod remains.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -28,7 +28,7 @@ def test_the_claim_goes_when_the_pod_has_failed(scenario):
 
 @requirement(
     "EXT-026",
-    "A container may ask for one device by an extended resource and for another by the name that every class has, and sees both.",
+    "A container that requests devices by extendedResourceName and by the implicit name of a DeviceClass must get and see both.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -56,7 +56,7 @@ def test_two_kinds_of_names(scenario, driver, node):
 
 @requirement(
     "EXT-027",
-    "A container that asks for three extended resources gets a device of each class, and sees them all.",
+    "A container that requests three extended resources must get a device of each DeviceClass and see all three.",
     level=MUST,
     tier=E2E,
     exclusive=True,

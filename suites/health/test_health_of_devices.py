@@ -2,13 +2,13 @@
 
 from testbed.conformance import DISRUPTIVE, E2E, MUST, SHOULD, Capability, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Device health monitoring"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Device Health Monitoring"
 KEP = "KEP-4680, resource health in the status of a pod"
 
 
 @requirement(
     "HEALTH-001",
-    "The status of a pod says that its devices are well.",
+    "The status of a running pod must report a healthy device as Healthy.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -26,7 +26,7 @@ def test_a_device_is_well(scenario):
 
 @requirement(
     "HEALTH-002",
-    "The status of a pod says that a device of it is not well; the pod keeps running.",
+    "The status of a running pod must report an unhealthy device as Unhealthy, and the pod must keep running and see the device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -47,7 +47,7 @@ def test_a_device_is_not_well(scenario, driver):
 
 @requirement(
     "HEALTH-003",
-    "The status of a pod says why a device is not well.",
+    "The status of a running pod should say why a device is unhealthy.",
     level=SHOULD,
     tier=E2E,
     source=KEP,
@@ -70,7 +70,7 @@ def test_why_a_device_is_not_well(scenario, driver):
 
 @requirement(
     "HEALTH-004",
-    "A container that refers to one request of a claim is told of the health of its own device.",
+    "The status of a container that refers to one request of a claim must report the health of that request's device only.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -93,7 +93,7 @@ def test_each_container_is_told_of_its_own_device(scenario):
 
 @requirement(
     "HEALTH-005",
-    "Where one device of a claim is well and another is not, each container is told of the one that it has.",
+    "If one device of a claim is healthy and another is not, the status of each container must report the health of its own device.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -112,7 +112,7 @@ def test_containers_have_devices_of_different_health(scenario):
 
 @requirement(
     "HEALTH-006",
-    "The status of a running pod follows its device: it says soon that the device is not well any more, and that it is well again.",
+    "When a device becomes unhealthy or recovers, the status of a running pod that uses it must show the change.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -136,7 +136,7 @@ def test_the_health_of_a_device_changes(scenario, driver, hardware):
 
 @requirement(
     "HEALTH-014",
-    "While the driver is away, the status of a pod says that nobody knows how its devices are; when it is back, it says how they are.",
+    "The status of a running pod must report its device as Unknown while the driver is stopped, and as Healthy when it is back.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=(Capability.CHANGE_DRIVER,),
@@ -162,7 +162,7 @@ def test_health_while_the_driver_is_away(scenario, daemon, node):
 
 @requirement(
     "HEALTH-015",
-    "Containers that have shares of one device are told of its health.",
+    "The status of each container that has a share of a healthy device must report the device as Healthy.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -184,7 +184,7 @@ def test_shares_of_a_device_are_well(scenario, driver, node):
 
 @requirement(
     "HEALTH-016",
-    "Pods that start at the same time with claims from a template are told of the health of their devices, also when one has ended.",
+    "The status of pods that start together with generated claims must report their devices' health, also after one pod has ended.",
     level=MUST,
     tier=E2E,
     devices=3,

@@ -4,14 +4,14 @@ from testbed.conformance import E2E, MUST, requirement
 
 SLICES = "API reference: ResourceSlice v1 resource.k8s.io, ResourceSliceSpec"
 POOLS = "API reference: ResourceSlice v1 resource.k8s.io, ResourcePool"
-TAINTS = "kubernetes.io: Dynamic Resource Allocation, Device taints and tolerations"
+TAINTS = "Kubernetes documentation: Dynamic Resource Allocation, section Device taints and tolerations"
 NEEDED = ("live-control",)
 KEY = "suites.dra-testbed.example/broken"
 
 
 @requirement(
     "HOTPLUG-001",
-    "A device that was taken out is given to no pod; a pod that waits for it runs with it as soon as it is back.",
+    "A device that was unplugged must not be allocated. When it is plugged in again, a pod that waits for it must run and see it.",
     level=MUST,
     tier=E2E,
     features=(*NEEDED, "identity"),
@@ -35,12 +35,12 @@ def test_a_device_is_taken_out_and_put_back(scenario, driver, hardware):
 
 @requirement(
     "HOTPLUG-002",
-    "A pod whose device is no longer published keeps running with it, also in a container that is started again.",
+    "A pod must keep running when the driver stops publishing its device, and a restarted container must still see the device.",
     level=MUST,
     tier=E2E,
     features=(*NEEDED, "identity"),
     exclusive=True,
-    source="KEP-4381, ResourceSlice: what is published decides about allocation, not about what is allocated",
+    source="KEP-4381, section ResourceSlice: what is published matters for new allocations, not for existing ones",
     mutants=("cdi-file-is-lost",),
     covers=("G8",),
 )
@@ -60,7 +60,7 @@ def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
 
 @requirement(
     "HOTPLUG-003",
-    "While a pool changes, whoever takes it for whole sees it as it was before or as it is afterwards; its generation never falls.",
+    "While a pool changes, every complete state of it must have the old or the new devices, and its generation must never decrease.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -85,7 +85,7 @@ def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
 
 @requirement(
     "HOTPLUG-004",
-    "When an attribute of a device changes, its new value decides about new pods.",
+    "When an attribute of a device changes, the driver must publish the new value, so that new pods can select the device by it.",
     level=MUST,
     tier=E2E,
     features=(*NEEDED, "example-attribute"),
@@ -106,7 +106,7 @@ def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
 
 @requirement(
     "HOTPLUG-005",
-    "A device that gets a NoSchedule taint is given to no new pod that does not tolerate it, until the taint is gone.",
+    "When a device gets a NoSchedule taint, the driver must publish it: new pods must wait until the taint is removed.",
     level=MUST,
     tier=E2E,
     features=(*NEEDED, "identity"),
@@ -131,7 +131,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
 
 @requirement(
     "HOTPLUG-006",
-    "A pod whose device gets a NoExecute taint is ended, and its claim is deallocated.",
+    "When a device gets a NoExecute taint, the driver must publish it: the pod that uses it must be evicted and its claim deallocated.",
     level=MUST,
     tier=E2E,
     features=(*NEEDED, "identity"),

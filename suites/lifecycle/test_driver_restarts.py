@@ -2,14 +2,14 @@
 
 from testbed.conformance import DISRUPTIVE, MUST, SHOULD, Capability, requirement
 
-CALLS = "KEP-4381, communication between kubelet and resource kubelet plugin"
-WIPED = "KEP-4381, ResourceSlice: a kubelet deletes those of a driver that it has not reached for a while"
+CALLS = "KEP-4381, section Communication between kubelet and kubelet plugin"
+WIPED = "kubelet: pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go, which deletes the ResourceSlices of a driver that stays away"
 RESTART = (Capability.CHANGE_DRIVER,)
 
 
 @requirement(
     "LIFE-020",
-    "A pod keeps running with its device while the driver is restarted, also in a container that is started again afterwards.",
+    "A pod must keep running with its device while the driver restarts, and a container restarted afterwards must see the device.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=RESTART,
@@ -30,7 +30,7 @@ def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
 
 @requirement(
     "LIFE-021",
-    "A pod that was given to a node while the driver was away is not started; it runs with its device when the driver is back.",
+    "A pod that is scheduled while the driver is stopped must not start. When the driver is back, it must run and see its device.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=RESTART,
@@ -51,12 +51,12 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
 
 @requirement(
     "LIFE-022",
-    "A pod that was deleted while the driver was away ends when the driver is back, and the next pod gets its device.",
+    "A pod that is deleted while the driver is stopped must end only when the driver is back, and the next pod must get its device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,
     needs=RESTART,
-    source="KEP-4381, NodeUnprepareResources: a pod is not gone before its claims are unprepared",
+    source="KEP-4381, section Managing resources: claims are unprepared before their pod can be deleted",
     features=("identity",),
     given=("local",),
     mutants=("unprepares-only-its-own",),
@@ -79,11 +79,11 @@ def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, nod
 
 @requirement(
     "LIFE-023",
-    "A node that was rebooted, and has lost what lay in /run, runs its pods again with the same devices.",
+    "After a reboot that clears /run, the pods of the node must run again and see the same devices.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=(Capability.REBOOT_NODE,),
-    source="KEP-4381, NodePrepareResources: CDI files do not survive a reboot, so the call has to write them again",
+    source="KEP-4381, section NodePrepareResource: the driver must ensure that the CDI files exist",
     mutants=("trusts-its-checkpoint",),
     covers=("G13",),
 )
@@ -100,7 +100,7 @@ def test_a_pod_runs_again_after_a_reboot(scenario, node):
 
 @requirement(
     "LIFE-041",
-    "The slices of a driver that stays away from a node are deleted; when it comes back, it publishes its devices there again.",
+    "When a driver stays away, its slices for the node must be deleted. When it is back, it must publish its devices again.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=RESTART,
@@ -125,7 +125,7 @@ def test_slices_go_when_their_driver_stays_away(scenario, driver, daemon, node):
 
 @requirement(
     "LIFE-042",
-    "A restart of the driver takes no slice away: schedulers see its devices all the time.",
+    "The driver should not remove or replace ResourceSlices when it restarts.",
     level=SHOULD,
     tier=DISRUPTIVE,
     needs=RESTART,

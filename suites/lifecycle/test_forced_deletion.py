@@ -2,12 +2,14 @@
 
 from testbed.conformance import DISRUPTIVE, MUST, requirement
 
-FORCED = "kubernetes.io: Pod Lifecycle, forced termination; KEP-4381, NodeUnprepareResources"
+FORCED = (
+    "Kubernetes documentation: Pod Lifecycle, section Forced Pod termination; KEP-4381, section NodeUnprepareResources"
+)
 
 
 @requirement(
     "LIFE-030",
-    "The device of a pod that was deleted by force is given back: the next pod runs with it.",
+    "When a pod is deleted by force, its claim must be deallocated, and the next pod must get and see its device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,
@@ -30,7 +32,7 @@ def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
 
 @requirement(
     "LIFE-031",
-    "After a forced deletion, a pod and a claim may have the names of those before them; the pod runs with the device of its own claim.",
+    "After a forced deletion, a pod and a claim with the same names must work: the pod must see the device of the new claim.",
     level=MUST,
     tier=DISRUPTIVE,
     source=FORCED,

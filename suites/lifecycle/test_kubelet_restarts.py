@@ -2,15 +2,15 @@
 
 from testbed.conformance import DISRUPTIVE, MUST, Capability, requirement
 
-CALLS = "KEP-4381, communication between kubelet and resource kubelet plugin"
-SLICES = "KEP-4381, ResourceSlice: kubelets delete those of their node when they start, and drivers publish them again"
+CALLS = "KEP-4381, section Communication between kubelet and kubelet plugin"
+SLICES = "kubelet: pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go, which deletes the ResourceSlices of its node when it starts"
 KUBELET = (Capability.RESTART_KUBELET,)
 BOTH = (Capability.RESTART_KUBELET, Capability.CHANGE_DRIVER)
 
 
 @requirement(
     "LIFE-001",
-    "A pod keeps running with its device while its kubelet is restarted, also in a container that is started again afterwards.",
+    "A pod must keep running with its device while the kubelet restarts, and a container restarted afterwards must see the device.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
@@ -30,11 +30,11 @@ def test_a_pod_runs_while_its_kubelet_is_restarted(scenario, node):
 
 @requirement(
     "LIFE-002",
-    "The driver registers with a kubelet that was restarted: new pods on the node run with their devices.",
+    "The driver must register again with a restarted kubelet, so that new pods on the node run and see their devices.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
-    source="kubernetes.io: Device Plugins and DRA, registration of kubelet plugins",
+    source="KEP-4381, section Communication between kubelet and kubelet plugin",
     mutants=("registers-once",),
     covers=("N1",),
 )
@@ -48,7 +48,7 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
 
 @requirement(
     "LIFE-003",
-    "A kubelet that starts deletes the slices of its node: the driver publishes its devices again, and its slices of other nodes stay.",
+    "When a starting kubelet has deleted the slices of its node, the driver must publish its devices again and keep its other slices.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
@@ -73,7 +73,7 @@ def test_deleted_slices_are_published_again(scenario, driver, node):
 
 @requirement(
     "LIFE-004",
-    "A pod that was given to a node while its kubelet was away runs with its device when the kubelet is back.",
+    "A pod that was scheduled while its kubelet was stopped must run and see its device when the kubelet is back.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
@@ -93,7 +93,7 @@ def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
 
 @requirement(
     "LIFE-005",
-    "A pod that was deleted while its kubelet was away ends when the kubelet is back, and the next pod gets its device.",
+    "A pod that was deleted while its kubelet was stopped must end when the kubelet is back, and the next pod must get its device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,
@@ -121,11 +121,11 @@ def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
 
 @requirement(
     "LIFE-006",
-    "A claim that is prepared is prepared again with the same answer: a restarted kubelet asks for it with the next pod that uses it.",
+    "The driver must prepare a prepared claim again with the same result when a restarted kubelet asks for it for another pod.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
-    source="KEP-4381, NodePrepareResources: the call has to be idempotent",
+    source="KEP-4381, section NodePrepareResource: the call must be idempotent",
     features=("shared-claims",),
     mutants=("refuses-what-is-prepared", "prepare-twice-differently"),
     covers=("G13",),
@@ -143,7 +143,7 @@ def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):
 
 @requirement(
     "LIFE-007",
-    "A pod whose claim could not be prepared before the kubelet was restarted runs as soon as the driver can prepare it.",
+    "A pod whose claim could not be prepared before a kubelet restart must run and see its device once the driver is back.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=BOTH,
@@ -165,7 +165,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
 
 @requirement(
     "LIFE-008",
-    "A pod whose claim could not be unprepared before the kubelet was restarted ends as soon as the driver can unprepare it.",
+    "A pod whose claim could not be unprepared before a kubelet restart must end once the driver is back, and release its device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,

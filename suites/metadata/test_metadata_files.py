@@ -3,12 +3,12 @@
 from testbed.conformance import E2E, MUST, SHOULD, requirement
 
 DOCS = "KEP-5304, DRA attributes downward API"
-FILES = "k8s.io/dynamic-resource-allocation/api/metadata, the files and how they are read"
+FILES = "Kubernetes documentation: Dynamic Resource Allocation, section Device metadata protocol"
 
 
 @requirement(
     "META-001",
-    "For a claim by name a container finds a file below resourceclaims/, with the claim, and the devices of the request.",
+    "For a claim by name, a container must find a file below resourceclaims/ with the metadata of the claim and the request's devices.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -28,7 +28,7 @@ def test_a_file_for_a_claim_by_name(scenario):
 
 @requirement(
     "META-002",
-    "For a claim from a template it finds the file below resourceclaimtemplates/, under the pod's name for the claim, with that claim.",
+    "For a generated claim, a container must find a file below resourceclaimtemplates/, under the pod's name for the claim.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -48,7 +48,7 @@ def test_a_file_for_a_claim_from_a_template(scenario):
 
 @requirement(
     "META-003",
-    "A container finds the files of the requests that it refers to, and no others.",
+    "A container must find the metadata files of the requests that it refers to, and no others.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -68,7 +68,7 @@ def test_each_container_finds_its_own_files(scenario):
 
 @requirement(
     "META-004",
-    "The file says of a device what its ResourceSlice says: no attribute is another one there.",
+    "A metadata file must contain attributes of the device, and none may differ from those in the ResourceSlice.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -89,7 +89,7 @@ def test_the_file_says_what_the_slice_says(scenario, driver):
 
 @requirement(
     "META-005",
-    "Where a file says the same in several versions, the newest comes first: readers take the first that they know.",
+    "A metadata file with several API versions should list the newest version first.",
     level=SHOULD,
     tier=E2E,
     source=FILES,
@@ -106,7 +106,7 @@ def test_the_newest_version_comes_first(scenario):
 
 @requirement(
     "META-014",
-    "Where one request has devices of two drivers, a container finds what each of them says in a file of its own.",
+    "If one request has devices of two drivers, a container must find a metadata file of the driver with only the driver's device.",
     level=MUST,
     tier=E2E,
     exclusive=True,

@@ -2,12 +2,12 @@
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 
-DOCS = "kubernetes.io: Kubernetes Metrics Reference, dra_resource_claims_in_use, dra_grpc_operations_duration_seconds"
+DOCS = "Kubernetes documentation: Kubernetes Metrics Reference, dra_resource_claims_in_use and dra_grpc_operations_duration_seconds"
 
 
 @requirement(
     "MONITOR-010",
-    "The kubelet counts a claim of the driver while it is prepared, and no longer.",
+    "The metric dra_resource_claims_in_use must count a claim of the driver while it is prepared, and not afterwards.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -29,7 +29,7 @@ def test_claims_in_use_are_counted(scenario, kubelets, node):
 
 @requirement(
     "MONITOR-011",
-    "A claim that pods share is counted once, and until the last of them has ended.",
+    "The metric dra_resource_claims_in_use must count a shared claim once, until the last pod that uses it has ended.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -55,7 +55,7 @@ def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
 
 @requirement(
     "MONITOR-012",
-    "The kubelet counts the calls that the driver has answered well: one to prepare, and one to unprepare.",
+    "For a pod with a claim, the kubelet's metrics must count one successful NodePrepareResources and one NodeUnprepareResources call.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -76,12 +76,12 @@ def test_calls_are_counted(scenario, kubelets, node):
 
 @requirement(
     "MONITOR-013",
-    "A claim that pods share is prepared for the first of them, and unprepared after the last: the driver is called once for each.",
+    "The driver must be called once to prepare a shared claim for the first pod, and once to unprepare it after the last pod.",
     level=MUST,
     tier=E2E,
     exclusive=True,
     needs=(Capability.KUBELET_METRICS,),
-    source="KEP-4381, NodeUnprepareResources: called when the last pod on the node has ended",
+    source="KEP-4381, section Managing resources: a claim is unprepared for the last pod on the node that uses it",
     features=("shared-claims",),
     covers=("G19",),
     mutants=("unprepare-fails",),

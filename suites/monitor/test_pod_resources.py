@@ -2,12 +2,15 @@
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 
-DOCS = "kubernetes.io: Device Plugins, Monitoring device plugin resources; k8s.io/kubelet, podresources/v1/api.proto"
+DOCS = (
+    "Kubernetes documentation: Device Plugins, section Monitoring device plugin resources; "
+    "k8s.io/kubelet: pkg/apis/podresources/v1/api.proto"
+)
 
 
 @requirement(
     "MONITOR-001",
-    "PodResources List names the claim of a pod and its device, as they were allocated, and has a pod without claims without any.",
+    "PodResources List must report the claim of a pod and its device as allocated, and no claim for a pod without claims.",
     level=MUST,
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
@@ -28,7 +31,7 @@ def test_list_names_the_devices_of_a_pod(scenario, kubelets):
 
 @requirement(
     "MONITOR-002",
-    "PodResources Get says the same of one pod.",
+    "PodResources Get must report the claim of a pod and its device as allocated.",
     level=MUST,
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
@@ -47,7 +50,7 @@ def test_get_names_the_devices_of_a_pod(scenario, kubelets):
 
 @requirement(
     "MONITOR-003",
-    "A claim that pods share is named with each of them.",
+    "PodResources Get must report a shared claim and its device for each pod that uses it.",
     level=MUST,
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),
@@ -66,7 +69,7 @@ def test_a_shared_claim_is_named_with_each_pod(scenario, kubelets):
 
 @requirement(
     "MONITOR-004",
-    "Of a claim with several devices, every one is named.",
+    "PodResources Get must report every device of a claim with several devices.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -88,7 +91,7 @@ def test_every_device_of_a_claim_is_named(scenario, kubelets):
 
 @requirement(
     "MONITOR-005",
-    "When a pod has ended, its claim is not listed any more.",
+    "PodResources List must not report the claim of a pod that has ended.",
     level=MUST,
     tier=E2E,
     needs=(Capability.DRIVER_SOCKET,),

@@ -5,7 +5,7 @@ from testbed.conformance import MUST, STATIC, requirement
 
 @requirement(
     "PART-010",
-    "Every counter that a device draws from is published in its pool.",
+    "The driver must publish in the same pool every counter that one of its devices consumes.",
     level=MUST,
     tier=STATIC,
     source="API reference: ResourceSlice v1 resource.k8s.io, DeviceCounterConsumption",

@@ -4,14 +4,14 @@ import pytest
 
 from testbed.conformance import E2E, MUST, SHOULD, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Partitionable devices"
-HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Partitionable devices"
+HELPER = "k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, interface DRAPlugin"
 KEP = "KEP-4815, DRA partitionable devices"
 
 
 @requirement(
     "PART-001",
-    "A pod gets a part of a device, and sees that part.",
+    "A pod must be able to get a partition of a device, and must see that partition.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -32,7 +32,7 @@ def test_a_pod_gets_a_part(scenario, driver, node):
 
 @requirement(
     "PART-002",
-    "Two pods have two parts of one device at the same time, and each sees its own.",
+    "Two pods must be able to use two partitions of one device at the same time, and each must see only its own.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -55,7 +55,7 @@ def test_two_pods_have_parts_of_one_device(scenario, driver, node):
 
 @requirement(
     "PART-003",
-    "As long as a pod has a part, nobody gets the whole; it can be had again when the part was given back.",
+    "While a partition is in use, the whole device must not be allocated. Once it is released, a waiting pod must get and see the whole.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -83,7 +83,8 @@ def test_a_part_excludes_the_whole(scenario, driver, node):
 
 @requirement(
     "PART-004",
-    "As long as a pod has the whole, nobody gets a part; parts can be had again when the whole was given back.",
+    "While a whole device is in use, its partitions must not be allocated. "
+    "Once it is released, a waiting pod must get and see its partition.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -110,7 +111,7 @@ def test_the_whole_excludes_parts(scenario, driver, node):
 
 @requirement(
     "PART-005",
-    "Parts that together would take more than there is of a counter cannot be had at the same time.",
+    "Partitions that together exceed a shared counter must not be allocated at the same time.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -132,7 +133,7 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
 
 @requirement(
     "PART-006",
-    "One claim gets two parts of a device for two requests, and each container sees the part of its request.",
+    "One claim must be able to get two partitions of a device for two requests, and each container must see only its own.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -156,7 +157,7 @@ def test_one_claim_has_two_parts(scenario, driver, node):
 
 @requirement(
     "PART-007",
-    "Who asks for a whole device or else for a part gets a part while another part is taken.",
+    "A claim for a whole device or else a partition must get a partition while another partition is in use, and its pod must see it.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -183,7 +184,7 @@ def test_a_whole_or_else_a_part(scenario, driver, node):
 
 @requirement(
     "PART-008",
-    "As long as a device is prepared for a claim, its parts are refused to other claims, and the whole as long as a part is.",
+    "While a device is prepared for one claim, the driver should not prepare its partitions for other claims, and the other way round.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,  # no other claim may meet a scheduler that sees a device given away twice

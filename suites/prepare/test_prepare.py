@@ -2,13 +2,13 @@
 
 from testbed.conformance import E2E, MUST, SHOULD, requirement
 
-HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
-DRA = "k8s.io/kubelet, dra/v1/api.proto, NodePrepareResources"
+HELPER = "k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, interface DRAPlugin"
+DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, NodePrepareResources"
 
 
 @requirement(
     "PREP-001",
-    "A device that is prepared for one claim is refused to another: its pod is told so, and the owner keeps the device.",
+    "The driver should refuse to prepare a device that is prepared for another claim, and the first pod should keep the device.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
@@ -33,7 +33,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
 
 @requirement(
     "PREP-002",
-    "A claim that was refused is prepared as soon as its device is given back, and its pod runs.",
+    "The driver should prepare a claim that it refused before once the device is released, so that the pod runs and sees it.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
@@ -60,7 +60,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
 
 @requirement(
     "PREP-003",
-    "A device that the driver does not have is refused: the pod is told so and does not run.",
+    "The driver must refuse to prepare a device that it does not have, on each attempt, and the pod must not run.",
     level=MUST,
     tier=E2E,
     source=DRA,
@@ -81,7 +81,7 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
 
 @requirement(
     "PREP-004",
-    "A device of a pool that the driver does not have is refused, although another pool has one of that name.",
+    "The driver should refuse to prepare a device of an unknown pool, even if another pool has a device of that name.",
     level=SHOULD,
     tier=E2E,
     source=DRA,
@@ -102,7 +102,7 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
 
 @requirement(
     "PREP-005",
-    "A claim that cannot be prepared leaves nothing behind in the claims beside it: when its pod has ended, their devices are free.",
+    "When a pod ends after one of its claims could not be prepared, the devices of its other claims must be usable by other pods.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -131,7 +131,7 @@ def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
 
 @requirement(
     "PREP-006",
-    "Pods that start at the same moment, each with a claim of its own, get each its own device.",
+    "Pods that start at the same time, each with a claim of its own, must each get and see a different device.",
     level=MUST,
     tier=E2E,
     devices=5,

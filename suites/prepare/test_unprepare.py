@@ -2,13 +2,13 @@
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 
-HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin, DRAPlugin: the duties of a driver"
-DRA = "k8s.io/kubelet, dra/v1/api.proto, NodeUnprepareResources"
+HELPER = "k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, interface DRAPlugin"
+DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, NodeUnprepareResources"
 
 
 @requirement(
     "UNPREP-001",
-    "When a pod has ended, its device can be prepared for another claim at once.",
+    "When a pod has ended, the driver must be able to prepare its device for another claim at once.",
     level=MUST,
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
@@ -34,7 +34,7 @@ def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
 
 @requirement(
     "UNPREP-002",
-    "The claim of a pod that was deleted by force is unprepared all the same, and its device can be prepared for another.",
+    "The claim of a pod that was deleted by force must be unprepared, and the driver must be able to prepare its device again.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -63,7 +63,7 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
 
 @requirement(
     "UNPREP-003",
-    "A pod ends and gives its device back although its claim is not there any more.",
+    "The driver must unprepare a claim that no longer exists, so that the pod ends and the device can be prepared for another claim.",
     level=MUST,
     tier=E2E,
     exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
@@ -91,7 +91,7 @@ def test_a_claim_has_vanished_while_it_was_used(scenario, node):
 
 @requirement(
     "UNPREP-004",
-    "A pod whose claim was never prepared, because the driver refused it, can end, and does not use the claim any more.",
+    "A pod whose claim the driver refused to prepare must end when it is deleted, and the claim must not stay reserved for it.",
     level=MUST,
     tier=E2E,
     source=HELPER,

@@ -2,7 +2,7 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Pre-scheduled Pods"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Pre-scheduled Pods"
 REASON = "FailedPrepareDynamicResources"
 UNKNOWN = 'resourceclaims.resource.k8s.io "my-device" not found'
 NOT_ALLOWED = "is not allowed to use ResourceClaim my-device"
@@ -10,7 +10,7 @@ NOT_ALLOWED = "is not allowed to use ResourceClaim my-device"
 
 @requirement(
     "PRESCHED-001",
-    "A pod with nodeName whose claim does not exist is told so and does not run.",
+    "The kubelet must not run a pod with spec.nodeName whose ResourceClaim does not exist, and must report why in an event.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -27,7 +27,7 @@ def test_the_claim_does_not_exist(scenario, node):
 
 @requirement(
     "PRESCHED-002",
-    "A pod with nodeName whose claim is not allocated is told so and does not run.",
+    "The kubelet must not run a pod with spec.nodeName whose ResourceClaim is not allocated, and must report why in an event.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -45,7 +45,7 @@ def test_the_claim_is_not_allocated(scenario, node):
 
 @requirement(
     "PRESCHED-003",
-    "A pod with nodeName gets its claim from the template, but nobody allocates it; the pod is told so and does not run.",
+    "The kubelet must not run a pod with spec.nodeName whose generated ResourceClaim is not allocated, and must report why in an event.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -65,7 +65,7 @@ def test_the_claim_comes_from_a_template(scenario, node):
 
 @requirement(
     "PRESCHED-004",
-    "A pod with nodeName runs as soon as its claim is allocated for another pod on that node; both see the same device.",
+    "A pod with spec.nodeName must run once its claim is allocated for another pod on that node, and both must see the same device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -87,7 +87,7 @@ def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
 
 @requirement(
     "PRESCHED-005",
-    "The controller reserves a claim that is allocated already for a pod with nodeName, and the pod runs with its device.",
+    "An allocated claim must be reserved for a pod with spec.nodeName that refers to it, and the pod must run and see the device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -108,7 +108,7 @@ def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
 
 @requirement(
     "PRESCHED-006",
-    "A claim stays allocated until the pod with nodeName has ended too, and is released then.",
+    "A claim must stay allocated until the pod with spec.nodeName that uses it has ended too, and then be deallocated.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -132,7 +132,7 @@ def test_the_claim_is_released_with_it(scenario, node):
 
 @requirement(
     "PRESCHED-007",
-    "A node selector in the place of nodeName lets the scheduler allocate the claim on that node, and the pod runs there.",
+    "A pod with a node selector instead of spec.nodeName must run on the selected node and see the device of its claim.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -148,7 +148,7 @@ def test_a_node_selector_works(scenario, node):
 
 @requirement(
     "PRESCHED-008",
-    "A pod with nodeName that waits for its claim keeps nobody else from running on that node, and can be deleted.",
+    "A pod with spec.nodeName that waits for its claim must not keep other pods from running on the node, and must be deletable.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -168,11 +168,11 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
 
 @requirement(
     "PRESCHED-009",
-    "A driver refuses to prepare devices that are not on its node: the pod with nodeName is told so and does not run.",
+    "The driver should refuse to prepare devices of another node, so that a pod with spec.nodeName does not run with them.",
     level=SHOULD,
     tier=E2E,
     nodes=2,
-    source="KEP-4381, NodePrepareResources; the kubelet does not look at the allocation's node selector",
+    source="KEP-4381, section NodePrepareResource; kubelet: pkg/kubelet/cm/dra/manager.go, which does not check allocation.nodeSelector",
     given=("local",),
     covers=("G26",),
     mutants=("know-devices-by-name", "refuses-once"),
@@ -190,7 +190,7 @@ def test_the_claim_is_allocated_on_another_node(scenario, nodes):
 
 @requirement(
     "PRESCHED-010",
-    "As long as one of its claims is not ready, a pod with nodeName does not run, and the claims that are ready harm nobody.",
+    "A pod with spec.nodeName should not run until all its claims are allocated, and should not disturb pods that use one of them.",
     level=SHOULD,
     tier=E2E,
     source=DOCS,
@@ -210,11 +210,11 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
 
 @requirement(
     "PRESCHED-011",
-    "The end of a pod with nodeName that never ran does not take a claim from the pods that use it.",
+    "When a pod with spec.nodeName that never ran is deleted, its claims must stay prepared for the pods that use them.",
     level=MUST,
     tier=E2E,
     kubernetes="1.37",
-    source="github.com/kubernetes/kubernetes pull request 140212; before 1.37 the kubelet unprepares the claim",
+    source="github.com/kubernetes/kubernetes, pull request 140212: before 1.37 the kubelet unprepares the claim",
     covers=("#140212",),
     about=CLUSTER,
     mutants=(
@@ -236,7 +236,7 @@ def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
 
 @requirement(
     "PRESCHED-012",
-    "A pod with nodeName whose claim does not exist yet runs as soon as it is made and allocated; it sees the claim's device.",
+    "A pod with spec.nodeName must run and see its device once its missing claim is created and allocated.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -256,7 +256,7 @@ def test_it_runs_as_soon_as_its_claim_is_made_and_allocated(scenario, node):
 
 @requirement(
     "PRESCHED-013",
-    "A claim that is to be deleted is reserved for no other pod: one with nodeName is told so and does not run, and the users keep it.",
+    "A claim that is being deleted must not be reserved for a pod with spec.nodeName. The pod must not run, and users must keep it.",
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",

@@ -4,13 +4,13 @@ import pytest
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Prioritized list"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Prioritized list"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvailable"
 
 
 @requirement(
     "PRIO-001",
-    "The first alternative that can be had is taken, and the container sees the devices of that one.",
+    "The first subrequest that can be satisfied must be chosen, and the container must see the devices of that subrequest.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -36,7 +36,7 @@ def test_the_first_alternative_is_taken(scenario):
 
 @requirement(
     "PRIO-002",
-    "Where an alternative cannot be had, the next one is taken, and the container sees its device.",
+    "If a subrequest cannot be satisfied, the next one must be chosen, and the container must see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -59,7 +59,7 @@ def test_the_second_alternative_is_taken(scenario):
 
 @requirement(
     "PRIO-003",
-    "Where none of the alternatives can be had, the pod stays pending.",
+    "If no subrequest of a request can be satisfied, the pod must stay pending.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -76,7 +76,7 @@ def test_no_alternative_can_be_had(scenario):
 
 @requirement(
     "PRIO-004",
-    "A request may have 8 alternatives; one more is refused.",
+    "The API server must accept a request with 8 subrequests and reject a request with 9.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -94,7 +94,7 @@ def test_at_most_eight_alternatives(scenario):
 
 @requirement(
     "PRIO-005",
-    "The allocation has the configuration of the chosen alternative and of the request, and not that of others.",
+    "The allocation must contain the configuration for the chosen subrequest and its request, and not that for other subrequests.",
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
@@ -112,7 +112,7 @@ def test_only_the_configuration_of_the_chosen_one(scenario):
 
 @requirement(
     "PRIO-006",
-    "A container that refers to a request with alternatives sees the device of that request and no other.",
+    "A container that refers to a request with subrequests must see the device of that request and no other.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -133,7 +133,7 @@ def test_two_requests_with_alternatives(scenario):
 
 @requirement(
     "PRIO-007",
-    "A constraint on a request with alternatives holds for the devices of the chosen one.",
+    "A constraint on a request with subrequests must hold for the device of the chosen subrequest.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -156,7 +156,7 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
 
 @requirement(
     "PRIO-008",
-    "Configuration for the chosen alternative, or for its request, reaches its container and no other; that for others reaches none.",
+    "The driver must apply configuration for the chosen subrequest or its request only there, and none for other subrequests.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -178,7 +178,7 @@ def test_the_configuration_of_the_chosen_one(scenario, request_name):
 
 @requirement(
     "PRIO-009",
-    "An alternative whose devices a constraint rules out is not taken; the next one is, for which it does not hold.",
+    "If a constraint rules out a subrequest, the next subrequest must be chosen, for which the constraint does not apply.",
     level=MUST,
     tier=E2E,
     devices=2,

@@ -2,12 +2,12 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Resource Quotas, object count and DeviceClass quota"
+DOCS = "Kubernetes documentation: Resource Quotas; KEP-4381, section ResourceQuota"
 
 
 @requirement(
     "QUOTA-001",
-    "A quota on ResourceClaims counts them as they come and go; a claim more than it allows is refused, with the reason.",
+    "A ResourceQuota must count ResourceClaims as they come and go, and the API server must reject a claim that exceeds it.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -31,7 +31,7 @@ def test_a_quota_on_claims(scenario):
 
 @requirement(
     "QUOTA-002",
-    "A quota on the devices of a DeviceClass is obeyed: claims together may not ask for more.",
+    "The API server must reject a ResourceClaim that would exceed a ResourceQuota on the devices of a DeviceClass.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -50,7 +50,7 @@ def test_a_quota_on_devices_of_a_class(scenario, driver):
 
 @requirement(
     "QUOTA-003",
-    "A claim that a quota keeps a template from making is told to its pod, which waits.",
+    "If a ResourceQuota does not allow a pod's generated ResourceClaim, the pod must wait and get an event that says why.",
     level=MUST,
     tier=E2E,
     source=DOCS,

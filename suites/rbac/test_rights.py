@@ -2,8 +2,11 @@
 
 from testbed.conformance import MUST, SHOULD, STATIC, Capability, requirement
 
-DOCS = "kubernetes.io: Good practices for Dynamic Resource Allocation as a Cluster Admin, driver permissions"
-GRANULAR = "kubernetes.io: Dynamic Resource Allocation, granular status authorization"
+DOCS = (
+    "Kubernetes documentation: Good practices for Dynamic Resource Allocation as a Cluster Admin, "
+    "section Separate permissions to DRA related APIs; KEP-4381, section Security"
+)
+GRANULAR = "Kubernetes documentation: Hardening Guide - Dynamic Resource Allocation, section Harden DRA status update permissions"
 ROLES = ("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io")
 CLAIMS = ("resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io")
 CHANGING_CLASSES = (
@@ -32,7 +35,7 @@ CHANGING_CLUSTER_ROLES = (
 
 @requirement(
     "RBAC-001",
-    "The driver may read a claim that the kubelet names, and publish slices.",
+    "The driver's service account must be allowed to get ResourceClaims and to create ResourceSlices.",
     level=MUST,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -46,7 +49,7 @@ def test_the_driver_may_do_its_work(account):
 
 @requirement(
     "RBAC-002",
-    "The driver may not read Secrets.",
+    "The driver's service account should not be allowed to read Secrets.",
     level=SHOULD,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -59,7 +62,7 @@ def test_the_driver_may_not_read_secrets(account):
 
 @requirement(
     "RBAC-003",
-    "The driver makes, changes and deletes no claims and no templates, and changes and deletes no classes.",
+    "The driver's service account should not be allowed to write ResourceClaims and templates, or to change or delete DeviceClasses.",
     level=SHOULD,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -72,7 +75,7 @@ def test_the_driver_may_not_write_claims(account):
 
 @requirement(
     "RBAC-004",
-    "The driver may not do what leads to more: make pods or run programs in them, make tokens, act as others, change nodes or roles.",
+    "The driver's service account should not be allowed to create or enter pods, impersonate others, or change nodes or roles.",
     level=SHOULD,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -92,7 +95,7 @@ def test_the_driver_may_not_become_more_than_it_is(account):
 
 @requirement(
     "RBAC-005",
-    "The driver may not allocate devices, nor say who uses a claim.",
+    "The driver's service account should not be allowed to change the allocation or the reservations of ResourceClaims.",
     level=SHOULD,
     tier=STATIC,
     kubernetes="1.36",
@@ -109,7 +112,7 @@ def test_the_driver_may_not_allocate(account):
 
 @requirement(
     "RBAC-006",
-    "The driver may write the status of no other driver's devices.",
+    "The driver's service account should not be allowed to write the device status of another driver.",
     level=SHOULD,
     tier=STATIC,
     kubernetes="1.36",
@@ -130,7 +133,7 @@ def test_the_driver_may_not_write_the_status_of_others(account):
 
 @requirement(
     "RBAC-007",
-    "The driver on a node may not write the status of claims that were not allocated on that node, not even of its own devices.",
+    "The driver's service account should not be allowed to write the device status of claims that are allocated on other nodes.",
     level=SHOULD,
     tier=STATIC,
     kubernetes="1.36",

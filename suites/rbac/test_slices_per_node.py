@@ -2,12 +2,12 @@
 
 from testbed.conformance import MAY, SHOULD, STATIC, Capability, requirement
 
-DOCS = "kubernetes.io: Good practices for Dynamic Resource Allocation as a Cluster Admin; Hardening, ResourceSlices per node"
+DOCS = "KEP-4381, section Security; k8s.io/dynamic-resource-allocation: kubeletplugin/doc.go"
 
 
 @requirement(
     "RBAC-010",
-    "The driver's pod may publish slices for its own node, and is refused for another one.",
+    "A driver pod should be allowed to publish ResourceSlices for its own node, and not for another node.",
     level=SHOULD,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -23,7 +23,7 @@ def test_slices_of_another_node_are_refused(account):
 
 @requirement(
     "RBAC-011",
-    "The driver's pod on a node is refused slices for the whole cluster.",
+    "A driver pod on a node should not be allowed to publish ResourceSlices for all nodes.",
     level=SHOULD,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -38,7 +38,7 @@ def test_slices_of_the_whole_cluster_are_refused(account):
 
 @requirement(
     "RBAC-012",
-    "The driver's pod is refused slices in the name of another driver.",
+    "A driver pod may be denied the right to publish ResourceSlices under the name of another driver.",
     level=MAY,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -53,7 +53,7 @@ def test_slices_of_another_driver_are_refused(account):
 
 @requirement(
     "RBAC-013",
-    "The driver's pod may neither change nor delete the slices that the driver has published for other nodes.",
+    "A driver pod should not be allowed to change or delete the ResourceSlices that the driver publishes for other nodes.",
     level=SHOULD,
     tier=STATIC,
     nodes=2,

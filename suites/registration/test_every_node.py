@@ -5,10 +5,10 @@ from testbed.conformance import E2E, MUST, requirement
 
 @requirement(
     "REG-001",
-    "The driver is registered with the kubelet of every node where it is expected, so that pods with its claims get their devices there.",
+    "The driver must register with the kubelet of every node where it is expected, so that pods there run and see their devices.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Dynamic Resource Allocation; KEP-4381, communication between kubelet and resource kubelet plugin",
+    source="KEP-4381, section Communication between kubelet and kubelet plugin",
     given=("local",),
     covers=("P1",),
     mutants=(

@@ -2,14 +2,14 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 COUNT = "API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.count"
 MATCH = "API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.matchAttribute"
 
 
 @requirement(
     "SELECT-020",
-    "A request for several devices gets that many different ones, and the container sees them all.",
+    "A request for two devices must get two different devices, and the container must see both.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -28,7 +28,7 @@ def test_several_devices(scenario):
 
 @requirement(
     "SELECT-021",
-    "A request with allocationMode All gets every device of a node, and the container sees them all.",
+    "A request with allocationMode All must get every device of the node, and the container must see them all.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -46,7 +46,7 @@ def test_all_devices_of_a_node(scenario, driver):
 
 @requirement(
     "SELECT-022",
-    "A request for more devices than there are keeps the pod pending; it does not get some of them.",
+    "If fewer devices match than a request asks for, the pod must be unschedulable and get no device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -67,7 +67,7 @@ def test_more_devices_than_there_are(scenario, driver):
 
 @requirement(
     "SELECT-023",
-    "A claim gets at most 32 devices; a request for more keeps the pod pending, with the reason.",
+    "A claim must not get more than 32 devices. If it requests more, the pod must be unschedulable, and its status must say why.",
     level=MUST,
     tier=E2E,
     source=COUNT,
@@ -85,7 +85,7 @@ def test_a_claim_gets_at_most_32_devices(scenario):
 
 @requirement(
     "SELECT-024",
-    "A request for less than one device is refused; one that says 0 or nothing asks for one.",
+    "The API server must reject a negative device count, and store a count of 0 or no count as 1.",
     level=MUST,
     tier=E2E,
     source=COUNT,
@@ -102,7 +102,7 @@ def test_less_than_one_device(scenario):
 
 @requirement(
     "SELECT-025",
-    "Devices of one request under a matchAttribute constraint have the same value of that attribute.",
+    "The devices of one request under a matchAttribute constraint must have the same value of that attribute.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -124,7 +124,7 @@ def test_devices_of_a_request_match(scenario, driver):
 
 @requirement(
     "SELECT-026",
-    "Devices of several requests under a matchAttribute constraint have the same value of that attribute.",
+    "The devices of several requests under a matchAttribute constraint must have the same value of that attribute.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -146,7 +146,7 @@ def test_devices_of_several_requests_match(scenario, driver):
 
 @requirement(
     "SELECT-027",
-    "Where no two devices have the attribute of a matchAttribute constraint in common, the pod stays pending.",
+    "If no two devices have the same value of the attribute of a matchAttribute constraint, the pod must be unschedulable.",
     level=MUST,
     tier=E2E,
     devices=2,

@@ -4,13 +4,13 @@ import pytest
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, DeviceClass and ResourceClaim, CEL selectors"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
 
 
 @requirement(
     "SELECT-001",
-    "A selector on an attribute that only one device has chooses that device.",
+    "A request with a selector for an attribute value of one device must get that device, and the container must see it.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -28,7 +28,7 @@ def test_an_attribute_chooses_a_device(scenario, driver):
 
 @requirement(
     "SELECT-002",
-    "Two requests of one claim with different selectors get the devices that they asked for, each its own.",
+    "Two requests of a claim with different selectors must get the devices that they select, and each container must see its own.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -49,7 +49,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
 
 @requirement(
     "SELECT-003",
-    "All selectors of a request have to be true of a device.",
+    "A request must get only a device that matches all its selectors. If there is none, the pod must be unschedulable.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -68,7 +68,7 @@ def test_all_selectors_have_to_be_true(scenario, driver):
 
 @requirement(
     "SELECT-004",
-    "The selectors of a DeviceClass choose the devices that its users can get.",
+    "A claim must get only a device that matches the selectors of its DeviceClass, and the container must see it.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -85,7 +85,7 @@ def test_a_class_chooses_devices(scenario, driver):
 
 @requirement(
     "SELECT-005",
-    "Selectors of the class and of the claim both count: where they contradict each other, no device will do.",
+    "If the selectors of a DeviceClass and a ResourceClaim contradict each other, the pod must be unschedulable.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -102,7 +102,7 @@ def test_class_and_claim_both_count(scenario, driver):
 
 @requirement(
     "SELECT-006",
-    "A selector on a capacity chooses a device that has at least as much, and none where no device has.",
+    "A request for a minimum capacity must get a device with at least that much. If there is none, the pod must be unschedulable.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -124,7 +124,7 @@ def test_a_capacity_chooses_a_device(scenario, driver):
 
 @requirement(
     "SELECT-007",
-    "A claim for all devices with an attribute gets every such device of a node, and no other.",
+    "A request with allocationMode All and a selector must get every matching device of the node, and no others.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -144,7 +144,7 @@ def test_all_devices_with_an_attribute(scenario, driver):
 
 @requirement(
     "SELECT-008",
-    "A selector that asks a device for an attribute which it does not have keeps the pod pending, with the reason.",
+    "If a selector reads an attribute that a device does not have, the pod must be unschedulable, and its status must say why.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -161,7 +161,7 @@ def test_an_attribute_that_no_device_has(scenario):
 
 @requirement(
     "SELECT-009",
-    "A selector that is not a CEL expression about devices, or no condition, or too much work, is refused, with the reason.",
+    "The API server must reject a selector that is no valid CEL, not boolean, too long or too complex, and say why.",
     level=MUST,
     tier=E2E,
     source=API,

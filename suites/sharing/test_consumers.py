@@ -2,13 +2,13 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 API = "API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus"
 
 
 @requirement(
     "SHARE-002",
-    "All containers of a pod that refer to the same claim use the same device, init containers among them.",
+    "All containers of a pod that refer to the same claim, also init containers, must see the same device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -25,7 +25,7 @@ def test_containers_of_a_pod_share_one_claim(scenario):
 
 @requirement(
     "SHARE-003",
-    "Many pods may start with one claim at the same moment; every container of each sees its device.",
+    "Five pods that start with one claim at the same time must all run, and each of their containers must see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -48,7 +48,7 @@ def test_many_pods_start_with_one_claim_at_once(scenario):
 
 @requirement(
     "SHARE-004",
-    "Two pods may have one claim in common and others for themselves; each sees the devices of its own claims only.",
+    "Two pods that share one claim and have another claim each must see the devices of their own claims only.",
     level=MUST,
     tier=E2E,
     devices=3,
@@ -72,7 +72,7 @@ def test_pods_share_one_of_their_claims(scenario):
 
 @requirement(
     "SHARE-005",
-    "The claim is reserved for the pods that use it, and for nobody else, as they come and go.",
+    "A claim must be reserved for exactly the pods that use it, as they come and go.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -94,10 +94,10 @@ def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):
 
 @requirement(
     "SHARE-006",
-    "When one of the pods that share a claim ends, the others keep the device, also in containers that are started again.",
+    "When one of the pods that share a claim ends, the other must keep running and see the device after a container restart.",
     level=MUST,
     tier=E2E,
-    source="KEP-4381, NodeUnprepareResources: called when the last pod on the node has ended",
+    source="KEP-4381, section Managing resources: a claim is unprepared for the last pod on the node that uses it",
     features=("shared-claims",),
     mutants=("cdi-file-is-lost",),
 )
@@ -113,7 +113,7 @@ def test_the_end_of_one_pod_does_not_harm_the_other(scenario):
 
 @requirement(
     "SHARE-007",
-    "Only the last pod's end releases the claim: as long as one uses it, it keeps its device.",
+    "A claim must stay allocated until the last pod that uses it has ended, and then be deallocated.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -135,7 +135,7 @@ def test_the_last_pod_releases_the_claim(scenario):
 
 @requirement(
     "SHARE-008",
-    "Pods may use a claim one after another, each of them alone.",
+    "Pods must be able to use a claim one after another, and the claim must be reserved only for the current one.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -154,10 +154,10 @@ def test_pods_use_a_claim_one_after_another(scenario):
 
 @requirement(
     "SHARE-009",
-    "A container that is started again disturbs no other pod that uses the same claim.",
+    "A container restart must not disturb another pod that uses the same claim, and both pods must still see the device.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Pod Lifecycle, container restart policy",
+    source="Kubernetes documentation: Pod Lifecycle, section Container restart policy",
     features=("shared-claims",),
     mutants=("no-env",),
 )
@@ -174,7 +174,7 @@ def test_a_container_that_starts_again_disturbs_nobody(scenario):
 
 @requirement(
     "SHARE-010",
-    "A pod with a claim that is allocated already goes to the node where the claim's device is, and nowhere else.",
+    "The scheduler must place a pod whose claim is already allocated only on a node where the allocated device is.",
     level=MUST,
     tier=E2E,
     nodes=2,
@@ -195,7 +195,7 @@ def test_a_shared_claim_is_where_its_device_is(scenario):
 
 @requirement(
     "SHARE-011",
-    "A claim has room for 256 consumers; one more is refused.",
+    "The API server must accept 256 consumers in the reservedFor list of a ResourceClaim, and reject one more.",
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",

@@ -5,10 +5,10 @@ from testbed.conformance import E2E, MUST, requirement
 
 @requirement(
     "SHARE-001",
-    "Pods that refer to the same ResourceClaim use the same device.",
+    "Pods that refer to the same ResourceClaim must see the same device.",
     level=MUST,
     tier=E2E,
-    source="kubernetes.io: Dynamic Resource Allocation, ResourceClaims and ResourceClaimTemplates",
+    source="Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates",
     features=("shared-claims",),
     covers=("L10",),
     mutants=("no-env",),

@@ -5,7 +5,7 @@ from testbed.conformance import MUST, SHOULD, STATIC, requirement
 
 @requirement(
     "SLICE-001",
-    "Every pool of the driver is complete: its newest generation has as many slices as their resourceSliceCount says.",
+    "Every pool must be complete: its newest generation must have as many ResourceSlices as its resourceSliceCount says.",
     level=MUST,
     tier=STATIC,
     source="API reference: ResourceSlice v1 resource.k8s.io, ResourcePool",
@@ -18,7 +18,7 @@ def test_every_pool_is_complete(driver):
 
 @requirement(
     "SLICE-002",
-    "A device is published once: no two slices of a pool have a device of the same name.",
+    "The driver must not publish two devices with the same name in one pool.",
     level=MUST,
     tier=STATIC,
     source="API reference: ResourceSlice v1 resource.k8s.io, ResourceSliceSpec",
@@ -30,10 +30,10 @@ def test_no_device_is_published_twice(driver):
 
 @requirement(
     "SLICE-003",
-    "A slice that names a node belongs to it: the Node is its owner, so that the slice goes with it.",
+    "A ResourceSlice with spec.nodeName should have that Node as its owner, so that it is deleted with the node.",
     level=SHOULD,
     tier=STATIC,
-    source="k8s.io/dynamic-resource-allocation/resourceslice, Controller: its owner is the Node of a node's slices",
+    source="k8s.io/dynamic-resource-allocation: resourceslice/resourceslicecontroller.go, Owner",
     covers=("R1",),
     mutants=("slices-missing", "slices-without-owner"),
 )
@@ -44,7 +44,7 @@ def test_the_slices_of_a_node_go_with_it(driver):
 
 @requirement(
     "SLICE-004",
-    "The slices of a pool agree: all have one generation, and the same resourceSliceCount.",
+    "All ResourceSlices of a pool must have the same generation and the same resourceSliceCount.",
     level=MUST,
     tier=STATIC,
     source="API reference: ResourceSlice v1 resource.k8s.io, ResourcePool",

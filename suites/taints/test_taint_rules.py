@@ -2,14 +2,14 @@
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Device taints and tolerations, DeviceTaintRule"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Taints set by an admin"
 API = "API reference: DeviceTaintRule v1 resource.k8s.io"
 EVICTED = "DeviceTaintManagerEviction"
 
 
 @requirement(
     "TAINT-020",
-    "A rule with the effect NoSchedule keeps new pods from a device, and leaves alone who has it already.",
+    "A DeviceTaintRule with effect NoSchedule must keep new pods from the device, and not affect the pod that already uses it.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -38,7 +38,7 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
 
 @requirement(
     "TAINT-021",
-    "A pod that a rule keeps waiting runs with the device as soon as the rule is gone.",
+    "A pod that waits because of a DeviceTaintRule must run and see the device once the rule is deleted.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -66,7 +66,7 @@ def test_the_end_of_a_rule(scenario, driver):
 
 @requirement(
     "TAINT-022",
-    "A rule with the effect NoExecute evicts the pod that has the device; pod and rule say so, and the claim is given back.",
+    "A DeviceTaintRule with effect NoExecute must evict the pod that uses the device. Pod and rule must report it.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -93,7 +93,7 @@ def test_a_rule_evicts_a_pod(scenario):
 
 @requirement(
     "TAINT-023",
-    "A pod whose claim tolerates the taint of a rule keeps running, also when it is NoExecute.",
+    "A pod whose claim tolerates the taint of a NoExecute DeviceTaintRule must keep running with its device.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -121,7 +121,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
 
 @requirement(
     "TAINT-024",
-    "A pod that tolerates a NoExecute taint for some seconds runs for so long, and is evicted then.",
+    "A pod that tolerates a NoExecute taint for some seconds must keep running for that time and then be evicted.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -148,7 +148,7 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
 
 @requirement(
     "TAINT-025",
-    "A rule with the effect None changes nothing: new pods get the device, and nobody is evicted.",
+    "A DeviceTaintRule with effect None must neither evict pods nor keep new pods from the device.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -179,7 +179,7 @@ def test_a_rule_without_effect(scenario, driver):
 
 @requirement(
     "TAINT-026",
-    "A rule for a pool taints all its devices, and no others.",
+    "A DeviceTaintRule for a pool must taint the devices of that pool, and no others.",
     level=MUST,
     tier=E2E,
     nodes=2,
@@ -205,7 +205,7 @@ def test_a_rule_for_a_pool(scenario, driver, node):
 
 @requirement(
     "TAINT-027",
-    "A rule for a driver taints all its devices on every node.",
+    "A DeviceTaintRule for a driver must taint all devices of that driver.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -226,7 +226,7 @@ def test_a_rule_for_a_driver(scenario):
 
 @requirement(
     "TAINT-028",
-    "A rule with an effect that does not exist is refused.",
+    "The API server must reject a DeviceTaintRule with an unknown effect.",
     level=MUST,
     tier=E2E,
     source=API,

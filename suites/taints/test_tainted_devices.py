@@ -4,13 +4,13 @@ import pytest
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
-DOCS = "kubernetes.io: Dynamic Resource Allocation, Device taints and tolerations"
+DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Device taints and tolerations"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration"
 
 
 @requirement(
     "TAINT-001",
-    "A device with a taint of effect NoSchedule is given to no pod that does not tolerate it.",
+    "A device with a NoSchedule taint must not be allocated to a claim that does not tolerate the taint.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -32,7 +32,7 @@ def test_no_schedule_keeps_a_pod_pending(scenario, driver):
 
 @requirement(
     "TAINT-002",
-    "A claim that tolerates the taint gets the device, and its container sees it.",
+    "A claim that tolerates the NoSchedule taint of a device must get the device, and its container must see it.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -57,7 +57,7 @@ def test_no_schedule_can_be_tolerated(scenario, driver):
 
 @requirement(
     "TAINT-003",
-    "A toleration without key and effect tolerates a taint of effect NoSchedule, whatever its key and value.",
+    "A toleration with operator Exists and without key and effect must tolerate a NoSchedule taint with any key and value.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -80,7 +80,7 @@ def test_everything_can_be_tolerated(scenario, driver):
 
 @requirement(
     "TAINT-004",
-    "A toleration counts only for the taint whose key, value and effect it names.",
+    "A toleration must only tolerate a taint with the same key, value and effect.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -106,7 +106,7 @@ def test_another_toleration_does_not_count(scenario, driver, other):
 
 @requirement(
     "TAINT-005",
-    "A device with a taint of effect NoExecute is given to no pod that does not tolerate it.",
+    "A device with a NoExecute taint must not be allocated to a claim that does not tolerate the taint.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -128,7 +128,7 @@ def test_no_execute_keeps_a_pod_pending(scenario, driver):
 
 @requirement(
     "TAINT-006",
-    "A pod whose claim tolerates a taint of effect NoExecute runs with the device, and is not evicted.",
+    "A pod whose claim tolerates the NoExecute taint of its device must run, see the device, and not be evicted.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -152,7 +152,7 @@ def test_no_execute_can_be_tolerated(scenario, driver):
 
 @requirement(
     "TAINT-007",
-    "The allocation repeats what the claim tolerates, so that it is known who may be evicted.",
+    "The allocation must contain the tolerations of the request.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -174,7 +174,7 @@ def test_the_allocation_repeats_the_tolerations(scenario, driver):
 
 @requirement(
     "TAINT-008",
-    "Where the devices of one alternative are tainted, the next one is taken.",
+    "If the devices of a subrequest have a taint that it does not tolerate, the next subrequest must be chosen.",
     level=MUST,
     tier=E2E,
     exclusive=True,

@@ -2,13 +2,16 @@
 
 from testbed.conformance import DISRUPTIVE, MUST, SHOULD, Capability, requirement
 
-UPDATE = "KEP-4381, rolling update of a resource kubelet plugin"
+UPDATE = (
+    "Kubernetes documentation: Good practices for Dynamic Resource Allocation as a Cluster Admin, "
+    "section DRA driver deployment and maintenance"
+)
 NEEDED = (Capability.CHANGE_DRIVER,)
 
 
 @requirement(
     "UPGRADE-001",
-    "A pod keeps running with its device while the driver is updated, also in a container that is started again afterwards.",
+    "A pod must keep running with its device while the driver is updated, and a container restarted afterwards must see the device.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=NEEDED,
@@ -29,7 +32,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
 
 @requirement(
     "UPGRADE-002",
-    "What the old version has prepared is unprepared by the new one: the pod ends, and the next pod gets its device.",
+    "The updated driver must unprepare claims that the old version prepared. The pod must end, and the next pod must see its device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,
@@ -55,7 +58,7 @@ def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon,
 
 @requirement(
     "UPGRADE-003",
-    "What the old version has prepared is prepared again by the new one, with the same answer, when a restarted kubelet asks for it.",
+    "The updated driver must prepare a claim that the old version prepared again, with the same result, when the kubelet asks for it.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=(*NEEDED, Capability.RESTART_KUBELET),
@@ -77,7 +80,7 @@ def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
 
 @requirement(
     "UPGRADE-004",
-    "Pods that are made while the driver is updated run with their devices, on whichever node it is updated first.",
+    "Pods that are created while the driver is updated must run and see their devices, on every node.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=NEEDED,
@@ -97,7 +100,7 @@ def test_pods_are_made_while_their_driver_is_updated(scenario, daemon, nodes):
 
 @requirement(
     "UPGRADE-005",
-    "An update of the driver takes no slice away: schedulers see its devices all the time.",
+    "The driver should not remove or replace ResourceSlices during an update, and its devices should stay published all the time.",
     level=SHOULD,
     tier=DISRUPTIVE,
     needs=NEEDED,

@@ -248,7 +248,7 @@ def test_the_catalogue_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_requirement_is_explained_with_its_manifest_and_test(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "share-001"]) == 0
     shown = capsys.readouterr().out
-    assert "Pods that refer to the same ResourceClaim use the same device." in shown
+    assert "Pods that refer to the same ResourceClaim must see the same device." in shown
     assert "resourceClaimName: shared" in shown
     assert "def test_two_pods_share_one_claim(scenario):" in shown
     assert list(_json(capsys)("explain", "SHARE-001")["manifests"]) == ["sharing/two-pods-one-claim.yaml"]
