@@ -23,7 +23,7 @@ _PLATFORMS = (
     "manylinux2014_x86_64",
     *(f"manylinux_2_{minor}_x86_64" for minor in range(17, 37)),
 )  # up to the guest's libc
-_SCRIPTS = {"job.sh": Path(__file__).with_name("job.sh"), "leftovers.py": CHECKOUT / "ci/leftovers.py"}
+_SCRIPTS = {"job.sh": Path(__file__).with_name("job.sh"), "host_snapshot.py": CHECKOUT / "ci/host_snapshot.py"}
 
 
 @dataclass(frozen=True)

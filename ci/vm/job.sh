@@ -35,14 +35,14 @@ job() {
   echo "== dra-testbed doctor"
   dra-testbed doctor
   echo "== dra-testbed run --provider local --patience 10 ${words[*]}"
-  python3 /job/leftovers.py snapshot /root/before
+  python3 /job/host_snapshot.py snapshot /root/before
   dra-testbed run --provider local --patience 10 --report "$results/report" "${words[@]}" &
   failures_of $! # the report comes when all is over; here, what goes wrong is said at once
   wait $!
   echo "exit $?" >"$results/status"
   cp -a "$HOME/.local/state/dra-testbed/.failed" "$results/failed" 2>/dev/null # the logs of a bring-up that failed, if it did
   echo "== left behind"
-  python3 /job/leftovers.py compare /root/before && echo nothing
+  python3 /job/host_snapshot.py compare /root/before && echo nothing
   cgroups after
   echo "== the machine ends, up for $(cut -d ' ' -f 1 /proc/uptime) s"
 }

@@ -60,7 +60,11 @@ def test_a_cluster_made_by_hand_gives_the_same_verdicts(theirs: Path, tmp_path: 
 @pytest.mark.usefixtures("theirs")
 def test_a_killed_up_is_swept_away_and_a_foreign_cluster_stays() -> None:
     rounds = subprocess.run(
-        [sys.executable, CI / "kill_and_sweep_kind.py", "3"], capture_output=True, text=True, timeout=580, check=False
+        [sys.executable, CI / "kill_and_sweep.py", "--provider", "kind", "3"],
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
     )
 
     assert rounds.returncode == 0, rounds.stdout + rounds.stderr

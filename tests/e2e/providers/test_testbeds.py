@@ -36,7 +36,7 @@ def hears_interrupts() -> None:
 def look(verb: str, file: Path) -> subprocess.CompletedProcess[str]:
     """The independent look at this host."""
     return subprocess.run(
-        [sys.executable, CI / "leftovers.py", verb, file], capture_output=True, text=True, check=False
+        [sys.executable, CI / "host_snapshot.py", verb, file], capture_output=True, text=True, check=False
     )
 
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""What is on this host that was not there before: an independent look, which shares no code with the testbed.
+"""Find what a testbed left on this host. Shares no code with the testbed. For ci/kill_and_sweep.py, tests/e2e and the virtual machine.
 
-    ci/leftovers.py snapshot FILE     remember what is there now
-    ci/leftovers.py compare FILE      print what has come since, exit 1 if there is anything
+    ci/host_snapshot.py snapshot FILE     write what is on the host now
+    ci/host_snapshot.py compare FILE      print what is new since then; exit with 1 if there is anything
 
-Looks at processes, mounts, namespaces, links, listeners, devices, kernel settings, cgroups, netfilter tables and the files below the state
-folder.
+It covers processes, mounts, namespaces, links, listeners, devices, kernel settings, cgroups, netfilter tables and the state folder.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ STATE = Path(
 
 
 def processes() -> set[str]:
-    """Programs of a cluster, by what they are called; a zombie is no program any more."""
+    """Return the processes that run a program of a cluster; zombies don't count."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -45,7 +44,7 @@ def processes() -> set[str]:
 
 
 def marked() -> set[str]:
-    """Processes of any kind that name the state folder or the testbed's proxy: in their environment, or in what they were called with."""
+    """Return the processes with the testbed's mark in their environment, and its proxies."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -59,7 +58,7 @@ def marked() -> set[str]:
 
 
 def settings() -> set[str]:
-    """Settings of the whole machine that a kubelet would change, or that its cgroups need."""
+    """Return the settings of the kernel that a kubelet changes, and the cgroup controllers that are on."""
     names = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward")
     found = {f"{name}={(Path('/proc/sys') / name).read_text().strip()}" for name in names}
     controllers = Path("/sys/fs/cgroup/cgroup.subtree_control")
@@ -67,30 +66,30 @@ def settings() -> set[str]:
 
 
 def devices() -> set[str]:
-    """What lies in /dev, terminals and shared memory apart."""
+    """Return the entries of /dev, without those of its subfolders."""
     return {str(path) for path in Path("/dev").iterdir()}
 
 
 def sockets() -> set[str]:
-    """IPv4 addresses on which one of the programs above listens, or nobody that can be found. Other people's listeners come and go."""
+    """Return the IPv4 listeners of the processes above and those without a known process. Listeners of other programs come and go."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     ours = {each.split()[0] for each in processes() | marked()}
-    owners = _owners()
-    found = {(row[1], owners.get(f"socket:[{row[9]}]", "")) for row in rows if row[3] == "0A"}
-    return {f"{address} of {pid or 'nobody'}" for address, pid in found if not pid or pid in ours}
+    pids = _pids_of_sockets()
+    found = {(row[1], pids.get(f"socket:[{row[9]}]", "")) for row in rows if row[3] == "0A"}
+    return {f"{address} of process {pid or 'unknown'}" for address, pid in found if not pid or pid in ours}
 
 
-def _owners() -> dict[str, str]:
-    """Who has which socket open, by the socket's name."""
+def _pids_of_sockets() -> dict[str, str]:
+    """Return a process that has the socket open, for each socket."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):  # it has been closed, or its process has ended
+        with contextlib.suppress(OSError):  # the file was closed, or the process has ended
             found[str(file.readlink())] = file.parts[2]
     return found
 
 
 def namespaces() -> set[str]:
-    """Every namespace that some process is in."""
+    """Return the namespaces of all processes."""
     found = set()
     for entry in Path("/proc").iterdir():
         for kind in ("net", "mnt", "pid", "uts", "ipc"):
@@ -102,7 +101,7 @@ def namespaces() -> set[str]:
 
 
 def links() -> set[str]:
-    """Network links of this host, and named network namespaces."""
+    """Return the network links and the named network namespaces."""
     named = Path("/run/netns")
     return {p.name for p in Path("/sys/class/net").iterdir()} | (
         {f"netns {p.name}" for p in named.iterdir()} if named.is_dir() else set()
@@ -110,22 +109,22 @@ def links() -> set[str]:
 
 
 def mounts() -> set[str]:
-    """Mount points of this host."""
+    """Return the mount points."""
     return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
 
 
 def cgroups() -> set[str]:
-    """Every cgroup whose path has our name in it."""
+    """Return the cgroups that are named after dra-testbed."""
     return {str(path) for path in Path("/sys/fs/cgroup").rglob("dra-testbed*")}
 
 
 def files() -> set[str]:
-    """Everything in the state folder but the lock files and what was kept of a failed `up` on purpose."""
+    """Return the entries of the state folder, without lock files and the logs that a failed `up` keeps."""
     return {p.name for p in STATE.iterdir() if not p.name.startswith(".")} if STATE.is_dir() else set()
 
 
 def netfilter() -> set[str]:
-    """Tables of nftables, where the program is there to list them."""
+    """Return the tables of nftables, if nft is installed."""
     nft = shutil.which("nft")
     return (
         set(subprocess.run([nft, "list", "tables"], capture_output=True, text=True, check=False).stdout.splitlines())
@@ -134,7 +133,7 @@ def netfilter() -> set[str]:
     )
 
 
-LOOKS = {
+KINDS = {
     "marked process": marked,
     "setting": settings,
     "device": devices,
@@ -149,20 +148,30 @@ LOOKS = {
 }
 
 
-def main(verb: str, file: str) -> int:
-    """Remember, or compare; a process that is just ending gets two seconds."""
-    if verb == "snapshot":
-        Path(file).write_text(json.dumps({kind: sorted(look()) for kind, look in LOOKS.items()}))
-        return 0
-    before = json.loads(Path(file).read_text())
+def take() -> dict[str, list[str]]:
+    """Return what is on the host now, by kind."""
+    return {kind: sorted(find()) for kind, find in KINDS.items()}
+
+
+def new_since(before: dict[str, list[str]]) -> list[str]:
+    """Return what is new since a snapshot. Processes get two seconds to end."""
     new: list[str] = []
     for _ in range(20):
-        new = [f"{kind}: {thing}" for kind, look in LOOKS.items() for thing in sorted(look() - set(before[kind]))]
+        new = [f"{kind}: {each}" for kind, find in KINDS.items() for each in sorted(find() - set(before[kind]))]
         if not new:
-            return 0
+            break
         time.sleep(0.1)
-    print("left behind:", *new, sep="\n  ")
-    return 1
+    return new
+
+
+def main(verb: str, file: str) -> int:
+    """Write a snapshot, or compare with one; return the exit code."""
+    if verb == "snapshot":
+        Path(file).write_text(json.dumps(take()))
+        return 0
+    if new := new_since(json.loads(Path(file).read_text())):
+        print("left behind:", *new, sep="\n  ")
+    return 1 if new else 0
 
 
 if __name__ == "__main__":
