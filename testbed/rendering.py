@@ -1,48 +1,67 @@
-"""Templates to text: jinja2 with StrictUndefined. A variable that is missing, or given and never used, is an error."""
+"""Templates to text: jinja2 with StrictUndefined. A variable that is missing, or given and never used, is an error.
+
+A template may import others that lie beside it, and parse YAML with the filter `from_yaml`.
+"""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import jinja2
 import jinja2.meta
+import yaml
 
 from testbed.errors import UsageError
 
-_environment = jinja2.Environment(
-    autoescape=False,  # noqa: S701 - what is rendered is YAML and shell, never a page
-    undefined=jinja2.StrictUndefined,
-    keep_trailing_newline=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-
 
 def render(template: str, variables: dict[str, object], *, name: str = "template", allow_unused: bool = False) -> str:
-    """The template with its variables filled in. `allow_unused` is for callers that offer the same facts to many templates."""
+    """Return the template with its variables filled in. `allow_unused` is for callers that offer the same variables to many templates."""
+    return _render(_environment(), template, variables, name, allow_unused)
+
+
+def render_file(path: Path, variables: dict[str, object], *, allow_unused: bool = False) -> str:
+    """Return the rendered file; errors name it."""
+    return _render(_environment(path.parent), path.read_text(), variables, str(path), allow_unused)
+
+
+def variables_of(path: Path) -> set[str]:
+    """Return the names of the variables that a template uses."""
     try:
-        wanted = jinja2.meta.find_undeclared_variables(_environment.parse(template))
-        unused = set(variables) - wanted
+        return jinja2.meta.find_undeclared_variables(_environment().parse(path.read_text()))
+    except jinja2.TemplateSyntaxError as broken:
+        raise UsageError(f"{path}, line {broken.lineno}: {broken.message}") from broken
+
+
+def _render(
+    environment: jinja2.Environment, template: str, variables: dict[str, object], name: str, allow_unused: bool
+) -> str:
+    try:
+        unused = set(variables) - jinja2.meta.find_undeclared_variables(environment.parse(template))
         if unused and not allow_unused:
-            raise UsageError(
-                f"{name} does not use: {', '.join(sorted(unused))}", hint="take the variable out, or use it"
-            )
-        return _environment.from_string(template).render(variables)
+            raise UsageError(f"{name} does not use: {', '.join(sorted(unused))}", hint="remove the variable, or use it")
+        return environment.from_string(template).render(variables)
     except jinja2.UndefinedError as missing:
         known = ", ".join(sorted(variables)) or "none"
         raise UsageError(f"{name}: {missing.message}", hint=f"variables that it may use: {known}") from missing
     except jinja2.TemplateSyntaxError as broken:
         raise UsageError(f"{name}, line {broken.lineno}: {broken.message}") from broken
+    except jinja2.TemplateNotFound as missing:
+        raise UsageError(f"{name} imports {missing.name}, which is not beside it") from missing
+    except (yaml.YAMLError, TypeError) as wrong:
+        raise UsageError(f"{name}: a variable has a value that it can't use: {wrong}") from wrong
 
 
-def variables_of(path: Path) -> set[str]:
-    """The variables that a template uses."""
-    try:
-        return jinja2.meta.find_undeclared_variables(_environment.parse(path.read_text()))
-    except jinja2.TemplateSyntaxError as broken:
-        raise UsageError(f"{path}, line {broken.lineno}: {broken.message}") from broken
-
-
-def render_file(path: Path, variables: dict[str, object], *, allow_unused: bool = False) -> str:
-    """The file rendered; errors name it."""
-    return render(path.read_text(), variables, name=str(path), allow_unused=allow_unused)
+@functools.cache
+def _environment(folder: Path | None = None) -> jinja2.Environment:
+    """Return the settings of all templates. Imports are looked up in `folder`."""
+    made = jinja2.Environment(
+        autoescape=False,  # noqa: S701 - the output is YAML or shell, never HTML
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FileSystemLoader(folder) if folder else None,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["from_yaml"] = yaml.safe_load
+    return made

@@ -43,3 +43,20 @@ def test_errors_of_files_name_the_file(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match=str(file)):
         render_file(file, {})
+
+
+def test_a_template_imports_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "facts.jinja").write_text("{% set size = (hardware | from_yaml).size %}")
+    (tmp_path / "a.yaml").write_text('{% from "facts.jinja" import size with context %}\nsize: {{ size }}\n')
+    assert render_file(tmp_path / "a.yaml", {"hardware": "size: 3"}, allow_unused=True).strip() == "size: 3"
+
+
+def test_an_import_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text('{% from "facts.jinja" import size %}')
+    with pytest.raises(UsageError, match=r"a\.yaml imports facts\.jinja, which is not beside it"):
+        render_file(tmp_path / "a.yaml", {})
+
+
+def test_a_variable_that_is_not_yaml_is_the_users_error() -> None:
+    with pytest.raises(UsageError, match="a variable has a value that it can't use"):
+        render("{{ (hardware | from_yaml).size }}", {"hardware": "a: ["})

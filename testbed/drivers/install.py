@@ -6,19 +6,16 @@ from pathlib import Path
 
 import yaml
 
-from testbed import folders
 from testbed.drivers.shared_objects import is_managed_by, is_shared, let_go
 from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner, identity_of, is_ours, owner_of
-from testbed.models import document
 from testbed.models.driver_file import DriverFile
-from testbed.models.strict import API_VERSION
+from testbed.models.strict import require_kind
 from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
 _TAKEN = Budget("object taken", 30, "a request of the server's own may take 10 s of waiting for its store")
-_HARDWARE_FACTS = frozenset({"hardware", "has_pools", "attaches"})
 _GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
 
 
@@ -59,25 +56,26 @@ def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None
 
 
 def texts(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> dict[Path, str]:
-    """The same as YAML, by template."""
-    _refuse_idle_hardware(driver_file, hardware)
-    if driver_file.install is None:
+    """Return the same as YAML, by template."""
+    _refuse_unused_hardware(driver_file, hardware)
+    install = driver_file.install
+    if install is None:
         return {}
-    shipped = folders.data("manifests") / "hardware" / "server.yaml"
+    files = {**install.variables_from_files, **({"hardware": hardware} if hardware else {})}
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,
         "namespace": driver_file.pods.namespace,
-        **_hardware_facts(hardware or shipped),
-        **({"image": image} if image and driver_file.install.built_in_image else {}),
-        **driver_file.install.variables,
+        **({"image": image} if image and install.built_in_image else {}),
+        **install.variables,
+        **{name: path.read_text(encoding="utf-8") for name, path in files.items()},
     }
-    return {path: render_file(path, variables, allow_unused=True) for path in driver_file.install.manifests}
+    return {path: render_file(path, variables, allow_unused=True) for path in install.manifests}
 
 
 def takes_hardware(driver_file: DriverFile) -> bool:
-    """Whether any of its templates asks for hardware."""
+    """Return True if one of the driver's templates uses the variable `hardware`."""
     templates = driver_file.install.manifests if driver_file.install else ()
-    return any(not _HARDWARE_FACTS.isdisjoint(variables_of(path)) for path in templates)
+    return any("hardware" in variables_of(path) for path in templates)
 
 
 def _objects(path: Path, text: str) -> list[Object]:
@@ -98,35 +96,16 @@ def _is_object(content: object) -> bool:
     return bool(content.get("apiVersion") and content.get("kind") and content["metadata"].get("name"))
 
 
-def _refuse_idle_hardware(driver_file: DriverFile, hardware: Path | None) -> None:
-    """Hardware that no template asks for would change nothing, and nobody would notice."""
-    if hardware and not takes_hardware(driver_file):
+def _refuse_unused_hardware(driver_file: DriverFile, hardware: Path | None) -> None:
+    """Raise UsageError if a hardware file is given that no template uses, or that is of another kind."""
+    if not hardware:
+        return
+    if not takes_hardware(driver_file):
         raise UsageError(
-            f"--hardware {hardware} means nothing to driver {driver_file.name}: none of its manifests uses the variable hardware",
+            f"driver {driver_file.name} does not use --hardware {hardware}: none of its manifests has the variable hardware",
             hint="leave out --hardware, or use {{ hardware }} in a manifest of the driver file",
         )
-
-
-def _hardware_facts(path: Path) -> dict[str, object]:
-    """What templates may ask of a hardware file: its text, whether it has pools of the network, and devices that the driver attaches.
-
-    Only its kind is checked here: what is in it is for the driver to judge.
-    """
-    content = document.read(path).content
-    if not isinstance(content, dict) or (content.get("apiVersion"), content.get("kind")) != (API_VERSION, "Hardware"):
-        raise UsageError(
-            f"{path} does not describe hardware", hint=f"such a file has apiVersion: {API_VERSION} and kind: Hardware"
-        )
-    spec = content.get("spec")
-    pools = _mappings(spec, "pools")
-    groups = [group for owner in (spec, *pools) for group in _mappings(owner, "devices")]
-    text = path.read_text(encoding="utf-8")
-    return {"hardware": text, "has_pools": bool(pools), "attaches": any("attaching" in group for group in groups)}
-
-
-def _mappings(parent: object, key: str) -> list[Object]:
-    found = parent.get(key) if isinstance(parent, dict) else None
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    require_kind(hardware, "Hardware")
 
 
 def _existing(kube: Kube, manifest: Object) -> Object | None:

@@ -37,11 +37,17 @@ class Install(Strict):
     built_in_image: bool = Field(False, description="the variable `image` is the driver image that dra-testbed builds")
     images: tuple[ExistingFile, ...] = Field((), description="archives of images to load, relative to this file")
     variables: dict[str, Any] = Field(default_factory=dict, description="for the templates")
+    variables_from_files: dict[str, ExistingFile] = Field(
+        default_factory=dict, description="variables whose values are the contents of files, relative to this file"
+    )
 
     @model_validator(mode="after")
-    def _one_image(self) -> Install:
+    def _set_each_variable_once(self) -> Install:
         if self.built_in_image and "image" in self.variables:
             raise ValueError("sets the variable image, which builtInImage sets as well")
+        twice = sorted(self.variables.keys() & self.variables_from_files.keys())
+        if twice:
+            raise ValueError(f"sets the variable {twice[0]} in variables and in variablesFromFiles")
         return self
 
 

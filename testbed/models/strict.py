@@ -50,6 +50,13 @@ def check(source: Document, model: type[M]) -> M:
     return made
 
 
+def require_kind(path: Path, kind: str) -> None:
+    """Raise UsageError if a file is not of this kind; what else is in it isn't checked."""
+    content = document.read(path).content
+    if not isinstance(content, dict) or (content.get("apiVersion"), content.get("kind")) != (API_VERSION, kind):
+        raise UsageError(f"{path} is not of kind {kind}", hint=f"it needs apiVersion: {API_VERSION} and kind: {kind}")
+
+
 def check_flags(given: Mapping[str, Any], model: type[M], places: Mapping[str, tuple[str, str]] | None = None) -> M:
     """The same checks for values from the command line: the problems name `--flags`. `places` says which flags fill a section."""
     names: dict[Location, str] = {place: flag for flag, place in (places or {}).items()}

@@ -70,5 +70,5 @@ def test_hardware_is_for_those_that_take_it_and_the_driver_under_test_must(tmp_p
     subject = write(tmp_path, "a", "a.example", "b.yaml", takes)
     names = [each["metadata"]["name"] for each in manifests_together(load_together(subject), hardware=hardware)]
     assert names == ["shared", "a.example", f"has-{len(hardware.read_text())}", "b.example"]
-    with pytest.raises(UsageError, match="means nothing to driver b"):
+    with pytest.raises(UsageError, match="driver b does not use --hardware"):
         manifests_together(load_together(tmp_path / "b.yaml"), hardware=hardware)

@@ -110,6 +110,17 @@ def test_our_own_drivers_manifests_render_with_the_hardware_that_is_asked_for(tm
     assert config["data"]["hardware.yaml"].strip() == hardware.read_text().strip()
 
 
+def test_a_variable_has_the_contents_of_a_file_unless_hardware_replaces_it(tmp_path: Path) -> None:
+    path = cluster.driver_path()
+    driver_file = load_driver_file(path)
+    other = path.parents[1] / "hardware/gpus.yaml"
+    for hardware, shown in ((None, path.parents[1] / "hardware/server.yaml"), (other, other)):
+        kube: Any = FakeKube()
+        install(kube, driver_file, OWNER, image="i", hardware=hardware)
+        (config,) = kube.list("v1", "ConfigMap")
+        assert config["data"]["hardware.yaml"].strip() == shown.read_text().strip()
+
+
 _NETWORK = {"apiVersion": "dra-testbed/v1alpha1", "kind": "Hardware", "metadata": {"name": "x"}}
 _ALL_NODES = {"name": "fabric", "allNodes": True, "devices": [{"kind": "port", "count": 1}]}
 _ATTACHED = {"kind": "gpu", "count": 1, "attaching": {"seconds": 1}}
@@ -195,7 +206,7 @@ def test_hardware_that_no_manifest_uses_is_refused_before_anything_is_applied(tm
     driver_file = _file(tmp_path, _TEMPLATE)
     installed = driver_file.model_copy(update={"spec": driver_file.spec.model_copy(update={"install": None})})
     for each in (driver_file, installed):
-        with pytest.raises(UsageError, match="means nothing to driver mine"):
+        with pytest.raises(UsageError, match="driver mine does not use --hardware"):
             install(kube, each, OWNER, hardware=hardware)
     assert kube.objects == {}
 

@@ -15,11 +15,7 @@ from testbed.rendering import render_file
 ROOT = Path(__file__).parents[3] / "manifests"
 DRIVER_FILES = {name: yaml.safe_load((ROOT / f"drivers/{name}.yaml").read_text()) for name in ("fake-gpu", "fake-nic")}
 DRIVER_FILE = DRIVER_FILES["fake-gpu"]
-FABRIC: dict[str, object] = {
-    "hardware": (ROOT / "hardware/fabric.yaml").read_text(),
-    "has_pools": True,
-    "attaches": True,
-}
+FABRIC: dict[str, object] = {"hardware": (ROOT / "hardware/fabric.yaml").read_text()}
 Object = dict[str, Any]
 
 
@@ -32,8 +28,6 @@ def rendered(driver: str = "fake-gpu", **more: object) -> list[Object]:
         "driver_name": spec["driver"],
         "namespace": spec["pods"]["namespace"],
         "hardware": (ROOT / "hardware/gpus.yaml").read_text(),
-        "has_pools": False,
-        "attaches": False,
         **spec["install"].get("variables", {}),
         **more,
     }

@@ -16,8 +16,10 @@ VARIABLES: dict[str, object] = {"image": "localhost/driver:1", "driver_name": NA
 
 
 def _objects(*, has_pools: bool, attaches: bool) -> list[Any]:
-    facts = {"has_pools": has_pools, "attaches": attaches}
-    text = render_file(ROOT / "fake_driver/network.yaml", {**VARIABLES, **facts}, allow_unused=True)
+    groups = [{"kind": "gpu", "count": 1, **({"attaching": {"seconds": 1}} if attaches else {})}]
+    spec = {"devices": groups, "pools": [{"name": "fabric", "allNodes": True, "devices": []}] if has_pools else []}
+    variables = {**VARIABLES, "hardware": yaml.safe_dump({"spec": spec})}
+    text = render_file(ROOT / "fake_driver/network.yaml", variables, allow_unused=True)
     return [one for one in yaml.safe_load_all(text) if one]
 
 
