@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.bringup import looking, steps
-from testbed.bringup.looking import Look
+from testbed.bringup import inspection, steps
+from testbed.bringup.inspection import Look
 from testbed.bringup.steps import Context
 from testbed.drivers import manifests_together
 from testbed.kube import features, rights
@@ -72,8 +72,8 @@ def planned(config: TestbedConfig) -> Iterator[tuple[Plan, Look | None]]:
     if not isinstance(context.provider, FindsClusters):
         yield _to_be_made(context), None
         return
-    look = looking.look_at(context.provider, steps.spec_of(context))
-    remarks = looking.refuse_what_will_fail(look, config, context.drivers, steps.workload_image(config))
+    look = inspection.look_at(context.provider, steps.spec_of(context))
+    remarks = inspection.refuse_what_will_fail(look, config, context.drivers, steps.workload_image(config))
     yield replace(_as_found(context, context.provider, look), remarks=tuple(remarks)), look
 
 
@@ -89,7 +89,7 @@ def _as_found(context: Context, provider: FindsClusters, look: Look) -> Plan:
     makes = Capability.MAKE_OBJECTS in able
     objects = _objects(context) if makes else []
     found = features.read(look.kube)
-    needed = [*provider.needs(steps.spec_of(context)), *looking.install_rights(look.kube, objects)]
+    needed = [*provider.needs(steps.spec_of(context)), *inspection.install_rights(look.kube, objects)]
     return Plan(
         provider.describe(steps.spec_of(context)),
         found.version,

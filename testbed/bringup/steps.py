@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed import binaries, folders, images
 from testbed.binaries import Lock
-from testbed.bringup import looking
+from testbed.bringup import inspection
 from testbed.drivers import expected_nodes, install_together, load_together
 from testbed.drivers.expected_slices import slices_of
 from testbed.errors import ApiError, TestbedError
@@ -79,8 +79,8 @@ def begin(config: TestbedConfig, folder: Path, progress: Progress, owner: Owner)
             "this host cannot run a testbed: " + "; ".join(problem.what for problem in fatal), hint=cures
         )
     if isinstance(context.provider, FindsClusters):
-        look = looking.look_at(context.provider, spec_of(context))
-        remarks = looking.refuse_what_will_fail(look, config, context.drivers, workload_image(config))
+        look = inspection.look_at(context.provider, spec_of(context))
+        remarks = inspection.refuse_what_will_fail(look, config, context.drivers, workload_image(config))
         for each in [*(f"{problem.what}: {problem.cure}" for problem in found), *remarks]:
             progress.say(f"note: {each}")
     return context
@@ -178,7 +178,7 @@ def install_driver(context: Context) -> None:
         context.progress.say(f"driver {context.driver_file.driver} is judged as it is: nothing may be made there")
         return
     if isinstance(context.provider, FindsClusters):
-        context.driver_image = looking.driver_image(context.config, context.drivers)
+        context.driver_image = inspection.driver_image(context.config, context.drivers)
     names = " and ".join(each.driver for each in context.drivers)
     with context.progress.step(f"driver {names}"):
         hardware, image = context.config.hardware, context.driver_image

@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from testbed import process
-from testbed.bringup import clearing, sessions, state
+from testbed.bringup import removal, sessions, state
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import attach, remove_if_abandoned, tear_down
 from testbed.errors import TestbedError
@@ -67,8 +67,8 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
             progress.say(f"left as it is: {len(objects)} objects of {owner or f'testbed {identity}'}: {used}")
         else:
             # First, because afterwards no object says any more that this testbed was here.
-            clearing.release(kube, owner or Owner("", identity))
-            removed += clearing.remove(kube, objects)
+            removal.release(kube, owner or Owner("", identity))
+            removed += removal.remove(kube, objects)
     return removed
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed import process
-from testbed.bringup import clearing, logs, state, steps
-from testbed.bringup.making import making
+from testbed.bringup import logs, removal, state, steps
+from testbed.bringup.created_kinds import making
 from testbed.bringup.state import Phase, Record
 from testbed.errors import ApiError, DriverFailed, TestbedError, UsageError
 from testbed.interrupts import unhurried
@@ -21,7 +21,7 @@ from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
 from testbed.providers import provider
 from testbed.providers.base import Capability, Cluster, FindsClusters
-from testbed.providers.marks import suites_on
+from testbed.providers.process_marks import suites_on
 
 KeepsLogs = Callable[[Path, str], Path]  # copies logs with the error that they belong to; where to
 
@@ -175,7 +175,7 @@ def _clear(record: Record, cluster: Cluster, its_provider: FindsClusters, progre
     """Take out of somebody else's cluster what was made in it, also by an `up` that did not come to its end."""
     made = making(its_provider, record.config)
     try:
-        clearing.clear(Kube(cluster.kubeconfig), record.owner, made, progress)
+        removal.clear(Kube(cluster.kubeconfig), record.owner, made, progress)
     except ApiError as lost:
         raise TestbedError(
             f"what testbed {record.name} made in its cluster could not be removed: {lost}",

@@ -19,7 +19,7 @@ from testbed.conformance import catalogue, events
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.progress import Progress, Screen
-from testbed.providers.marks import SUITES_ON, mark_of
+from testbed.providers.process_marks import SUITES_ON, mark_of
 from testbed.reporting import report, table
 
 

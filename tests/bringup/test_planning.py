@@ -12,7 +12,7 @@ import pytest
 from testbed import folders
 from testbed.cli.main import run
 from testbed.models.sections import Allow
-from testbed.providers.existing.rights import demanded
+from testbed.providers.existing.required_rights import demanded
 from tests.fakes import api_server
 from tests.fakes.api_server import ApiServer
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed import folders, process
-from testbed.bringup import clearing, state, sweeping
+from testbed.bringup import removal, state, sweeping
 from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
 from testbed.errors import CommandFailed
@@ -134,7 +134,7 @@ def test_a_cluster_is_swept_testbed_by_testbed(
     far = dataclasses.replace(RECORD.owner, identity="bbbb", boot="other")
     objects = (_object(RECORD.owner, "dead"), _object(far, "far"))
     monkeypatch.setattr(sweeping, "labelled", lambda _kube, _selector: Found(objects, (SECRETS,)))
-    monkeypatch.setattr(clearing, "remove", lambda _kube, doomed: [each["metadata"]["name"] for each in doomed])
+    monkeypatch.setattr(removal, "remove", lambda _kube, doomed: [each["metadata"]["name"] for each in doomed])
     with api_server.running() as server:
         file = server.kubeconfig(tmp_path)
         assert sweeping.sweep_cluster(file, None, Silent(), everything=everything) == removed
@@ -175,8 +175,8 @@ def test_what_was_added_to_objects_of_others_is_taken_back_before_nothing_tells_
 ) -> None:
     done: list[str] = []
     monkeypatch.setattr(sweeping, "labelled", lambda *_: Found((_object(RECORD.owner, "dead"),)))
-    monkeypatch.setattr(clearing, "release", lambda _kube, owner: done.append(owner.manager))
-    monkeypatch.setattr(clearing, "remove", lambda *_: [*map(done.append, ["removed"])])
+    monkeypatch.setattr(removal, "release", lambda _kube, owner: done.append(owner.manager))
+    monkeypatch.setattr(removal, "remove", lambda *_: [*map(done.append, ["removed"])])
     with api_server.running() as server:
         sweeping.sweep_cluster(server.kubeconfig(tmp_path), None, Silent())
     assert done == ["dra-testbed/aaaa", "removed"]

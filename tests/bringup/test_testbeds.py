@@ -14,7 +14,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig, config_to_record
 from testbed.process import ProcessId
 from testbed.progress import Silent
-from testbed.providers.marks import SUITES_ON, mark_of
+from testbed.providers.process_marks import SUITES_ON, mark_of
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,9 @@ from testbed.kube.rights import Right
 from testbed.models.sections import Allow, ExistingSection
 from testbed.progress import Progress
 from testbed.providers.base import Capability, ClusterSpec, Problem
-from testbed.providers.existing import rights
+from testbed.providers.existing import required_rights
 from testbed.providers.existing.cluster import ExistingCluster, Facts
-from testbed.providers.existing.trying import try_out
+from testbed.providers.existing.node_trial import try_out
 
 _NEEDED = "v1"  # of resource.k8s.io: suites are written in it
 # What can be asked of a cluster that is made, and not of one that is there.
@@ -58,7 +58,7 @@ class ExistingProvider:
 
     def needs(self, spec: ClusterSpec) -> Collection[Right]:
         """What the user must be allowed to do in it."""
-        return rights.demanded(Allow(_section(spec).allow))
+        return required_rights.demanded(Allow(_section(spec).allow))
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> ExistingCluster:
         """The same, kept. At the level `restart` it is tried out what the nodes really allow."""
@@ -102,7 +102,7 @@ def _look(spec: ClusterSpec, access: Access) -> tuple[Kube, Facts]:
     kube, found = reach.connect(access)
     _refuse_without_dra(access, found)
     level = Allow(_section(spec).allow)
-    rights.check(kube, level, str(access))
+    required_rights.check(kube, level, str(access))
     if not kube.list("v1", "Node"):
         raise TestbedError(f"{access} has no nodes", hint="no pod can run there, and no driver")
     return kube, Facts(level, found.version, _BY_LEVEL[level], spec.owner, spec.workload_image)

@@ -16,7 +16,7 @@ from testbed.providers.base import Capability, Component
 from testbed.providers.kind import images
 from testbed.providers.kind.configuration import SHARED
 from testbed.providers.kind.engine import Engine
-from testbed.providers.kind.inside import first_process
+from testbed.providers.kind.node_processes import first_process
 from testbed.waiting import Budget, NotYet, eventually
 
 _ABILITIES = frozenset(Capability) - {Capability.PROCESS_ON_NODE, Capability.DRIVER_SOCKET}

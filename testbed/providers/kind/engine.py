@@ -1,6 +1,6 @@
 """One container engine, asked through its command line: containers, images, volumes, and what it says of itself.
 
-For the provider and its clusters; `choice` says which engine it is.
+For the provider and its clusters; `engine_choice` says which engine it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed import process
 from testbed.errors import CommandFailed, TestbedError
 from testbed.process import Completed
-from testbed.providers.freezer import thaw
+from testbed.providers.cgroup_freezer import thaw
 from testbed.waiting import Budget, NotYet, eventually
 
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own variable

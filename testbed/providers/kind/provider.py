@@ -12,12 +12,12 @@ from testbed.kube.client import Kube
 from testbed.kube.nodes import wait_until_usable
 from testbed.progress import Progress
 from testbed.providers.base import ClusterSpec, Problem
-from testbed.providers.kind import checks, choice, configuration, engine, images, outside, record
+from testbed.providers.kind import checks, configuration, engine, engine_choice, engine_location, images, record
 from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.configuration import Surroundings, section_of
 from testbed.providers.kind.engine import Engine
-from testbed.providers.marks import MARK, mark_of, marked_processes
 from testbed.providers.privileges import lacks_sys_resource
+from testbed.providers.process_marks import MARK, mark_of, marked_processes
 
 _QUOTED_ENDS = 10  # lines
 # kind's controllers run before its nodes are Ready, and taint them for that. The taint is tried to write up to five times, 0.1 to 0.2 s
@@ -35,15 +35,15 @@ class KindProvider:
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
         """What will not work here: the engine, its rights, what the patch file says, and the node image that was given."""
         checks.refuse(spec)
-        using = choice.chosen()
-        found = choice.problems(using) or checks.privileges(using)
+        using = engine_choice.chosen()
+        found = engine_choice.problems(using) or checks.privileges(using)
         if not found:
             checks.refuse_image(using, spec)
         return found or [*checks.old_kind(), *checks.instances(using, spec.nodes)]
 
     def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> KindCluster:
         """Make the cluster. On failure its nodes stay until `delete`, so that their logs can be kept."""
-        using, kind = choice.chosen(), _kind(spec)
+        using, kind = engine_choice.chosen(), _kind(spec)
         cluster = KindCluster(name, state, record.kind_name(name, state), kind, using)
         if using.containers(cluster.kind_name):
             raise UsageError(
@@ -76,8 +76,8 @@ class KindProvider:
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
         """Remove clusters that were made from here, when no testbed uses their folder any more. Others may share the engine."""
-        using = choice.chosen()
-        if choice.problems(using):
+        using = engine_choice.chosen()
+        if engine_choice.problems(using):
             return []
         containers = using.containers()
         orphans = {cluster for container, cluster in containers.items() if _orphan(using, container, cluster, in_use)}
@@ -100,7 +100,7 @@ def _write_configuration(cluster: KindCluster, spec: ClusterSpec, progress: Prog
     image = images.for_nodes(cluster.engine, spec.node_image(spec.kubernetes), given, progress)
     older = images.for_nodes(cluster.engine, spec.node_image(spec.kubelet), None, progress) if spec.kubelet else image
     shared = cluster.folder / "shared"
-    outside.refuse(cluster.engine, shared, image)
+    engine_location.refuse(cluster.engine, shared, image)
     for name, content in configuration.mirror_files(section_of(spec).registry_mirrors).items():
         (shared / "certs.d" / name).parent.mkdir(parents=True, exist_ok=True)
         (shared / "certs.d" / name).write_text(content)

@@ -12,14 +12,14 @@ from pathlib import Path, PurePath
 from testbed import process
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.process import Completed, ProcessId
-from testbed.providers import freezer
+from testbed.providers import cgroup_freezer
 from testbed.providers.base import Capability, Component
 from testbed.providers.local import cgroups, components
 from testbed.providers.local.components import Facts
 from testbed.providers.local.layout import Layout, recall, remember, remembered
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import connect_node
-from testbed.providers.local.ready import api_server_ready, kubelet_serves, socket_answers
+from testbed.providers.local.readiness import api_server_ready, kubelet_serves, socket_answers
 from testbed.waiting import Budget
 
 _IMPORT = Budget("image import", 120, "60 MB of the driver take a second; minutes on an emulated machine")
@@ -143,7 +143,7 @@ class LocalCluster:
 
     def stop_node(self, node: str) -> None:
         """Cut a node's power."""
-        freezer.thaw(PurePath(cgroups.cgroup_of(self.name, self.facts.plan.octet)).name)
+        cgroup_freezer.thaw(PurePath(cgroups.cgroup_of(self.name, self.facts.plan.octet)).name)
         process.kill(self.node(node).machine.init)
         # A kubelet looks for seconds into each cgroup of a container that it does not find, and after a power cut there is none.
         cgroups.remove(self._cgroup(node))

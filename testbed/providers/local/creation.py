@@ -26,8 +26,8 @@ from testbed.providers.local.credentials import write_credentials
 from testbed.providers.local.layout import Layout, Ledger, remember, write_node
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
-from testbed.providers.local.ready import api_server_ready
-from testbed.providers.marks import MARK, mark_of
+from testbed.providers.local.readiness import api_server_ready
+from testbed.providers.process_marks import MARK, mark_of
 
 
 def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> LocalCluster:

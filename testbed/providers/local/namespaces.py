@@ -12,7 +12,7 @@ from pathlib import Path
 
 from testbed import process
 from testbed.process import Completed, ProcessId
-from testbed.providers.marks import MARK, mark_of
+from testbed.providers.process_marks import MARK, mark_of
 from testbed.waiting import Budget, NotYet, eventually
 
 _BOOT = Budget("machine boot", 20, "a few mounts; seconds only on a host that is very busy")

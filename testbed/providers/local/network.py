@@ -18,7 +18,7 @@ from testbed.errors import CommandFailed, TestbedError
 from testbed.process import Completed, pid_space, run
 from testbed.providers.local.addresses import Addresses, candidates
 from testbed.providers.local.namespaces import Machine
-from testbed.providers.marks import mark_of
+from testbed.providers.process_marks import mark_of
 
 BRIDGE = "testbed0"
 

@@ -9,12 +9,12 @@ from pathlib import Path, PurePath
 
 from testbed import process
 from testbed.progress import Progress
-from testbed.providers import freezer, inotify
+from testbed.providers import cgroup_freezer, inotify
 from testbed.providers.base import ClusterSpec, Problem
-from testbed.providers.local import cgroups, creation, host, leftovers, network
+from testbed.providers.local import cgroups, creation, host, network, orphans
 from testbed.providers.local.cluster import LocalCluster
 from testbed.providers.local.layout import Layout, Ledger
-from testbed.providers.marks import marked_processes
+from testbed.providers.process_marks import marked_processes
 
 _NEEDS = (
     "etcd", "kube-apiserver", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni-ptp", "cni-loopback", "cni-host-local",
@@ -51,7 +51,7 @@ class LocalProvider:
         """End every process of the cluster, then remove its link, its cgroups and its files. What is gone already is fine."""
         ledger = Ledger.load(state / "cluster.json")
         if ledger:
-            freezer.thaw(PurePath(cgroups.cgroup_of(name, ledger.octet)).name)
+            cgroup_freezer.thaw(PurePath(cgroups.cgroup_of(name, ledger.octet)).name)
         process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
         network.remove_links_of(state)
         if ledger:
@@ -62,8 +62,8 @@ class LocalProvider:
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
         """End marked processes without a testbed, remove cgroups without processes."""
         removed: list[str] = []
-        while found := leftovers.find(in_use):  # again: a program may have been starting while we looked
-            leftovers.remove(found)
+        while found := orphans.find(in_use):  # again: a program may have been starting while we looked
+            orphans.remove(found)
             removed += found.describe()
         return removed
 

@@ -22,7 +22,7 @@ from testbed.providers.base import (
     RestartsParts,
 )
 from testbed.providers.kind import KindProvider, checks, provider, record
-from testbed.providers.kind.inside import first_process
+from testbed.providers.kind.node_processes import first_process
 from testbed.waiting import set_patience
 from tests.providers.kind.conftest import FakeEngine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.providers.freezer import thaw
+from testbed.providers.cgroup_freezer import thaw
 
 
 def cgroup(root: Path, path: str, state: str) -> Path:

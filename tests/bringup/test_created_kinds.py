@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.bringup.making import making
+from testbed.bringup.created_kinds import making
 from testbed.kube.client import Resource
 from testbed.models.config import config_to_record, effective
 from testbed.providers.existing import ExistingProvider

@@ -12,7 +12,7 @@ import yaml
 from testbed import folders
 from testbed.kube.rights import Right
 from testbed.models.sections import Allow
-from testbed.providers.existing.rights import demanded
+from testbed.providers.existing.required_rights import demanded
 
 ROLES = folders.data("manifests") / "clusters"
 SUITES = folders.data("manifests") / "suites"

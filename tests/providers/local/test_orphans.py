@@ -6,7 +6,7 @@ import pytest
 
 from testbed import process
 from testbed.process import ProcessId
-from testbed.providers.local import cgroups, leftovers, network
+from testbed.providers.local import cgroups, network, orphans
 
 DEAD, ALIVE, ELSEWHERE = ProcessId(1, 1), ProcessId(2, 2), ProcessId(3, 3)
 HERE = process.pid_space()
@@ -27,7 +27,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_what_has_no_testbed_any_more_is_found() -> None:
-    found = leftovers.find(lambda folder: "alive" in folder.parts)
+    found = orphans.find(lambda folder: "alive" in folder.parts)
 
     assert found.processes == {DEAD: "/state/dead/cluster"}
     assert list(found.links) == ["dratb140"]
@@ -35,8 +35,8 @@ def test_only_what_has_no_testbed_any_more_is_found() -> None:
 
 
 def test_testbeds_of_a_container_are_never_touched_from_outside() -> None:
-    assert ELSEWHERE not in leftovers.find(lambda _: False).processes
+    assert ELSEWHERE not in orphans.find(lambda _: False).processes
 
 
 def test_nothing_is_left_when_all_is_in_use() -> None:
-    assert not leftovers.find(lambda _: True)
+    assert not orphans.find(lambda _: True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers.kind import choice
+from testbed.providers.kind import engine_choice
 from testbed.providers.kind.engine import Engine
 from tests.providers.kind.conftest import FakeEngine
 
@@ -21,26 +21,26 @@ def calls_itself(words: str) -> str:
 def test_what_kind_was_told_is_taken(fake_engine: FakeEngine, name: str) -> None:
     fake_engine(calls_itself("Docker"))
 
-    assert choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": name}).program == name
+    assert engine_choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": name}).program == name
 
 
 def test_a_word_that_kind_does_not_know_is_ignored_as_kind_does(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("podman"), "podman")
 
-    assert choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": "rkt"}).program == "podman"
+    assert engine_choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": "rkt"}).program == "podman"
 
 
 def test_docker_comes_first_then_nerdctl_then_finch(fake_engine: FakeEngine) -> None:
     for program, words in (("podman", "podman"), ("finch", "finch"), ("nerdctl", "nerdctl"), ("docker", "Docker")):
         fake_engine(calls_itself(words), program)
-        assert choice.chosen({}).program == program
+        assert engine_choice.chosen({}).program == program
 
 
 def test_a_docker_that_is_podman_is_podman(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("podman"), "docker")
     fake_engine(calls_itself("podman"), "podman")
 
-    assert choice.chosen({}).program == "podman"
+    assert engine_choice.chosen({}).program == "podman"
 
 
 def test_a_program_that_does_not_say_what_it_is_is_passed_over(fake_engine: FakeEngine) -> None:
@@ -48,20 +48,20 @@ def test_a_program_that_does_not_say_what_it_is_is_passed_over(fake_engine: Fake
     fake_engine("*) exit 1;;", "nerdctl")
     fake_engine(calls_itself("podman"), "podman")
 
-    assert choice.chosen({}).program == "podman"
+    assert engine_choice.chosen({}).program == "podman"
 
 
 def test_the_variables_that_lead_to_it_are_kept(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("Docker"))
     given = {"DOCKER_HOST": "unix:///mine", "DOCKER_CONTEXT": "", "HOME": "/root"}
 
-    assert choice.chosen(given) == Engine("docker", {"DOCKER_HOST": "unix:///mine"})
+    assert engine_choice.chosen(given) == Engine("docker", {"DOCKER_HOST": "unix:///mine"})
 
 
 def test_no_engine_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    (problem,) = choice.problems(choice.chosen({}))
+    (problem,) = engine_choice.problems(engine_choice.chosen({}))
 
     assert problem.fatal
     assert "install Docker" in problem.cure
@@ -79,7 +79,7 @@ def test_an_engine_that_does_not_answer_is_told_from_one_that_may_not_be_used(
 ) -> None:
     fake_engine(f'*) echo "{said}" >&2; exit 1;;')
 
-    (problem,) = choice.problems(DOCKER)
+    (problem,) = engine_choice.problems(DOCKER)
 
     assert said in problem.what
     assert problem.cure.startswith(cure)
@@ -89,14 +89,14 @@ def test_an_engine_that_does_not_answer_is_told_from_one_that_may_not_be_used(
 def test_an_engine_of_this_host_that_answers_has_no_problem(fake_engine: FakeEngine, endpoint: str) -> None:
     fake_engine(f"context*) echo {endpoint};;\n*) echo '{{}}';;")
 
-    assert choice.problems(DOCKER) == []
+    assert engine_choice.problems(DOCKER) == []
 
 
 @pytest.mark.parametrize("endpoint", ["tcp://docker:2375", "ssh://me@there", "http://there:80"])
 def test_an_engine_of_another_host_is_refused_without_waiting_for_it(fake_engine: FakeEngine, endpoint: str) -> None:
     asked = fake_engine(f"context*) echo {endpoint};;")
 
-    (problem,) = choice.problems(DOCKER)
+    (problem,) = engine_choice.problems(DOCKER)
 
     assert problem.fatal
     assert f"is at {endpoint}, on another host" in problem.what
@@ -107,12 +107,15 @@ def test_an_engine_of_another_host_is_refused_without_waiting_for_it(fake_engine
 def test_a_client_without_contexts_is_judged_by_its_variable(fake_engine: FakeEngine) -> None:
     fake_engine("context*) exit 1;;\n*) echo '{}';;")
 
-    assert choice.problems(Engine("docker", {"DOCKER_HOST": "tcp://there:1"}))
-    assert choice.problems(Engine("docker", {"DOCKER_HOST": "unix:///here"})) == []
+    assert engine_choice.problems(Engine("docker", {"DOCKER_HOST": "tcp://there:1"}))
+    assert engine_choice.problems(Engine("docker", {"DOCKER_HOST": "unix:///here"})) == []
 
 
 def test_podmans_engine_is_where_its_own_variable_says(fake_engine: FakeEngine) -> None:
     fake_engine("*) echo '{}';;", "podman")
 
-    assert choice.problems(Engine("podman", {"CONTAINER_HOST": "ssh://there"}))
-    assert choice.problems(Engine("podman", {"CONTAINER_HOST": "unix:///here", "DOCKER_HOST": "tcp://there:1"})) == []
+    assert engine_choice.problems(Engine("podman", {"CONTAINER_HOST": "ssh://there"}))
+    assert (
+        engine_choice.problems(Engine("podman", {"CONTAINER_HOST": "unix:///here", "DOCKER_HOST": "tcp://there:1"}))
+        == []
+    )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from testbed.bringup import clearing
-from testbed.bringup.making import Making
+from testbed.bringup import removal
+from testbed.bringup.created_kinds import Making
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.kube.client import Object, Resource
 from testbed.kube.discovery import Found
@@ -50,7 +50,7 @@ def _everything(kube: FakeKube) -> list[Object]:
 def test_tests_end_while_their_driver_is_there_and_namespaces_go_last() -> None:
     kube: Any = FakeKube()
     kube.put("ConfigMap", "theirs")
-    removed = clearing.remove(kube, _everything(kube))
+    removed = removal.remove(kube, _everything(kube))
     deleted = kube.deleted
     assert deleted[:2] == ["DaemonSet/test", "Pod/of-a-daemonset"]
     order = ["Pod/pod", "ResourceClaim/claim", "DaemonSet/driver", "ClusterRole/driver", "Namespace/driver"]
@@ -66,7 +66,7 @@ def test_slices_of_a_driver_that_was_installed_go_with_it_and_those_of_others_st
     for driver in ("gpu.example", "nic.example"):
         kube.put("ResourceSlice", f"of-{driver}", spec={"driver": driver})
 
-    clearing.remove(kube, [daemonset])
+    removal.remove(kube, [daemonset])
 
     assert [name for kind, _, name in kube.objects if kind == "ResourceSlice"] == ["of-nic.example"]
 
@@ -76,7 +76,7 @@ def test_pods_that_do_not_end_keep_their_driver_and_are_no_verdict_on_it() -> No
     objects = _everything(kube)
     kube.finalizers["pod"] = 1
     with pytest.raises(TestbedError, match=r"dra-x-1 does not end, so the driver is left") as stuck:
-        clearing.remove(kube, objects)
+        removal.remove(kube, objects)
     assert stuck.value.exit_code == 3
     assert ("DaemonSet", "driver", "driver") in kube.objects
 
@@ -86,7 +86,7 @@ def test_what_does_not_end_is_said() -> None:
     namespace = _made(kube, "Namespace", "driver")
     kube.finalizers["driver"] = 1
     with pytest.raises(WaitTimeout, match="still there: Namespace driver"):
-        clearing.remove(kube, [namespace])
+        removal.remove(kube, [namespace])
 
 
 def test_an_object_that_came_anew_under_the_same_name_is_somebody_elses() -> None:
@@ -94,7 +94,7 @@ def test_an_object_that_came_anew_under_the_same_name_is_somebody_elses() -> Non
     old = {**_made(kube, "ConfigMap", "c"), "metadata": {"name": "c", "namespace": "default", "uid": "old"}}
     kube.finalizers["c"] = 1
     kube.objects["ConfigMap", "default", "c"]["metadata"]["uid"] = "new"
-    assert clearing.remove(kube, [old]) == ["ConfigMap c in namespace default"]
+    assert removal.remove(kube, [old]) == ["ConfigMap c in namespace default"]
 
 
 MAKING = Making(
@@ -104,8 +104,8 @@ ROLES = Resource("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", 
 
 
 def _clear(kube: FakeKube, monkeypatch: pytest.MonkeyPatch, found: Found, making: Making = MAKING) -> list[str]:
-    monkeypatch.setattr(clearing, "labelled", lambda *_: found)
-    return clearing.clear(kube, MINE, making, Progress())  # type: ignore[arg-type]  # the fake
+    monkeypatch.setattr(removal, "labelled", lambda *_: found)
+    return removal.clear(kube, MINE, making, Progress())  # type: ignore[arg-type]  # the fake
 
 
 @pytest.mark.parametrize(

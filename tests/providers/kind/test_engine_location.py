@@ -9,7 +9,7 @@ import pytest
 
 from testbed import process
 from testbed.errors import TestbedError
-from testbed.providers.kind import outside
+from testbed.providers.kind import engine_location
 from testbed.providers.kind.engine import Engine
 from tests.providers.kind.conftest import FakeEngine
 
@@ -33,7 +33,7 @@ def test_no_container_is_started_where_the_engine_is_ours_or_shares_by_design(
 ) -> None:
     asked = fake_engine(engine_at(host, tmp_path))
 
-    outside.refuse(DOCKER, tmp_path, "node:1")
+    engine_location.refuse(DOCKER, tmp_path, "node:1")
 
     assert "run" not in asked.read_text()
 
@@ -50,7 +50,7 @@ def test_an_engine_that_does_not_see_our_folders_is_refused(fake_engine: FakeEng
     asked = fake_engine(engine_at("the-host", container=f'echo "{said}" >&2; exit 125'.replace('"bind"', "bind")))
 
     with pytest.raises(TestbedError, match=f"outside this container: nodes would not see {tmp_path}") as told:
-        outside.refuse(DOCKER, tmp_path, "node:1")
+        engine_location.refuse(DOCKER, tmp_path, "node:1")
 
     assert "DRA_TESTBED_STATE" in told.value.hint
     assert "--network host" in told.value.hint
@@ -67,7 +67,7 @@ def test_an_engine_that_has_our_name_but_keeps_its_containers_elsewhere_is_looke
     fake_engine(engine_at(socket.gethostname(), tmp_path / "not-here", nowhere))
 
     with pytest.raises(TestbedError, match="outside this container"):
-        outside.refuse(DOCKER, tmp_path, "node:1")
+        engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
 def test_a_folder_that_both_have_is_not_enough_without_the_hosts_network(
@@ -76,7 +76,7 @@ def test_a_folder_that_both_have_is_not_enough_without_the_hosts_network(
     fake_engine(engine_at("the-host", container=that_sees(tmp_path, network="net:[1]")))
 
     with pytest.raises(TestbedError, match=r"serve on the 127\.0\.0\.1 of that host"):
-        outside.refuse(DOCKER, tmp_path, "node:1")
+        engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
 @pytest.mark.parametrize("network", ["", "net:[1]"])
@@ -85,13 +85,13 @@ def test_a_machine_that_shares_folders_is_no_container_of_ours(
 ) -> None:
     fake_engine(engine_at("colima", container=that_sees(tmp_path, boot="another-boot", network=network)))
 
-    outside.refuse(DOCKER, tmp_path, "node:1")
+    engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
 def test_a_container_that_has_what_it_needs_passes(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine(engine_at("the-host", container=that_sees(tmp_path)))
 
-    outside.refuse(DOCKER, tmp_path, "node:1")
+    engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
 def test_the_containers_of_a_rootless_engine_have_a_network_of_their_own(
@@ -100,11 +100,11 @@ def test_the_containers_of_a_rootless_engine_have_a_network_of_their_own(
     asks = engine_at("renamed", container=that_sees(tmp_path, network="net:[1]"))
     fake_engine(f"*SecurityOptions*) echo '[name=seccomp name=rootless]';;\n{asks}")
 
-    outside.refuse(DOCKER, tmp_path, "node:1")
+    engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
 @pytest.mark.parametrize("said", ["cat: /look/seen: Permission denied", "cannot share the host's network namespace"])
 def test_what_cannot_be_told_is_let_pass(fake_engine: FakeEngine, tmp_path: Path, said: str) -> None:
     fake_engine(engine_at("the-host", container=f'echo "{said}" >&2; exit 1'))
 
-    outside.refuse(DOCKER, tmp_path, "node:1")
+    engine_location.refuse(DOCKER, tmp_path, "node:1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from testbed.bringup.making import Making
+from testbed.bringup.created_kinds import Making
 from testbed.drivers.shared_objects import SHARED_KINDS, is_managed_by, let_go
 from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.kube.client import Kube, Object

@@ -11,9 +11,9 @@ from pathlib import Path, PurePath
 
 from testbed import process
 from testbed.process import ProcessId
-from testbed.providers import freezer
+from testbed.providers import cgroup_freezer
 from testbed.providers.local import cgroups, network
-from testbed.providers.marks import marked_processes
+from testbed.providers.process_marks import marked_processes
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def find(in_use: Callable[[Path], bool]) -> Leftovers:
 def remove(found: Leftovers) -> None:
     """End the processes, then remove links and cgroups; namespaces and mounts end with the processes."""
     for path in found.cgroups:
-        freezer.thaw(PurePath(path).name)
+        cgroup_freezer.thaw(PurePath(path).name)
     process.kill_all(found.processes)
     for folder in found.links.values():
         network.remove_links_of(folder)

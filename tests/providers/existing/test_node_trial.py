@@ -9,7 +9,7 @@ import pytest
 
 from testbed.errors import ApiError
 from testbed.providers.base import Capability
-from testbed.providers.existing.trying import Tried, try_out
+from testbed.providers.existing.node_trial import Tried, try_out
 
 RUN = frozenset({Capability.RUN_ON_NODE})
 ALL = RUN | {Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME}
