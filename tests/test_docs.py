@@ -1,4 +1,4 @@
-"""Checks of the documentation as a whole: links between pages, and their anchors."""
+"""Checks of the documentation as a whole: links between pages, their anchors, and paths of the repository."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "ci").rglob("*.md")])
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_PATH = re.compile(r"`((?:ci|docs|fake_driver|manifests|suites|testbed|tests)/[\w./-]*)`")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -46,6 +47,11 @@ def _exists(page: Path, link: str) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_and_anchors_exist(page: Path) -> None:
     assert broken(page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_of_the_repository_exist(page: Path) -> None:
+    assert [path for path in _PATH.findall(prose(page)) if not (ROOT / path).exists()] == []
 
 
 def test_a_missing_file_and_a_missing_anchor_are_found(tmp_path: Path) -> None:
