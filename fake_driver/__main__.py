@@ -14,7 +14,7 @@ from fake_driver import logs
 from fake_driver import settings as configuration
 from fake_driver.errors import ConfigurationError
 from fake_driver.roles import node_driver
-from fake_driver.roles.network_driver import NetworkProcess
+from fake_driver.roles.network_driver import NetworkDriverProcess
 from fake_driver.roles.removal import RemovalProcess
 from fake_driver.settings import Settings
 
@@ -23,15 +23,15 @@ log = logging.getLogger("fake_driver")
 
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM or SIGINT."""
-    logs.set_up("logfmt", "info")
+    logs.configure("logfmt", "info")
     told = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.set())
     try:
         # Calls run side by side and compute little: by default one that computes lets the others wait for 5 ms, longer than a call takes.
         sys.setswitchinterval(0.0005)
-        settings = configuration.read(arguments, os.environ)
-        logs.set_up(settings.log, settings.log_level, driver=settings.driver, node=settings.node)
+        settings = configuration.parse(arguments, os.environ)
+        logs.configure(settings.log, settings.log_level, driver=settings.driver, node=settings.node)
         log.info("settings", extra={"facts": settings.shown()})
         process = _process(settings)
         process.start()
@@ -46,9 +46,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _process(settings: Settings) -> node_driver.Process | NetworkProcess | RemovalProcess:
+def _process(settings: Settings) -> node_driver.Process | NetworkDriverProcess | RemovalProcess:
     if settings.role == "network":
-        return NetworkProcess(settings)
+        return NetworkDriverProcess(settings)
     if settings.role == "removal":
         return RemovalProcess(settings)
     return node_driver.Process(settings, _parts(settings))

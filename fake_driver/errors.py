@@ -33,11 +33,11 @@ class ApiError(DriverError):
         super().__init__(f"{request}: {status}: {message}" if status else f"{request}: no answer: {message}")
 
 
-class Damaged(DriverError):
+class DamagedFile(DriverError):
     """A file of our own does not say what we once wrote."""
 
 
-def near(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[str]) -> str:
     """The known words that look like this one, or all of them, as the end of an error message."""
     choices = sorted(known)
     similar = difflib.get_close_matches(word, choices, n=3)

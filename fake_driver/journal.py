@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 log = logging.getLogger(__name__)
-LARGEST = 4 * 2**20
+MAX_BYTES = 4 * 2**20
 _LONGEST_LINE = 2**16
 
 
@@ -25,7 +25,7 @@ class Journal:
     """Appends to a file in the plugin's data folder, and says the same in the log and to `heard`. A full disk never fails a call."""
 
     def __init__(
-        self, path: Path, largest: int = LARGEST, heard: Callable[[str, Mapping[str, object]], None] = lambda *_: None
+        self, path: Path, largest: int = MAX_BYTES, heard: Callable[[str, Mapping[str, object]], None] = lambda *_: None
     ) -> None:
         self.path, self._largest, self._heard = path, largest, heard
         self._lock = threading.Lock()

@@ -12,14 +12,14 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-SHAPES = ("logfmt", "json")
+FORMATS = ("logfmt", "json")
 LEVELS = ("debug", "info", "warning", "error")
 # Nobody logs a token on purpose; but the API server's words, and those of users, end up here.
 _SECRET = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=Bearer )\S+")
 _PLAIN = re.compile(r"[^\s\"=\\]+")
 
 
-class Lines(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """Makes a line of a record. `fixed` is in all of them."""
 
     def __init__(self, shape: str, fixed: Mapping[str, str]) -> None:
@@ -42,10 +42,10 @@ class Lines(logging.Formatter):
         return _SECRET.sub("[secret]", line)
 
 
-def set_up(shape: str, level: str, **fixed: str) -> None:
+def configure(shape: str, level: str, **fixed: str) -> None:
     """From now on, on standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines(shape, fixed))
+    handler.setFormatter(LineFormatter(shape, fixed))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fake_driver import logs
 from fake_driver.errors import ConfigurationError
-from fake_driver.names import DRIVER, SUBDOMAIN, UID, fits
+from fake_driver.name_patterns import DNS_SUBDOMAIN, DRIVER_NAME, UID, matches
 
 ROLES = ("node", "network", "removal")
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -94,7 +94,7 @@ class Settings:
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
 
 
-def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
+def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """The settings from the command line and the environment, checked."""
     parser = argparse.ArgumentParser(prog="fake_driver", description="A DRA driver for hardware that does not exist.")
     for one in fields(Settings):
@@ -109,7 +109,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def unchecked(environment: Mapping[str, str]) -> Settings:
+def from_environment(environment: Mapping[str, str]) -> Settings:
     """What the environment alone says: for programs beside the driver, which need a few of them and have no flags for them."""
     found = {one.name: environment.get(one.metadata["variable"]) for one in fields(Settings)}
     return Settings(**{name: value for name, value in found.items() if value})
@@ -133,11 +133,11 @@ def _check(settings: Settings) -> None:
             (
                 "node",
                 "NODE_NAME",
-                settings.role == "network" or fits(SUBDOMAIN, settings.node),
+                settings.role == "network" or matches(DNS_SUBDOMAIN, settings.node),
                 "must be the name of a node",
             ),
             ("role", "FAKE_DRIVER_ROLE", settings.role in ROLES, f"must be one of {', '.join(ROLES)}"),
-            ("log", "FAKE_DRIVER_LOG", settings.log in logs.SHAPES, f"must be one of {', '.join(logs.SHAPES)}"),
+            ("log", "FAKE_DRIVER_LOG", settings.log in logs.FORMATS, f"must be one of {', '.join(logs.FORMATS)}"),
             (
                 "log_level",
                 "FAKE_DRIVER_LOG_LEVEL",
@@ -148,10 +148,10 @@ def _check(settings: Settings) -> None:
             (
                 "driver",
                 "FAKE_DRIVER_NAME",
-                fits(DRIVER, settings.driver),
+                matches(DRIVER_NAME, settings.driver),
                 "must be a DNS subdomain of at most 63 letters",
             ),
-            ("pod_uid", "POD_UID", not settings.pod_uid or fits(UID, settings.pod_uid), "must be a UID"),
+            ("pod_uid", "POD_UID", not settings.pod_uid or matches(UID, settings.pod_uid), "must be a UID"),
             (
                 "api_server",
                 "FAKE_DRIVER_API_SERVER",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 
-class Pace:
+class Backoff:
     """One thing that may go wrong again and again."""
 
     def __init__(
@@ -17,7 +17,7 @@ class Pace:
         self._first, self._longest, self._calm, self._clock = first, longest, calm, clock
         self._last, self._wait = -math.inf, first
 
-    def stumble(self) -> float:
+    def next_delay(self) -> float:
         """Something went wrong; the seconds to wait now."""
         now = self._clock()
         is_new = now - self._last > self._calm + self._wait

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from fake_driver.api.deadline_socket import Punctual
+from fake_driver.api.deadline_socket import DeadlineSocket
 from fake_driver.errors import ApiError, ConfigurationError
 
 Object = dict[str, Any]
 # A call of the kubelet lasts 45 s at most and may hold several claims.
-PATIENCE = 8.0
+REQUEST_TIMEOUT = 8.0
 _REUSED_TOO_LATE = (
     http.client.RemoteDisconnected,
     http.client.CannotSendRequest,
@@ -35,7 +35,7 @@ _REUSED_TOO_LATE = (
 )
 
 
-def path(*words: str) -> str:
+def url_path(*words: str) -> str:
     """A URL path from words, each of them quoted."""
     return "/" + "/".join(quote(word, safe="") for word in words)
 
@@ -63,7 +63,7 @@ class _Request:
         return "application/apply-patch+yaml" if self.method == "PATCH" else "application/json"
 
 
-class Api:
+class ApiClient:
     """The API server. Thread-safe; connections are kept and used again. `told` hears method, path and status of each answer; 0 is none."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Api:
         self._guard = threading.Lock()
         self._closed = False
 
-    def get(self, where: str, query: Mapping[str, str] | None = None, *, patience: float = PATIENCE) -> Object:
+    def get(self, where: str, query: Mapping[str, str] | None = None, *, patience: float = REQUEST_TIMEOUT) -> Object:
         """One object or a list; `patience` is how many seconds it may take in all."""
         return self._call("GET", where, query, patience=patience)
 
@@ -116,7 +116,7 @@ class Api:
         try:
             query = {**query, "watch": "true", "timeoutSeconds": str(seconds)}
             response = self._send(
-                connection, _Request("GET", where, query, None), time.monotonic() + seconds + PATIENCE
+                connection, _Request("GET", where, query, None), time.monotonic() + seconds + REQUEST_TIMEOUT
             )
             while line := response.readline():
                 yield _parsed(f"watch {where}", line)
@@ -145,7 +145,7 @@ class Api:
         where: str,
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
-        patience: float = PATIENCE,
+        patience: float = REQUEST_TIMEOUT,
     ) -> Object:
         what = f"{method} {where}"
         if patience <= 0:
@@ -191,7 +191,7 @@ class Api:
             # Read each time: the kubelet replaces it long before it expires.
             headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
         sock = connection.sock
-        if not isinstance(sock, Punctual):
+        if not isinstance(sock, DeadlineSocket):
             sock = connection.sock = self._dial(until)
         sock.until = until
         connection.request(request.method, request.target, request.content, headers)
@@ -210,12 +210,12 @@ class Api:
             self._open.add(connection)
         return connection
 
-    def _dial(self, until: float) -> Punctual:
+    def _dial(self, until: float) -> DeadlineSocket:
         """Connect, also for a long watch soon or not at all.
 
         `close()` may have come in between, when there was no socket yet that it could have ended.
         """
-        made = Punctual((self._host, self._port), self._tls, min(until, time.monotonic() + PATIENCE))
+        made = DeadlineSocket((self._host, self._port), self._tls, min(until, time.monotonic() + REQUEST_TIMEOUT))
         if self._closed:
             made.close()
             raise ConnectionAbortedError("the driver is shutting down")

@@ -20,7 +20,7 @@ _OPTIONS = (
 )
 
 
-class Punctual:
+class DeadlineSocket:
     """A connection, until `until`, which may be put off for the next request."""
 
     def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, until: float) -> None:
@@ -38,14 +38,14 @@ class Punctual:
 
     def sendall(self, data: bytes) -> None:
         """Send all."""
-        self.hurry()
+        self.apply_deadline()
         self._sock.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
         """What comes, as a file to read from."""
         return io.BufferedReader(_Reader(self, self._sock.makefile(mode, buffering=0)))  # type: ignore[call-overload] # the mode is http.client's "rb"
 
-    def hurry(self) -> None:
+    def apply_deadline(self) -> None:
         """Leave the next operation the time that is left."""
         self._sock.settimeout(_left(self.until))
 
@@ -59,14 +59,14 @@ class Punctual:
 
 
 class _Reader(io.RawIOBase):
-    def __init__(self, connection: Punctual, file: io.RawIOBase) -> None:
+    def __init__(self, connection: DeadlineSocket, file: io.RawIOBase) -> None:
         self._connection, self._file = connection, file
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, into: bytearray | memoryview) -> int | None:  # type: ignore[override] # as BufferedReader calls it
-        self._connection.hurry()
+        self._connection.apply_deadline()
         return self._file.readinto(into)
 
     def close(self) -> None:

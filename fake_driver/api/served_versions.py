@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fake_driver.api.client import PATIENCE, Api, Object, path
+from fake_driver.api.client import REQUEST_TIMEOUT, ApiClient, Object, url_path
 from fake_driver.errors import ApiError
 
 GROUP = "resource.k8s.io"
 API_VERSION = f"{GROUP}/v1"  # of objects inside the driver
-KNOWN = ("v1", "v1beta2", "v1beta1")
+SUPPORTED = ("v1", "v1beta2", "v1beta1")
 _NEWEST = 99  # a server that does not say its version is taken for a new one
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedVersion:
     """The version that the driver uses, and where the API server wants shared counters: since 1.35 in slices of their own."""
 
     version: str
@@ -26,7 +26,7 @@ class Served:
 
     def path(self, *words: str) -> str:
         """A URL path in this version of the group."""
-        return path("apis", GROUP, self.version, *words)
+        return url_path("apis", GROUP, self.version, *words)
 
     def outward(self, slice_: Object) -> Object:
         """A slice as this version wants it."""
@@ -44,20 +44,20 @@ class Served:
         return found
 
 
-def served(api: Api) -> Served:
+def discover(api: ApiClient) -> ServedVersion:
     """What this server has."""
-    return Served(newest(api), _minor(api.get("/version")) >= 35)
+    return ServedVersion(newest_version(api), _minor(api.get("/version")) >= 35)
 
 
-def newest(api: Api, patience: float = PATIENCE) -> str:
+def newest_version(api: ApiClient, patience: float = REQUEST_TIMEOUT) -> str:
     """The newest version that both sides know."""
-    where = path("apis", GROUP)
+    where = url_path("apis", GROUP)
     there = {each.get("version") for each in api.get(where, patience=patience).get("versions") or []}
-    for version in KNOWN:
+    for version in SUPPORTED:
         if version in there:
             return version
     listed = ", ".join(sorted(map(str, there))) or "nothing"
-    raise ApiError(where, 404, f"it serves {listed}, but the driver speaks {', '.join(KNOWN)}")
+    raise ApiError(where, 404, f"it serves {listed}, but the driver speaks {', '.join(SUPPORTED)}")
 
 
 def _wrapped(device: Object) -> Object:

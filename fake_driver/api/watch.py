@@ -6,15 +6,15 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from fake_driver.api.client import Api, Object
+from fake_driver.api.client import ApiClient, Object
 from fake_driver.errors import ApiError
 
-LIST_SECONDS = 60.0  # for the list before it: nobody waits for that, and it may be long
+LIST_TIMEOUT = 60.0  # for the list before it: nobody waits for that, and it may be long
 _SECONDS = 300
 _AT_ONCE = 1.0  # a server, or a proxy before it, that ends watches sooner would be asked for list after list
 
 
-def changes(api: Api, where: str, query: dict[str, str], version: str) -> Iterator[tuple[str, Object]]:
+def watch_events(api: ApiClient, where: str, query: dict[str, str], version: str) -> Iterator[tuple[str, Object]]:
     """What happens from that version on."""
     began = time.monotonic()
     with contextlib.closing(api.watch(where, {**query, "resourceVersion": version}, _SECONDS)) as events:

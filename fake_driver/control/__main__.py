@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from fake_driver import settings
-from fake_driver.kubelet.sockets import Sockets
+from fake_driver.kubelet.socket_paths import SocketPaths
 
 _PATIENCE = 20.0
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     given = vars(_parser().parse_args(arguments))
     path = Path(given.pop("socket") or _place(environment))
     try:
-        answer = ask(path, {key: value for key, value in given.items() if value is not None})
+        answer = send_request(path, {key: value for key, value in given.items() if value is not None})
     except (OSError, ValueError) as lost:
         sys.stderr.write(f"no driver answers at {path}: {lost}\n")
         return 3
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     return 0
 
 
-def ask(path: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+def send_request(path: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     """One request and its answer."""
     with socket.socket(socket.AF_UNIX) as driver:
         driver.settimeout(_PATIENCE)
@@ -56,8 +56,8 @@ def ask(path: Path, request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _place(environment: Mapping[str, str]) -> Path:
     """Where the driver of the same pod listens: it has the same environment."""
-    its = settings.unchecked(environment)
-    return Sockets(its.driver, its.pod_uid, Path(its.registry), its.data).control
+    its = settings.from_environment(environment)
+    return SocketPaths(its.driver, its.pod_uid, Path(its.registry), its.data).control
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,28 +12,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fake_driver.control import alterations
-from fake_driver.control.alterations import NONE, VERBS, Alteration, Data
+from fake_driver.atomic_files import write_atomically
+from fake_driver.control import overrides
+from fake_driver.control.overrides import NONE, VERBS, Data, Override
 from fake_driver.devices.model import Device
-from fake_driver.errors import ConfigurationError, near
-from fake_driver.files import write_whole
+from fake_driver.errors import ConfigurationError, suggestion
 from fake_driver.journal import Journal
-from fake_driver.kubelet.health import Board, Health
+from fake_driver.kubelet.health import Health, HealthStore
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.publishing import slices
-from fake_driver.publishing.limits import problems
-from fake_driver.strict import Section, refuse
+from fake_driver.publishing.validation import find_problems
+from fake_driver.strict_decoding import Section, raise_if_invalid
 
 log = logging.getLogger(__name__)
 _MOST_TOLD = 5
 
 
 @dataclass(frozen=True)
-class Effects:
+class Dependents:
     """Where a change shows: in what can be prepared, in the health stream, and through `refresh` in the slices."""
 
     inventory: Inventory
-    board: Board
+    board: HealthStore
     at_first: Callable[[Device], Health]
     refresh: Callable[[], None]
     journal: Journal
@@ -42,9 +42,9 @@ class Effects:
 class LiveHardware:
     """The devices of the node's own pool. Thread-safe."""
 
-    def __init__(self, driver: str, path: Path, effects: Effects) -> None:
-        self._driver, self._path, self._effects = driver, path, effects
-        self._pool, self.base = effects.inventory.pool, effects.inventory.devices
+    def __init__(self, driver: str, path: Path, dependents: Dependents) -> None:
+        self._driver, self._path, self._dependents = driver, path, dependents
+        self._pool, self.base = dependents.inventory.pool, dependents.inventory.devices
         self._lock = threading.Lock()
         self._altered = self._read()
         self._show(self._devices(self._altered))
@@ -59,18 +59,18 @@ class LiveHardware:
         for device in self.base:
             if device.name == name:
                 return device
-        raise ConfigurationError(f"pool {self._pool} has no device {name!r}; {near(name, self.devices)}")
+        raise ConfigurationError(f"pool {self._pool} has no device {name!r}; {suggestion(name, self.devices)}")
 
     def change(self, verb: str, asked: Section) -> bool:
         """Do as the verb says; False when it was so already. ConfigurationError when something is wrong, and then nothing has changed."""
         name = asked.take("device", str) or ""
-        refuse(asked)
+        raise_if_invalid(asked)
         device = self.known(name)
         with self._lock:
             before = self._altered.get(name, NONE)
             after = VERBS[verb](before, device, asked)
             asked.done()
-            refuse(asked)
+            raise_if_invalid(asked)
             if after == before:
                 return False
             self._become({**self._altered, device.name: after})
@@ -86,39 +86,41 @@ class LiveHardware:
     def changes(self) -> Data:
         """What is altered, by device."""
         with self._lock:
-            return {name: alterations.as_data(one) for name, one in self._altered.items()}
+            return {name: overrides.as_data(one) for name, one in self._altered.items()}
 
-    def _become(self, wanted: dict[str, Alteration]) -> None:
+    def _become(self, wanted: dict[str, Override]) -> None:
         """First what can fail, then what cannot."""
-        wanted = dict(alterations.kept(wanted))
+        wanted = dict(overrides.non_empty(wanted))
         devices = self._devices(wanted)
         wrong = self._problems(devices)
         if wrong:
             listed = "; ".join(wrong[:_MOST_TOLD])
             raise ConfigurationError(f"nothing was changed, for an API server would refuse it: {listed}")
-        content = {name: alterations.as_data(one) for name, one in wanted.items()}
-        write_whole(self._path, json.dumps(content, indent=1).encode(), 0o600)
+        content = {name: overrides.as_data(one) for name, one in wanted.items()}
+        write_atomically(self._path, json.dumps(content, indent=1).encode(), 0o600)
         self._altered = wanted
         self._show(devices)
-        self._effects.refresh()
+        self._dependents.refresh()
 
     def _problems(self, devices: tuple[Device, ...]) -> list[str]:
         """What an API server would refuse."""
-        return problems(slices.desired(self._driver, slices.Owner(self._pool, ""), devices, slices.Places(self.base)))
+        return find_problems(
+            slices.for_node(self._driver, slices.Owner(self._pool, ""), devices, slices.Layout(self.base))
+        )
 
-    def _devices(self, wanted: dict[str, Alteration]) -> tuple[Device, ...]:
-        return alterations.altered(self.base, wanted, self._pool)
+    def _devices(self, wanted: dict[str, Override]) -> tuple[Device, ...]:
+        return overrides.with_overrides(self.base, wanted, self._pool)
 
     def _show(self, devices: tuple[Device, ...]) -> None:
-        board, first = self._effects.board, self._effects.at_first
-        gone = {device.name for device in self._effects.inventory.devices}
-        self._effects.inventory.become(devices)
+        board, first = self._dependents.board, self._dependents.at_first
+        gone = {device.name for device in self._dependents.inventory.devices}
+        self._dependents.inventory.become(devices)
         for device in devices:
-            board.write((self._pool, device.name), alterations.health_of(device, self._altered) or first(device))
+            board.write((self._pool, device.name), overrides.health_of(device, self._altered) or first(device))
         for name in gone - {device.name for device in devices}:
             board.remove((self._pool, name))
 
-    def _read(self) -> dict[str, Alteration]:
+    def _read(self) -> dict[str, Override]:
         """What was kept. What fits the hardware file no more is left out; a file that says nothing sensible is set aside."""
         try:
             content = json.loads(self._path.read_bytes())
@@ -132,14 +134,14 @@ class LiveHardware:
         gone = content.keys() - set(self.devices)
         if gone:
             log.warning("the hardware has no %s any more, which had been changed", ", ".join(sorted(gone)))
-        found = {name: alterations.read(Section(name, one, wrong)) for name, one in content.items() if name not in gone}
+        found = {name: overrides.parse(Section(name, one, wrong)) for name, one in content.items() if name not in gone}
         if wrong or self._problems(self._devices(found)):
             return self._set_aside("; ".join(wrong[:_MOST_TOLD]) or "an API server would refuse it")
         return found
 
-    def _set_aside(self, why: str) -> dict[str, Alteration]:
+    def _set_aside(self, why: str) -> dict[str, Override]:
         aside = self._path.with_suffix(".damaged")
         self._path.replace(aside)
-        self._effects.journal.note("changes-set-aside", file=str(aside), why=why)
+        self._dependents.journal.note("changes-set-aside", file=str(aside), why=why)
         log.error("what was changed of the hardware cannot be read, and is kept in %s: %s", aside, why)
         return {}

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fake_driver.errors import near
-from fake_driver.names import LABEL_KEY, LABEL_VALUE, SUBDOMAIN, fits
+from fake_driver.errors import suggestion
+from fake_driver.name_patterns import DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, matches
 
 _OPERATORS = {"matchExpressions": ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"), "matchFields": ("In", "NotIn")}
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
@@ -31,11 +31,11 @@ def _rule(kind: str, rule: object) -> Iterator[str]:
     if not isinstance(rule, Mapping) or not {"key", "operator"} <= rule.keys() <= {"key", "operator", "values"}:
         yield "is no mapping of key, operator and values"
         return
-    if not fits(LABEL_KEY, rule["key"]) or (kind == "matchFields" and rule["key"] != "metadata.name"):
+    if not matches(LABEL_KEY, rule["key"]) or (kind == "matchFields" and rule["key"] != "metadata.name"):
         what = "the name of a label" if kind == "matchExpressions" else "metadata.name"
         yield f"has the key {rule['key']!r}, but it must be {what}"
     if rule["operator"] not in _OPERATORS[kind]:
-        yield f"has the operator {rule['operator']!r}; {near(str(rule['operator']), _OPERATORS[kind])}"
+        yield f"has the operator {rule['operator']!r}; {suggestion(str(rule['operator']), _OPERATORS[kind])}"
         return
     values = rule.get("values", [])
     if not isinstance(values, list) or not all(_is_value(kind, rule["operator"], value) for value in values):
@@ -46,8 +46,8 @@ def _rule(kind: str, rule: object) -> Iterator[str]:
 
 def _is_value(kind: str, operator: str, value: Any) -> bool:
     if operator in {"Gt", "Lt"}:
-        return fits(_NUMBER, value)
-    return fits(SUBDOMAIN, value) if kind == "matchFields" else value == "" or fits(LABEL_VALUE, value)
+        return matches(_NUMBER, value)
+    return matches(DNS_SUBDOMAIN, value) if kind == "matchFields" else value == "" or matches(LABEL_VALUE, value)
 
 
 def _are_enough(kind: str, rule: Mapping[str, Any], values: Sequence[Any]) -> bool:

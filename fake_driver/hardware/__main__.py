@@ -16,9 +16,9 @@ from fake_driver.devices.model import Hardware
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import pools
-from fake_driver.publishing.limits import check
-from fake_driver.publishing.planner import at_generation
-from fake_driver.publishing.slices import Object, Owner, desired, of_network
+from fake_driver.publishing.planner import with_generation
+from fake_driver.publishing.slices import Object, Owner, for_network, for_node
+from fake_driver.publishing.validation import require_valid
 from fake_driver.settings import Settings
 
 # Who has which kinds of devices of one server, as the driver files say.
@@ -43,12 +43,14 @@ def main(arguments: Sequence[str]) -> int:
             for driver, kinds in drivers.items()
             for each in slices(hardware, given.node or ["node-1"], driver, [kind for kind in kinds.split(",") if kind])
         ]
-        check(found, str(given.file))
+        require_valid(found, str(given.file))
     except ConfigurationError as wrong:
         sys.stderr.write(f"{wrong}\n")
         return 2
     json.dump(
-        {"apiVersion": "v1", "kind": "List", "items": [at_generation(each, 1) for each in found]}, sys.stdout, indent=1
+        {"apiVersion": "v1", "kind": "List", "items": [with_generation(each, 1) for each in found]},
+        sys.stdout,
+        indent=1,
     )
     return 0
 
@@ -58,8 +60,8 @@ def slices(hardware: Hardware, nodes: Sequence[str], driver: str, kinds: Sequenc
     found: list[Object] = []
     for node in nodes:
         here, *network = pools(hardware, node, kinds)
-        found += desired(driver, Owner(node, ""), here.devices)
-    return [*found, *of_network(driver, network)]
+        found += for_node(driver, Owner(node, ""), here.devices)
+    return [*found, *for_network(driver, network)]
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fake_driver import strict
+from fake_driver import strict_decoding
 from fake_driver.devices import selectors
 from fake_driver.devices.model import Change, Group, Hardware, NetworkPool
 from fake_driver.errors import ConfigurationError
 from fake_driver.hardware import values
 from fake_driver.hardware.groups import MOST_DEVICES, group
-from fake_driver.names import LABEL, SUBDOMAIN
-from fake_driver.strict import Section
+from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN
+from fake_driver.strict_decoding import Section
 
 
 def read(path: Path) -> Hardware:
@@ -41,14 +41,14 @@ def read(path: Path) -> Hardware:
 def parse(text: str, name: str) -> Hardware:
     """The hardware that a YAML text describes; `name` is for the error."""
     problems: list[str] = []
-    content = strict.load(text, name)
+    content = strict_decoding.load(text, name)
     if content is None:
         raise ConfigurationError(f"{name} is empty")
     document = Section("", content, problems)
     document.constant("apiVersion", "dra-testbed/v1alpha1")
     document.constant("kind", "Hardware")
     metadata, spec = document.section("metadata"), document.section("spec")
-    called = metadata.name("name", LABEL, "a DNS label")
+    called = metadata.name("name", DNS_LABEL, "a DNS label")
     groups = _groups(spec)
     changes = tuple(_change(section) for section in spec.sections("changes"))
     pools = tuple(_pool(section) for section in spec.sections("pools"))
@@ -57,7 +57,7 @@ def parse(text: str, name: str) -> Hardware:
     for section in (document, metadata, spec):
         section.done()
     if problems:
-        listed = "\n".join(f"  {problem}" for problem in strict.with_lines(problems, text))
+        listed = "\n".join(f"  {problem}" for problem in strict_decoding.with_lines(problems, text))
         raise ConfigurationError(f"{name} does not describe hardware:\n{listed}")
     return Hardware(called, groups, changes, pools)
 
@@ -95,7 +95,7 @@ def _change(section: Section) -> Change:
 
 
 def _pool(section: Section) -> NetworkPool:
-    name = section.name("name", SUBDOMAIN, "a DNS subdomain")
+    name = section.name("name", DNS_SUBDOMAIN, "a DNS subdomain")
     everywhere = values.yes(section, "allNodes")
     selector = section.take("nodeSelector", dict, {}) or None
     if everywhere == bool(selector):

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fake_driver.errors import near
+from fake_driver.errors import suggestion
 from fake_driver.hardware import values
-from fake_driver.strict import Section
+from fake_driver.strict_decoding import Section
 
 _LONGEST = 10_000
 _MOST_ID = 2**32 - 1  # of users, groups and modes
@@ -92,7 +92,7 @@ def _variables(section: Section, key: str) -> list[str]:
 def _hook_name(section: Section, key: str) -> str:
     name = section.take(key, str) or ""
     if name and name not in _HOOKS:
-        section.problem(key, f"is {name!r}; {near(name, _HOOKS)}")
+        section.problem(key, f"is {name!r}; {suggestion(name, _HOOKS)}")
     return name
 
 

@@ -10,8 +10,8 @@ from fake_driver.devices.quantities import amount
 from fake_driver.hardware import values
 from fake_driver.hardware.addresses import Range, blocks
 from fake_driver.hardware.edits import edits
-from fake_driver.names import LABEL_KEY, fits
-from fake_driver.strict import Section
+from fake_driver.name_patterns import LABEL_KEY, matches
+from fake_driver.strict_decoding import Section
 
 MOST_DEVICES = 10_000
 _MOST_ENTRIES = 32  # attributes and capacities of one device together
@@ -106,7 +106,7 @@ def _binding(section: Section) -> Binding | None:
     failures = values.texts(section, "bindingFailureConditions")
     binds = values.yes(section, "bindsToNode")
     named = (*conditions, *failures)
-    if not all(fits(LABEL_KEY, each) for each in named) or len(set(named)) != len(named):
+    if not all(matches(LABEL_KEY, each) for each in named) or len(set(named)) != len(named):
         section.problem("bindingConditions", "and bindingFailureConditions must be names of labels, all different")
     if max(len(conditions), len(failures)) > _MOST_CONDITIONS:
         section.problem("bindingConditions", f"and bindingFailureConditions may be {_MOST_CONDITIONS} each")

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from fake_driver.devices import policies
 from fake_driver.devices.model import Policy, Row, Scalar, Taint, Value, Version
 from fake_driver.devices.quantities import amount, canonical
-from fake_driver.names import LABEL_KEY, LABEL_VALUE, QUALIFIED, fits
-from fake_driver.strict import Section
+from fake_driver.name_patterns import LABEL_KEY, LABEL_VALUE, QUALIFIED_NAME, matches
+from fake_driver.strict_decoding import Section
 
 T = TypeVar("T")
 LONGEST_TEXT = 64
@@ -73,9 +73,9 @@ def amounts(section: Section, key: str, named: re.Pattern[str], what: str) -> di
     content = section.take(key, dict) or {}
     read = {name: quantity(section, f"{key}.{name}", raw) for name, raw in content.items()}
     for name in read:
-        if not fits(named, name):
+        if not matches(named, name):
             section.problem(key, f"has the name {name!r}, but it must be {what}")
-    return {name: value for name, value in read.items() if value is not None and fits(named, name)}
+    return {name: value for name, value in read.items() if value is not None and matches(named, name)}
 
 
 def quantity(section: Section, key: str, raw: object) -> str | None:
@@ -121,7 +121,7 @@ def _mapping(
         return {}
     found: dict[str, T | None] = {}
     for name, raw in content.items():
-        if fits(QUALIFIED, name):
+        if matches(QUALIFIED_NAME, name):
             found[name] = read(f"{key}.{name}", raw)
         else:
             section.problem(
@@ -155,7 +155,7 @@ def _scalar(section: Section, path: str, raw: object) -> Scalar | None:
         if (
             set(raw) == {"version"}
             and isinstance(version, str)
-            and fits(_SEMVER, version)
+            and matches(_SEMVER, version)
             and len(version) <= LONGEST_TEXT
         ):
             return Version(version)
@@ -183,7 +183,7 @@ def taint(section: Section) -> Taint:
     if effect and effect not in _EFFECTS:
         section.problem("effect", f"is {effect!r}, but must be one of {', '.join(_EFFECTS)}")
     value = section.take("value", str, "") or ""
-    if value and not fits(LABEL_VALUE, value):
+    if value and not matches(LABEL_VALUE, value):
         section.problem("value", f"is {value!r}, but must be the value of a label")
     section.done()
     return Taint(key, effect, value)

@@ -14,11 +14,11 @@ from typing import Any
 
 import grpc
 
-from fake_driver.errors import DriverError, near
+from fake_driver.errors import DriverError, suggestion
 from fake_driver.journal import Journal
 from fake_driver.preparing.claims import ClaimRef
 from fake_driver.preparing.driver import POINTS
-from fake_driver.strict import Section
+from fake_driver.strict_decoding import Section
 
 CALLS = ("prepare", "unprepare")
 _CODES = tuple(code.name for code in grpc.StatusCode if code is not grpc.StatusCode.OK)
@@ -26,7 +26,7 @@ _MOST_TIMES, _LONGEST_DELAY, _MOST_ARMED = 10**6, 3600.0, 100
 _KILLED = 137
 
 
-class Sprung(DriverError):
+class FaultTriggered(DriverError):
     """The whole call has to fail with this code."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -35,7 +35,7 @@ class Sprung(DriverError):
 
 
 @dataclass(frozen=True)
-class Trap:
+class ArmedFault:
     """What happens to a call. No `times` means until it is cleared; no `claim` and no `device` means every call."""
 
     call: str
@@ -53,13 +53,13 @@ class Trap:
         return bool(self.message) or not (self.code or self.delay or self.hang)
 
 
-def read(asked: Section, known: Callable[[str], object]) -> Trap:
+def parse(asked: Section, known: Callable[[str], object]) -> ArmedFault:
     """The trap that a request describes; `known` refuses the name of a device that is not there."""
     call, code = asked.take("call", str) or "", (asked.take("code", str, "") or "").upper()
     if call and call not in CALLS:
-        asked.problem("call", f"is {call!r}; {near(call, CALLS)}")
+        asked.problem("call", f"is {call!r}; {suggestion(call, CALLS)}")
     if code and code not in _CODES:
-        asked.problem("code", f"is {code!r}; {near(code, _CODES)}")
+        asked.problem("code", f"is {code!r}; {suggestion(code, _CODES)}")
     times, message = asked.take("times", int, 1), asked.line("message")
     if times is None or not 0 <= times <= _MOST_TIMES:
         asked.problem("times", f"must be 0 (until it is cleared) to {_MOST_TIMES}")
@@ -70,16 +70,18 @@ def read(asked: Section, known: Callable[[str], object]) -> Trap:
     claim, device = asked.take("claim", str, "") or "", asked.take("device", str, "") or ""
     if device and not asked.problems:
         known(device)
-    return Trap(call, times or 0, code, message, float(delay), bool(asked.take("hang", bool, False)), claim, device)
+    return ArmedFault(
+        call, times or 0, code, message, float(delay), bool(asked.take("hang", bool, False)), claim, device
+    )
 
 
 @dataclass
 class _Armed:
-    trap: Trap
+    trap: ArmedFault
     left: int
 
 
-class Traps:
+class ArmedFaults:
     """All that is armed. Thread-safe."""
 
     def __init__(self, journal: Journal, die: Callable[[int], Any] = os._exit) -> None:
@@ -89,7 +91,7 @@ class Traps:
         self._points: list[str] = []
         self._held: set[threading.Event] = set()
 
-    def arm(self, trap: Trap) -> bool:
+    def arm(self, trap: ArmedFault) -> bool:
         """Set a trap; False when there are too many."""
         with self._lock:
             if len(self._armed) < _MOST_ARMED:
@@ -149,7 +151,7 @@ class Traps:
             with self._lock:
                 self._held.discard(over)
         if trap.code or trap.hang:
-            raise Sprung(trap.code or "DEADLINE_EXCEEDED", text)
+            raise FaultTriggered(trap.code or "DEADLINE_EXCEEDED", text)
         return {ref.uid: text for ref in caught} if trap.fails else {}
 
     def _first(
@@ -158,7 +160,7 @@ class Traps:
         refs: Sequence[ClaimRef],
         devices_of: Callable[[ClaimRef], Sequence[str]],
         over: threading.Event,
-    ) -> tuple[Trap, list[ClaimRef]] | None:
+    ) -> tuple[ArmedFault, list[ClaimRef]] | None:
         with self._lock:
             here = [each for each in self._armed if each.trap.call == call]
         for armed in here:
@@ -183,11 +185,11 @@ def check_point(asked: Section) -> str:
     """The point that a request names."""
     point = asked.take("point", str) or ""
     if point and point not in POINTS:
-        asked.problem("point", f"is {point!r}; {near(point, POINTS)}")
+        asked.problem("point", f"is {point!r}; {suggestion(point, POINTS)}")
     return point
 
 
-def _catches(trap: Trap, ref: ClaimRef, devices_of: Callable[[ClaimRef], Sequence[str]]) -> bool:
+def _catches(trap: ArmedFault, ref: ClaimRef, devices_of: Callable[[ClaimRef], Sequence[str]]) -> bool:
     if trap.claim and trap.claim not in (ref.uid, f"{ref.namespace}/{ref.name}"):
         return False
     return not trap.device or trap.device in devices_of(ref)

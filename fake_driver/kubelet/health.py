@@ -35,12 +35,12 @@ class Health:
     message: str = ""
 
 
-def at_first(device: Device) -> Health:
+def initial_health(device: Device) -> Health:
     """How a device is when the driver starts: well, unless its attribute `healthy` is false."""
     return Health(UNHEALTHY, "the hardware file says so") if device.attributes.get("healthy") is False else Health()
 
 
-class Board:
+class HealthStore:
     """The health of all devices. Thread-safe; readers can wait for news."""
 
     def __init__(self, health: Mapping[Key, Health]) -> None:
@@ -92,7 +92,7 @@ class HealthService:
     """The stream of one API version; `messages` is the module of its messages."""
 
     def __init__(
-        self, board: Board, messages: ModuleType, journal: Journal, clock: Callable[[], float] = time.time
+        self, board: HealthStore, messages: ModuleType, journal: Journal, clock: Callable[[], float] = time.time
     ) -> None:
         self._board, self._messages, self._journal, self._clock = board, messages, journal, clock
         self._streams = threading.BoundedSemaphore(MOST_STREAMS)

@@ -16,11 +16,11 @@ import grpc
 
 from fake_driver.errors import ConfigurationError
 from fake_driver.journal import Journal
-from fake_driver.kubelet.armed_faults import Traps
-from fake_driver.kubelet.health import MOST_STREAMS, Board, HealthService
-from fake_driver.kubelet.listening import Listener
+from fake_driver.kubelet.armed_faults import ArmedFaults
+from fake_driver.kubelet.health import MOST_STREAMS, HealthService, HealthStore
+from fake_driver.kubelet.listener import Listener
 from fake_driver.kubelet.services import DraService, RegistrationService
-from fake_driver.kubelet.sockets import Sockets
+from fake_driver.kubelet.socket_paths import SocketPaths
 from fake_driver.preparing.driver import Driver
 from testbed.kubelet.stubs import (
     dra_health_v1_pb2,
@@ -42,16 +42,16 @@ _CALLS = 8 + 2 * MOST_STREAMS  # at once: prepare and unprepare, and the health 
 _LOOK = 1.0  # seconds between looks at the sockets
 
 
-class Server:
+class PluginServer:
     """Both sockets with their servicers."""
 
     def __init__(
         self,
         driver: Driver,
-        board: Board,
+        board: HealthStore,
         journal: Journal,
-        sockets: Sockets,
-        traps: Traps,
+        sockets: SocketPaths,
+        traps: ArmedFaults,
         service: type[DraService] = DraService,
         asked: Callable[[], None] = lambda: None,
     ) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 import grpc
 
-from fake_driver.api.client import PATIENCE
+from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ClaimRefused, DriverError
 from fake_driver.journal import Journal
-from fake_driver.kubelet.armed_faults import Sprung, Traps
+from fake_driver.kubelet.armed_faults import ArmedFaults, FaultTriggered
 from fake_driver.preparing.callers import Caller
 from fake_driver.preparing.claims import ClaimRef
 from fake_driver.preparing.driver import Driver, Prepared
@@ -33,7 +33,7 @@ SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alph
 class DraService:
     """NodePrepareResources and NodeUnprepareResources of one API version; `messages` is the module of its messages."""
 
-    def __init__(self, driver: Driver, journal: Journal, messages: ModuleType, traps: Traps) -> None:
+    def __init__(self, driver: Driver, journal: Journal, messages: ModuleType, traps: ArmedFaults) -> None:
         self._driver, self._journal, self._messages, self._traps = driver, journal, messages, traps
         self._has_shares = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
@@ -78,7 +78,7 @@ class DraService:
         """What a fault that somebody armed does to the call."""
         try:
             return self._traps.meet(call, refs, self._driver.devices_of, context)
-        except Sprung as sprung:
+        except FaultTriggered as sprung:
             self._journal.note(call, claims=[ref.uid for ref in refs], code=sprung.code.name, error=str(sprung))
             context.abort(sprung.code, str(sprung))
 
@@ -142,7 +142,7 @@ def _caller(context: grpc.ServicerContext, claims: int) -> Caller:
 
 def _share(remaining: float | None, claims: int) -> float:
     """How long one claim may wait for the API server, when the caller waits so long for all: an error in time beats an answer too late."""
-    return PATIENCE if remaining is None else min(PATIENCE, remaining * _FOR_THE_API / claims)
+    return REQUEST_TIMEOUT if remaining is None else min(REQUEST_TIMEOUT, remaining * _FOR_THE_API / claims)
 
 
 def _since(began: float) -> float:

@@ -8,9 +8,9 @@ from typing import Any
 
 from fake_driver.devices.model import Device
 from fake_driver.preparing.inventory import Inventory
-from fake_driver.publishing.planner import Plan, at_generation
+from fake_driver.publishing.planner import Plan, with_generation
 from fake_driver.publishing.publisher import Publisher
-from fake_driver.publishing.slice_watch import Listed, Seen
+from fake_driver.publishing.slice_watch import SliceEvent, SliceList
 from fake_driver.publishing.slices import Object
 from fake_driver.roles.node_driver import Parts
 
@@ -94,7 +94,7 @@ def publish_with_wrong_generation(right: Parts) -> Parts:
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
         found = right.plan(wanted, existing, accepted)
-        kept = (tuple(at_generation(each, 1) for each in writes) for writes in (found.replace, found.create))
+        kept = (tuple(with_generation(each, 1) for each in writes) for writes in (found.replace, found.create))
         return Plan(found.delete, *kept)
 
     return replace(right, plan=plan, shaped=_one_slice_per_device)
@@ -205,7 +205,7 @@ class _EmptyAtFirst(Publisher):
 
 class _Blind(Publisher):
     def _take(self, news: Any) -> None:
-        if not (self.published.is_set() and isinstance(news, Seen | Listed)):
+        if not (self.published.is_set() and isinstance(news, SliceEvent | SliceList)):
             super()._take(news)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fake_driver.errors import ConfigurationError, near
+from fake_driver.errors import ConfigurationError, suggestion
 from fake_driver.mutants import MUTANTS, Change
 from fake_driver.preparing.driver import POINTS
 from fake_driver.roles.node_driver import Parts
@@ -58,6 +58,6 @@ def apply(words: Iterable[str], right: Parts) -> Parts:
     """The parts with these faults in them."""
     for word in words:
         if word not in FAULTS:
-            raise ConfigurationError(f"there is no fault {word!r}; {near(word, FAULTS)}")
+            raise ConfigurationError(f"there is no fault {word!r}; {suggestion(word, FAULTS)}")
         right = FAULTS[word](right)
     return right

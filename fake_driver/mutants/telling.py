@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.api.claim_access import ClaimAccess
-from fake_driver.api.client import Object, path
+from fake_driver.api.claim_client import ClaimClient
+from fake_driver.api.client import Object, url_path
 from fake_driver.api.served_versions import GROUP
 from fake_driver.devices.model import Device
-from fake_driver.kubelet.health import UNKNOWN, Board, Health, Key
+from fake_driver.kubelet.health import UNKNOWN, Health, HealthStore, Key
 from fake_driver.preparing.claims import AllocatedDevice
 from fake_driver.roles.node_driver import Parts
 
@@ -54,14 +54,14 @@ def status_says_not_ready(right: Parts) -> Parts:
     return replace(right, known=known)
 
 
-class _WholeClaims(ClaimAccess):
+class _WholeClaims(ClaimClient):
     """Knows no server-side apply."""
 
     def apply(self, namespace: str, name: str, uid: str, devices: Sequence[Object], manager: str) -> Object:
         """Read a claim, and write it back with these devices as all that is said."""
         there = self.get(namespace, name)
         metadata, status = {**there["metadata"], "uid": uid}, {**there["status"], "devices": list(devices)}
-        where = path("apis", GROUP, self._version, "namespaces", namespace, "resourceclaims", name, "status")
+        where = url_path("apis", GROUP, self._version, "namespaces", namespace, "resourceclaims", name, "status")
         return self._api.replace(where, {**there, "metadata": metadata, "status": status}, {"fieldManager": manager})
 
 
@@ -93,7 +93,7 @@ def health_told_once(right: Parts) -> Parts:
     return replace(right, board=_WrittenOnce)
 
 
-class _WrittenOnce(Board):
+class _WrittenOnce(HealthStore):
     def write(self, key: Key, health: Health) -> None:
         """Only what is not there yet."""
         if key not in self._health:

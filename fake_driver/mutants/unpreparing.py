@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.api.client import PATIENCE
+from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.preparing.callers import PATIENT, Caller
 from fake_driver.preparing.checkpoint import Ledger
@@ -55,7 +55,7 @@ class UnprepareNeedsTheClaim(Driver):
     def unprepare(self, ref: ClaimRef) -> bool:
         """Read it first."""
         try:
-            self._use.read_claim(ref, PATIENCE)
+            self._use.read_claim(ref, REQUEST_TIMEOUT)
         except ApiError as gone:
             raise ClaimRefused(f"claim {ref} cannot be read: {gone}") from gone
         return super().unprepare(ref)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fake_driver.api.client import PATIENCE
+from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ClaimRefused
 
 
@@ -17,7 +17,7 @@ class Caller:
     """Somebody who asks for one claim. `patience` is how long to wait for the API server, as seen now."""
 
     waits: Callable[[], bool] = lambda: True
-    patience: Callable[[], float] = lambda: PATIENCE
+    patience: Callable[[], float] = lambda: REQUEST_TIMEOUT
 
     def check(self, claim: object) -> None:
         """Refuse the claim when nobody waits for it any more."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fake_driver.atomic_files import remove, remove_unfinished, write_atomically
 from fake_driver.devices.model import Device, Value, Version
-from fake_driver.errors import ClaimRefused, Damaged
-from fake_driver.files import remove, sweep, write_whole
-from fake_driver.names import UID, fits
+from fake_driver.errors import ClaimRefused, DamagedFile
+from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 
 Environment = Mapping[str, str]
@@ -116,7 +116,7 @@ class CdiFolder:
         """Write a claim's file, also when it is there. The folder may have gone: on most nodes it does not survive a reboot."""
         unique = _distinct(devices)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-        write_whole(self.path(uid), json.dumps(spec(self.kind, unique), indent=1).encode(), 0o644)
+        write_atomically(self.path(uid), json.dumps(spec(self.kind, unique), indent=1).encode(), 0o644)
         self._note("cdi-write", uid=uid, devices=[device.name.removeprefix(f"{uid}.") for device in unique])
 
     def remove(self, uid: str) -> bool:
@@ -132,7 +132,7 @@ class CdiFolder:
 
     def sweep(self) -> None:
         """Remove what a killed process left unfinished."""
-        sweep(self.folder, self._uid_in)
+        remove_unfinished(self.folder, self._uid_in)
 
     def qualified(self, name: str) -> str:
         """The id that the kubelet hands to the runtime."""
@@ -146,7 +146,7 @@ class CdiFolder:
     def _uid_in(self, name: str) -> str:
         """The claim in the name of a file; '' where the file is not ours."""
         uid = name.removeprefix(f"{self.driver}-").removesuffix(".json")
-        is_ours = name == self.path(uid).name and fits(UID, uid) and not fits(_LONGER_NAME, uid)
+        is_ours = name == self.path(uid).name and matches(UID, uid) and not matches(_LONGER_NAME, uid)
         return uid if is_ours else ""
 
     def _kind_of(self, uid: str) -> object:
@@ -165,7 +165,7 @@ class CdiFolder:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as broken:
-            raise Damaged(f"the CDI file {self.path(uid)} does not say what we once wrote: {broken!r}") from broken
+            raise DamagedFile(f"the CDI file {self.path(uid)} does not say what we once wrote: {broken!r}") from broken
         return PreparedClaim(ClaimRef(uid), devices)
 
 

@@ -29,9 +29,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from fake_driver.errors import ClaimRefused, Damaged
-from fake_driver.files import make_lasting, remember_names, remove, sweep, write_whole
-from fake_driver.names import UID, fits
+from fake_driver.atomic_files import remove, remove_unfinished, sync_file, sync_folder, write_atomically
+from fake_driver.errors import ClaimRefused, DamagedFile
+from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 
 # Changes only when older drivers must not read it. What a newer driver merely adds, an older one leaves alone.
@@ -54,16 +54,16 @@ def decode(content: bytes, uid: str) -> PreparedClaim:
     try:
         outer = json.loads(content)
         if outer["version"] != VERSION:
-            raise Damaged(f"it has version {outer['version']!r}, this driver writes {VERSION}")
+            raise DamagedFile(f"it has version {outer['version']!r}, this driver writes {VERSION}")
         if outer["checksum"] != _checksum(outer["data"]):
-            raise Damaged("its checksum is wrong")
+            raise DamagedFile("its checksum is wrong")
         inner: dict[str, Any] = json.loads(outer["data"])
         devices = tuple(_made(AllocatedDevice, device) for device in inner["devices"])
         claim = PreparedClaim(_made(ClaimRef, inner["ref"]), devices, str(inner.get("pod_claim", "")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as broken:
-        raise Damaged(f"it cannot be read: {broken!r}") from broken
+        raise DamagedFile(f"it cannot be read: {broken!r}") from broken
     if claim.ref.uid != uid:
-        raise Damaged(f"it is about claim {claim.ref.uid!r}")
+        raise DamagedFile(f"it is about claim {claim.ref.uid!r}")
     return claim
 
 
@@ -129,7 +129,7 @@ class Ledger:
             self._change()
             path = self._folder / f"{uid}.json"
             is_new = not path.exists()
-            write_whole(path, encode(claim), 0o600, is_lasting=not is_new)
+            write_atomically(path, encode(claim), 0o600, is_durable=not is_new)
             if is_new:
                 self.fresh.append(uid)
             self._known[uid] = claim
@@ -137,7 +137,7 @@ class Ledger:
     def forget(self, uid: str) -> None:
         """Forget a claim."""
         self._change()
-        remove(self._folder / f"{uid}.json", is_lasting=False)
+        remove(self._folder / f"{uid}.json", is_durable=False)
         self._known.pop(uid, None)
         self._newer.discard(uid)
 
@@ -176,8 +176,8 @@ class Checkpoint:
         """Wait for the disk; what it refuses to keep is as if it had never been written, so that the next attempt writes it again."""
         try:
             for uid in ledger.fresh:
-                make_lasting(self._folder / f"{uid}.json")
-            remember_names(self._folder)
+                sync_file(self._folder / f"{uid}.json")
+            sync_folder(self._folder)
         except OSError:
             for uid in ledger.fresh:
                 self._withdraw(uid)
@@ -185,7 +185,7 @@ class Checkpoint:
 
     def _withdraw(self, uid: str) -> None:
         with self._threads:
-            remove(self._folder / f"{uid}.json", is_lasting=False)
+            remove(self._folder / f"{uid}.json", is_durable=False)
             self._last = None
 
     def _state(self, lock: BinaryIO) -> tuple[bytes, int]:
@@ -203,14 +203,14 @@ class Checkpoint:
     def count(self) -> int:
         """How many claims there are, without waiting for whoever works on them."""
         try:
-            return sum(path.suffix == ".json" and fits(UID, path.stem) for path in self._folder.iterdir())
+            return sum(path.suffix == ".json" and matches(UID, path.stem) for path in self._folder.iterdir())
         except FileNotFoundError:
             return 0
 
     def recover(self, uids: list[str]) -> None:
         """Clean up after a killed process, and adopt claims that have a CDI file but no checkpoint, because the folder was lost."""
         with self.locked() as ledger:
-            sweep(self._folder)
+            remove_unfinished(self._folder)
             for uid in uids:
                 claim = None if uid in ledger.claims else self._rebuilt(uid)
                 if claim:
@@ -218,7 +218,7 @@ class Checkpoint:
 
     def _refresh(self, ledger: Ledger) -> None:
         """Read what is new in the folder, and forget what is gone from it."""
-        now = {uid: stamp for uid, stamp in self._stamps() if fits(UID, uid)}
+        now = {uid: stamp for uid, stamp in self._stamps() if matches(UID, uid)}
         for uid in self._known.keys() - now.keys():
             del self._known[uid]
             self._newer.discard(uid)
@@ -244,13 +244,13 @@ class Checkpoint:
             self._known[uid] = self._decoded(path.read_bytes(), uid)
         except FileNotFoundError:
             return  # since we looked
-        except (Damaged, OSError) as damage:
+        except (DamagedFile, OSError) as damage:
             self._salvage(path, ledger, damage)
 
     def _decoded(self, content: bytes, uid: str) -> PreparedClaim:
         try:
             return decode(content, uid)
-        except Damaged:
+        except DamagedFile:
             newer = common(content, uid)
             if newer is None:
                 raise
@@ -278,7 +278,7 @@ class Checkpoint:
     def _rebuilt(self, uid: str) -> PreparedClaim | None:
         try:
             return self._rebuild(uid)
-        except Damaged as hopeless:
+        except DamagedFile as hopeless:
             log.warning("what claim %s has on this node is not known: %s", uid, hopeless)
             return None
 

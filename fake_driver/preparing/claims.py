@@ -14,7 +14,7 @@ from typing import Any
 from fake_driver.devices.counters import is_too_much
 from fake_driver.devices.model import Draw
 from fake_driver.errors import ClaimRefused
-from fake_driver.names import LABEL, SUBDOMAIN, UID, fits
+from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, UID, matches
 
 log = logging.getLogger(__name__)
 Object = Mapping[str, Any]
@@ -37,10 +37,10 @@ class ClaimRef:
 
     def checked(self) -> ClaimRef:
         """Itself, when all of it may become part of paths and URLs."""
-        if not fits(UID, self.uid):
+        if not matches(UID, self.uid):
             raise ClaimRefused(f"the claim's UID {self.uid[:300]!r} is not one that this driver puts into paths")
         for what, text in (("namespace", self.namespace), ("name", self.name)):
-            if not fits(SUBDOMAIN, text):
+            if not matches(DNS_SUBDOMAIN, text):
                 raise ClaimRefused(f"the claim's {what} {text[:300]!r} is not one that Kubernetes allows")
         return self
 
@@ -110,7 +110,7 @@ def allocated(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:
 
 def _pod_claim(annotations: Object, ref: ClaimRef) -> str:
     name = annotations.get(_POD_CLAIM, "")
-    if name and not fits(LABEL, name):
+    if name and not matches(DNS_LABEL, name):
         raise ClaimRefused(f"claim {ref} has an annotation {_POD_CLAIM} that is no name: {str(name)[:300]!r}")
     return str(name)
 
@@ -118,8 +118,8 @@ def _pod_claim(annotations: Object, ref: ClaimRef) -> str:
 def _device(result: Object, ref: ClaimRef) -> AllocatedDevice:
     request, share = result.get("request"), result.get("shareID")
     parts = request.split("/") if isinstance(request, str) else []
-    named = 1 <= len(parts) <= 2 and all(fits(LABEL, part) for part in parts)
-    if not (named and fits(LABEL, result.get("device")) and (share is None or fits(UID, share))):
+    named = 1 <= len(parts) <= 2 and all(matches(DNS_LABEL, part) for part in parts)
+    if not (named and matches(DNS_LABEL, result.get("device")) and (share is None or matches(UID, share))):
         raise ClaimRefused(f"claim {ref} has an allocation result that is malformed: {str(dict(result))[:300]}")
     consumed = {str(name): str(value) for name, value in (result.get("consumedCapacity") or {}).items()}
     return AllocatedDevice(

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fake_driver.api.client import PATIENCE
+from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.devices.model import Device
 from fake_driver.errors import ApiError, ClaimRefused
-from fake_driver.names import UID, fits
+from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing import cdi, claims, opaque_configuration, stale_claims
 from fake_driver.preparing.callers import PATIENT, Caller
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder, Environment
@@ -118,7 +118,7 @@ class Driver:
 
     def unprepare(self, ref: ClaimRef) -> bool:
         """Give a claim's devices back; False when it was not prepared, which is no error. Only the UID counts."""
-        if not fits(UID, ref.uid):
+        if not matches(UID, ref.uid):
             return False
         with self._locks.hold(ref.uid):
             self._use.reports.released(ref.uid)
@@ -138,7 +138,7 @@ class Driver:
         with self._checkpoint.locked() as ledger:
             known = ledger.claims.get(ref.uid)
         try:
-            found = known or self._allocated(ref, self._use.read_claim(ref.checked(), PATIENCE))
+            found = known or self._allocated(ref, self._use.read_claim(ref.checked(), REQUEST_TIMEOUT))
         except (ApiError, ClaimRefused):
             return ()
         return tuple(device.device for device in found.devices)

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fake_driver.atomic_files import write_atomically
 from fake_driver.devices.model import Device
-from fake_driver.errors import ConfigurationError, near
-from fake_driver.files import write_whole
-from fake_driver.names import UID, fits
+from fake_driver.errors import ConfigurationError, suggestion
+from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
-from fake_driver.publishing.slices import attribute
+from fake_driver.publishing.slices import attribute_value
 
 Object = dict[str, Any]
 # What is known of a device, as it stands in a claim's status.
@@ -35,7 +35,7 @@ def container_path(claim: PreparedClaim, request: str, driver: str) -> str:
 
 def described(device: Device, use: AllocatedDevice, driver: str, known: Mapping[str, Any]) -> Object:
     """One device: its attributes in the words of a ResourceSlice, and its network."""
-    attributes = {name: attribute(device.attributes[name]) for name in sorted(device.attributes)}
+    attributes = {name: attribute_value(device.attributes[name]) for name in sorted(device.attributes)}
     network = {"networkData": known["networkData"]} if known.get("networkData") else {}
     return {"driver": driver, "pool": use.pool, "name": device.name, "attributes": attributes, **network}
 
@@ -59,7 +59,7 @@ class MetadataFolder:
         unknown = [version for version in versions if version not in VERSIONS]
         if unknown:
             raise ConfigurationError(
-                f"there is no version {unknown[0]!r} of device metadata; {near(unknown[0], VERSIONS)}"
+                f"there is no version {unknown[0]!r} of device metadata; {suggestion(unknown[0], VERSIONS)}"
             )
         self._folder, self._driver, self._versions, self._known = folder, driver, versions, known
 
@@ -79,7 +79,7 @@ class MetadataFolder:
     def sweep(self, known: Collection[str]) -> None:
         """Remove the files of claims that are not prepared any more."""
         for path in self._folder.glob("*"):
-            if fits(UID, path.name) and path.name not in known:
+            if matches(UID, path.name) and path.name not in known:
                 self.remove(path.name)
 
     def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
@@ -95,8 +95,8 @@ class MetadataFolder:
         # A running container has the file itself, not its name: one that says the same already stays as it is.
         if not (path.is_file() and path.read_bytes() == content):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-            write_whole(
-                path, content, 0o644, is_lasting=False
+            write_atomically(
+                path, content, 0o644, is_durable=False
             )  # after a power cut the kubelet prepares the claim again
         where = container_path(claim, request, self._driver)
         return {"hostPath": str(path), "containerPath": where, "options": ["ro", "bind"]}

@@ -24,10 +24,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fake_driver.errors import ClaimRefused, near
-from fake_driver.names import fits
+from fake_driver.errors import ClaimRefused, suggestion
+from fake_driver.name_patterns import matches
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object
-from fake_driver.strict import Section
+from fake_driver.strict_decoding import Section
 
 API_VERSION = "resource.dra-testbed.example/v1alpha1"
 INTERFACE, IPS = "INTERFACE", "IPS"  # over what the hardware file says
@@ -139,7 +139,7 @@ _KINDS: Mapping[str, Callable[[Section], dict[str, Facts]]] = {"GpuConfig": _gpu
 def _env(section: Section) -> dict[str, str]:
     found = {}
     for name, value in (section.take("env", dict, {}) or {}).items():
-        if not fits(_VARIABLE, name):
+        if not matches(_VARIABLE, name):
             section.problem("env", f"has the name {name!r}, but it must be letters, digits and _, at most 63 of them")
         elif not (isinstance(value, str) and len(value) <= _LONGEST_VALUE and (value.isprintable() or not value)):
             section.problem(f"env.{name}", f"must be a printable text of at most {_LONGEST_VALUE} letters")
@@ -180,7 +180,7 @@ def _choice(section: Section, key: str, choices: Iterable[str], default: str | N
     value = section.take(key, str, default)
     if value is None or value in choices:
         return value or ""
-    section.problem(key, f"is {value!r}; {near(value, choices)}")
+    section.problem(key, f"is {value!r}; {suggestion(value, choices)}")
     return ""
 
 

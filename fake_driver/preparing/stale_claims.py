@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from fake_driver.api.client import PATIENCE
+from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.preparing.claims import ClaimRef, Object, shaped
 
@@ -51,7 +51,7 @@ def check_needless(ref: ClaimRef, read: Read) -> None:
     if not ref.name:
         raise ClaimRefused(f"claim {ref} is known by its UID alone, so nobody can tell whether it exists; force it")
     try:
-        why = needless(ref, read, PATIENCE)
+        why = needless(ref, read, REQUEST_TIMEOUT)
     except ApiError as lost:
         raise ClaimRefused(f"whether claim {ref} is still needed cannot be read: {lost}") from lost
     if not why:

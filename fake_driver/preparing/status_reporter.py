@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from fake_driver.api.claim_access import ClaimAccess
+from fake_driver.api.claim_client import ClaimClient
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.journal import Journal
 from fake_driver.preparing import device_status
@@ -54,7 +54,7 @@ class Reporter:
 
     def __init__(
         self,
-        claims: ClaimAccess,
+        claims: ClaimClient,
         driver: str,
         node: str,
         known: Callable[[AllocatedDevice], dict[str, Any]],

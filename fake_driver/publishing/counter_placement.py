@@ -9,13 +9,13 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-from fake_driver.publishing.slices import MOST_DEMANDING_DEVICES, Object
+from fake_driver.publishing.slices import MAX_DEVICES_WITH_TAINTS_OR_COUNTERS, Object
 
 _MOST_COUNTERS_TOGETHER = 32  # in one slice that has devices, too
 _INDEX = re.compile(r"[0-9a-f]{5}(?=-)")
 
 
-def beside_devices(slices: Sequence[Object]) -> list[Object]:
+def with_counters_beside_devices(slices: Sequence[Object]) -> list[Object]:
     """Return slices with the same devices, in which each set of counters stands in the slice of its devices."""
     if not any("sharedCounters" in each["spec"] for each in slices):
         return list(slices)
@@ -37,7 +37,7 @@ def _packed(devices: list[Object], sets: Mapping[str, Object]) -> list[list[Obje
         members = list(family)
         together = [*packed[-1], *members]
         counters = sum(len(sets[name]["counters"]) for name in _sets_of(together))
-        if packed[-1] and (len(together) > MOST_DEMANDING_DEVICES or counters > _MOST_COUNTERS_TOGETHER):
+        if packed[-1] and (len(together) > MAX_DEVICES_WITH_TAINTS_OR_COUNTERS or counters > _MOST_COUNTERS_TOGETHER):
             packed.append(members)
         else:
             packed[-1] = together

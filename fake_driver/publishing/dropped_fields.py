@@ -6,14 +6,14 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from fake_driver.journal import Journal
-from fake_driver.publishing.planner import dropped, gates
+from fake_driver.publishing.planner import dropped_fields, feature_gates
 from fake_driver.publishing.slices import Object
 
 log = logging.getLogger(__name__)
 _MOST_TOLD = 20
 
 
-class Losses:
+class DroppedFields:
     """By slice, the fields that are lost at present; and the devices that are not published for want of a field."""
 
     def __init__(self, journal: Journal) -> None:
@@ -23,11 +23,11 @@ class Losses:
 
     def note(self, sent: Object, stored: Object) -> None:
         """Compare what we asked for with what is stored; say so where it is less, and not the same as last time."""
-        name, lost = sent["metadata"]["name"], dropped(sent, stored)
+        name, lost = sent["metadata"]["name"], dropped_fields(sent, stored)
         if lost == self.fields.get(name, []):
             return
         self.fields[name] = lost
-        needed = gates(lost)
+        needed = feature_gates(lost)
         self._journal.note("slice-fields-dropped", slice=name, fields=lost[:_MOST_TOLD], count=len(lost), gates=needed)
         if lost:
             log.warning(
@@ -42,7 +42,10 @@ class Losses:
         if withheld == self.withheld:
             return
         self.withheld = withheld
-        names, needed = [name for _, name in withheld[:_MOST_TOLD]], gates(["consumesCounters"]) if withheld else []
+        names, needed = (
+            [name for _, name in withheld[:_MOST_TOLD]],
+            feature_gates(["consumesCounters"]) if withheld else [],
+        )
         self._journal.note("devices-withheld", devices=names, count=len(withheld), gates=needed)
         if withheld:
             log.warning(

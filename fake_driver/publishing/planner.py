@@ -64,23 +64,23 @@ def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping
     return whole
 
 
-def key(stored: Object) -> str:
+def state_key(stored: Object) -> str:
     """One state of one slice's spec: changes with each write to it, whoever makes it."""
     return f"{stored['metadata'].get('uid')}/{stored['metadata'].get('generation')}"
 
 
-def dropped(sent: Object, stored: Object) -> list[str]:
+def dropped_fields(sent: Object, stored: Object) -> list[str]:
     """Paths of what we sent in the spec and the API server did not keep, because a feature is off."""
     return sorted(set(_leaves(sent["spec"], "spec")) - set(_leaves(stored["spec"], "spec")))
 
 
-def gates(fields: Iterable[str]) -> list[str]:
+def feature_gates(fields: Iterable[str]) -> list[str]:
     """The feature gates that would keep these fields."""
     words = {word.partition("[")[0] for field in fields for word in field.split(".")}
     return sorted({_GATES[word] for word in words & _GATES.keys()})
 
 
-def only_lacks(stored: Object, wanted: Object) -> bool:
+def only_lacks_fields(stored: Object, wanted: Object) -> bool:
     """Whether what is stored is what we want without some fields, as an API server with a feature off leaves it."""
     has, wants = (dict(_leaves_and_values(comparable(each), "")) for each in (stored, wanted))
     return has != wants and has.items() <= wants.items()
@@ -96,19 +96,19 @@ def comparable(slice_: Object) -> Object:
     return {"spec": content, "owners": slice_["metadata"].get("ownerReferences")}
 
 
-def without_lists(slices: Iterable[Object]) -> list[Object]:
+def without_list_attributes(slices: Iterable[Object]) -> list[Object]:
     """The slices without attributes that are lists: an API server that has that feature off refuses the whole slice for one of them."""
     return [
         _with_devices(each, [_without_lists(device) for device in each["spec"].get("devices") or ()]) for each in slices
     ]
 
 
-def draws(slice_: Object) -> bool:
+def consumes_counters(slice_: Object) -> bool:
     """Whether a device in it draws from counters."""
     return any(device.get("consumesCounters") for device in slice_["spec"].get("devices") or ())
 
 
-def fitting(slices: Sequence[Object]) -> list[Object]:
+def without_overlapping_devices(slices: Sequence[Object]) -> list[Object]:
     """The slices with only those devices that can all be used at the same time, the first ones first: wholes, and not their parts.
 
     An API server that drops what devices draw from counters would hide from schedulers that the others are the same hardware.
@@ -124,7 +124,7 @@ def fitting(slices: Sequence[Object]) -> list[Object]:
     ]
 
 
-def at_generation(slice_: Object, generation: int) -> Object:
+def with_generation(slice_: Object, generation: int) -> Object:
     """The slice with this generation of its pool."""
     return {**slice_, "spec": {**slice_["spec"], "pool": {**slice_["spec"]["pool"], "generation": generation}}}
 
@@ -134,7 +134,7 @@ def generation_of(slice_: Object) -> int:
     return int(slice_.get("spec", {}).get("pool", {}).get("generation") or 0)
 
 
-def onto(there: Object, new: Object) -> Object:
+def as_update_of(there: Object, new: Object) -> Object:
     """The new content for an object that exists; its resourceVersion makes a lost update a conflict. Taints keep their times."""
     written = {**new, "metadata": {**new["metadata"], "resourceVersion": there["metadata"].get("resourceVersion")}}
     times = {
@@ -158,10 +158,10 @@ def _of_pool(wanted: Sequence[Object], there: Mapping[str, Object], accepted: Ma
     highest = max(map(generation_of, there.values()), default=0)
     # A single write takes the pool from one whole state to the next; more need a new generation, which hides the states in between.
     bump = mixed or highest < 1 or len(delete) + len(stale) > 1
-    writes = [at_generation(slice_, highest + bump) for slice_ in (wanted if bump else stale)]
+    writes = [with_generation(slice_, highest + bump) for slice_ in (wanted if bump else stale)]
     return Plan(
         delete,
-        tuple(onto(there[_name(new)], new) for new in writes if _name(new) in there),
+        tuple(as_update_of(there[_name(new)], new) for new in writes if _name(new) in there),
         tuple(new for new in writes if _name(new) not in there),
     )
 
@@ -170,7 +170,7 @@ def _as_wanted(there: Object | None, wanted: Object, accepted: Mapping[str, Obje
     if there is None:
         return False
     is_same = comparable(there) == comparable(wanted)
-    return is_same or (accepted.get(key(there)) == comparable(wanted) and _owners(there) == _owners(wanted))
+    return is_same or (accepted.get(state_key(there)) == comparable(wanted) and _owners(there) == _owners(wanted))
 
 
 def _name(slice_: Object) -> str:

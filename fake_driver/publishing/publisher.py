@@ -14,29 +14,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from fake_driver.api.backoff import Pace
-from fake_driver.api.client import Api
+from fake_driver.api.backoff import Backoff
+from fake_driver.api.client import ApiClient
 from fake_driver.errors import ApiError
 from fake_driver.journal import Journal
-from fake_driver.publishing.counter_placement import beside_devices
-from fake_driver.publishing.dropped_fields import Losses
-from fake_driver.publishing.limits import problems
+from fake_driver.publishing.counter_placement import with_counters_beside_devices
+from fake_driver.publishing.dropped_fields import DroppedFields
 from fake_driver.publishing.planner import (
     Plan,
     Planner,
-    at_generation,
+    as_update_of,
     comparable,
-    draws,
-    fitting,
+    consumes_counters,
     generation_of,
-    key,
-    only_lacks,
-    onto,
+    only_lacks_fields,
     plan,
-    without_lists,
+    state_key,
+    with_generation,
+    without_list_attributes,
+    without_overlapping_devices,
 )
-from fake_driver.publishing.slice_watch import Listed, Lookout, Seen, View
+from fake_driver.publishing.slice_watch import SliceCache, SliceEvent, SliceList, SliceWatch
 from fake_driver.publishing.slices import Object, Owner
+from fake_driver.publishing.validation import find_problems
 
 log = logging.getLogger(__name__)
 _MOST_TOLD = 20
@@ -55,7 +55,7 @@ class Publisher:
 
     def __init__(
         self,
-        api: Api,
+        api: ApiClient,
         driver: str,
         node: str,
         slices: Callable[[Owner], Sequence[Object]],
@@ -64,13 +64,13 @@ class Publisher:
     ) -> None:
         self.published = threading.Event()
         self._api, self._slices, self._journal, self._planner = api, slices, journal, planner
-        self._news: queue.SimpleQueue[Listed | Seen | _Call] = queue.SimpleQueue()
-        self._view, self._losses = View(), Losses(journal)
-        self._lookout = Lookout(api, driver, node, self._news.put, lambda: self._view.writes)
+        self._news: queue.SimpleQueue[SliceList | SliceEvent | _Call] = queue.SimpleQueue()
+        self._view, self._losses = SliceCache(), DroppedFields(journal)
+        self._lookout = SliceWatch(api, driver, node, self._news.put, lambda: self._view.writes)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
-        self._errors, self._repairs = Pace(0.2, 5), Pace(0.1, 10)
-        self._listed: Listed | None = None
+        self._errors, self._repairs = Backoff(0.2, 5), Backoff(0.1, 10)
+        self._listed: SliceList | None = None
         self._is_owner_sure = True
         self._target: list[Object] | None = None
         self._whole: dict[str, Object] = {}  # what we would ask for if lists were kept
@@ -121,10 +121,10 @@ class Publisher:
                 pause = None
             except ApiError as trouble:
                 self._complain(trouble)
-                pause = self._errors.stumble()
+                pause = self._errors.next_delay()
             except Exception:  # without this thread the node would lose its devices for good
                 log.exception("the publisher stumbled over an error of its own")
-                pause = self._errors.stumble()
+                pause = self._errors.next_delay()
 
     def _hear(self, patience: float | None) -> None:
         """All news there are; waits so long for the first. Nothing to wait for means: as long as it takes."""
@@ -133,15 +133,15 @@ class Publisher:
             while True:
                 self._take(self._news.get_nowait())
 
-    def _take(self, news: Listed | Seen | _Call) -> None:
-        if isinstance(news, Listed):
+    def _take(self, news: SliceList | SliceEvent | _Call) -> None:
+        if isinstance(news, SliceList):
             # The server may be another than before, with other features: what it keeps is found out again.
             self._listed, self._target, self._asked = news, None, True
             self._lists, self._counters, self._knows_counters = True, True, False
             self._accepted.clear()
             self._view.list(news.items, news.version, news.before)
             self._is_owner_sure = True
-        elif isinstance(news, Seen):
+        elif isinstance(news, SliceEvent):
             if self._view.see(news):
                 self._is_owner_sure = False
                 self._journal.note("slice-gone", slice=news.item["metadata"]["name"])
@@ -155,7 +155,7 @@ class Publisher:
         if self._plan(self._wanted()):
             if not self._asked:
                 # Somebody else wrote. A wipe deletes slice after slice; a moment later one look sees them all.
-                self._stopped.wait(self._repairs.stumble())
+                self._stopped.wait(self._repairs.next_delay())
                 self._hear(0)
             self._write()
         self._asked = False
@@ -167,7 +167,7 @@ class Publisher:
         try:
             self._put_right()
         except ApiError as refused:
-            if refused.status != 422 or not self._lists or without_lists(self._wanted()) == self._wanted():
+            if refused.status != 422 or not self._lists or without_list_attributes(self._wanted()) == self._wanted():
                 raise
             self._lists, self._target = False, None
             try:
@@ -193,15 +193,15 @@ class Publisher:
         if self._target is None:
             server = self._of_server()
             wanted = self._slices(server.owner)
-            wrong = problems(wanted)
+            wrong = find_problems(wanted)
             if wrong:
                 raise ApiError("the wanted slices", 422, "; ".join(wrong[:_MOST_TOLD]))
-            asked = list(wanted) if server.served.counters_apart else beside_devices(wanted)
+            asked = list(wanted) if server.served.counters_apart else with_counters_beside_devices(wanted)
             if self._knows_counters:
-                less = asked if self._counters else fitting(asked)
+                less = asked if self._counters else without_overlapping_devices(asked)
                 self._losses.withhold(asked, less)
                 asked = less
-            self._target = asked if self._lists else without_lists(asked)
+            self._target = asked if self._lists else without_list_attributes(asked)
             self._whole = {each["metadata"]["name"]: each for each in asked}
         return self._target
 
@@ -225,23 +225,23 @@ class Publisher:
 
     def _find_out_about_counters(self) -> None:
         """Whether the API server keeps what devices draw from counters. A dry run tells, before a scheduler sees more than there is."""
-        new = next(filter(draws, self._wanted()), None)
+        new = next(filter(consumes_counters, self._wanted()), None)
         if self._knows_counters or not new:
             return
         there = self._view.slices.get(new["metadata"]["name"])
         if there:
-            asked = self._outward(at_generation(onto(there, new), generation_of(there)))
+            asked = self._outward(with_generation(as_update_of(there, new), generation_of(there)))
             answer = self._api.replace(self._address(new), asked, _DRY_RUN)
         else:
-            answer = self._api.create(self._address(), self._outward(at_generation(new, 1)), _DRY_RUN)
-        self._counters, self._knows_counters, self._target = draws(self._inward(answer)), True, None
+            answer = self._api.create(self._address(), self._outward(with_generation(new, 1)), _DRY_RUN)
+        self._counters, self._knows_counters, self._target = consumes_counters(self._inward(answer)), True, None
 
     def _find_out(self, new: Object) -> None:
         """A slice of an earlier process may lack fields because the API server drops them: a dry run tells, and no write is lost on it."""
         there = self._view.slices[new["metadata"]["name"]]
-        if not only_lacks(there, new):
+        if not only_lacks_fields(there, new):
             return
-        asked = self._outward(at_generation(new, generation_of(there)))
+        asked = self._outward(with_generation(new, generation_of(there)))
         kept = self._inward(self._api.replace(self._address(new), asked, _DRY_RUN))
         if comparable(kept) == comparable(there):
             self._accept(new, there)
@@ -261,9 +261,9 @@ class Publisher:
     def _accept(self, sent: Object, stored: Object) -> None:
         """The API server keeps this when it is asked for that."""
         # Only the present state of each slice matters, so there is one entry for each.
-        current = {key(slice_) for slice_ in self._view.slices.values()}
+        current = {state_key(slice_) for slice_ in self._view.slices.values()}
         self._accepted = {state: asked for state, asked in self._accepted.items() if state in current}
-        self._accepted[key(stored)] = comparable(sent)
+        self._accepted[state_key(stored)] = comparable(sent)
         self._losses.note(self._whole[sent["metadata"]["name"]], stored)
 
     def _complain(self, trouble: ApiError) -> None:
@@ -285,7 +285,7 @@ class Publisher:
     def _inward(self, slice_: Object) -> Object:
         return self._of_server().served.inward(slice_)
 
-    def _of_server(self) -> Listed:
+    def _of_server(self) -> SliceList:
         if not self._listed:
             raise RuntimeError("nothing can be written before the first list")
         return self._listed

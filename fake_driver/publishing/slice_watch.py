@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fake_driver.api.backoff import Pace
-from fake_driver.api.client import Api, path
-from fake_driver.api.served_versions import GROUP, Served, served
-from fake_driver.api.watch import LIST_SECONDS, changes
+from fake_driver.api.backoff import Backoff
+from fake_driver.api.client import ApiClient, url_path
+from fake_driver.api.served_versions import GROUP, ServedVersion, discover
+from fake_driver.api.watch import LIST_TIMEOUT, watch_events
 from fake_driver.errors import ApiError
 from fake_driver.publishing.slices import Object, Owner
 
@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Listed:
+class SliceList:
     """All slices, as of one moment, and what is needed to write them. `before` says which of our own writes came before it."""
 
-    served: Served
+    served: ServedVersion
     owner: Owner
     items: tuple[Object, ...]
     version: int
@@ -32,14 +32,14 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SliceEvent:
     """One change of one slice."""
 
     kind: str
     item: Object
 
 
-class View:
+class SliceCache:
     """The slices as we know them: from lists, from events, and from the answers to our own writes, whichever is newest.
 
     Our own writes are counted, so that of each list it is known which of them came before it. The versions alone do not tell: when a
@@ -59,7 +59,7 @@ class View:
         known = {name: item for name, item in self.slices.items() if name in self._written and _version(item) > version}
         self.slices = {**{_name(item): item for item in items if _uid(item) not in self._removed}, **known}
 
-    def see(self, seen: Seen) -> bool:
+    def see(self, seen: SliceEvent) -> bool:
         """An event; True when somebody else made a slice go. One that is older than what we know says nothing."""
         known = self.slices.get(_name(seen.item))
         if seen.kind == "DELETED":
@@ -85,16 +85,21 @@ class View:
         self._removed[_uid(old)] = self.writes
 
 
-class Lookout:
+class SliceWatch:
     """Lists and watches, for ever. `node` is '' for the slices of the network; `writes` counts those of the publisher."""
 
     def __init__(
-        self, api: Api, driver: str, node: str, tell: Callable[[Listed | Seen], None], writes: Callable[[], int]
+        self,
+        api: ApiClient,
+        driver: str,
+        node: str,
+        tell: Callable[[SliceList | SliceEvent], None],
+        writes: Callable[[], int],
     ) -> None:
         self._api, self._driver, self._node, self._tell, self._writes = api, driver, node, tell, writes
         self._query = {"fieldSelector": f"spec.driver={driver},spec.nodeName={node}"}
         self._stopped = threading.Event()
-        self._errors = Pace(0.2, 5)
+        self._errors = Backoff(0.2, 5)
         self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
 
     @property
@@ -117,28 +122,28 @@ class Lookout:
             try:
                 self._follow()
             except ApiError as trouble:
-                if not self._stopped.wait(self._errors.stumble()):  # an end that we caused ourselves is no news
+                if not self._stopped.wait(self._errors.next_delay()):  # an end that we caused ourselves is no news
                     log.warning("the slices could not be followed: %s", trouble)
             except Exception:  # without this thread nobody would repair the slices
                 log.exception("the lookout stumbled over an error of its own")
-                self._stopped.wait(self._errors.stumble())
+                self._stopped.wait(self._errors.next_delay())
 
     def _follow(self) -> None:
         """One list and its watch. The version is asked for each time: a cluster may be upgraded below us."""
-        found = served(self._api)
+        found = discover(self._api)
         owner = self.owner(found)
         slices, before = found.path("resourceslices"), self._writes()
-        listed = self._api.get(slices, self._query, patience=LIST_SECONDS)
+        listed = self._api.get(slices, self._query, patience=LIST_TIMEOUT)
         since = str(listed["metadata"]["resourceVersion"])
         items = tuple(found.inward(item) for item in listed.get("items") or [])
-        self._tell(Listed(found, owner, items, _number(since), before))
-        for kind, item in changes(self._api, slices, self._query, since):
-            self._tell(Seen(kind, found.inward(item)))
+        self._tell(SliceList(found, owner, items, _number(since), before))
+        for kind, item in watch_events(self._api, slices, self._query, since):
+            self._tell(SliceEvent(kind, found.inward(item)))
 
-    def owner(self, speaks: Served) -> Owner:
+    def owner(self, speaks: ServedVersion) -> Owner:
         """The object that the slices belong to, as it is now."""
         if self._node:
-            node = self._api.get(path("api", "v1", "nodes", self._node))
+            node = self._api.get(url_path("api", "v1", "nodes", self._node))
             return Owner(self._node, str(node["metadata"]["uid"]))
         # Nothing else of a driver's installation belongs to the cluster, as these slices do, and has the driver's name.
         try:

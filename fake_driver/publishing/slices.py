@@ -16,9 +16,11 @@ from fake_driver.api.served_versions import API_VERSION
 from fake_driver.devices.model import Device, Draw, Policy, Pool, Scalar, Taint, Value, Version
 
 Object = dict[str, Any]
-MOST_DEVICES = 128  # in one slice; the API server refuses more
-MOST_DEMANDING_DEVICES = 64  # where one of them has taints, draws from counters, or has an attribute that is a list
-MOST_COUNTER_SETS = 8
+MAX_DEVICES = 128  # in one slice; the API server refuses more
+MAX_DEVICES_WITH_TAINTS_OR_COUNTERS = (
+    64  # where one of them has taints, draws from counters, or has an attribute that is a list
+)
+MAX_COUNTER_SETS = 8
 _LONGEST_NAME = 253
 
 
@@ -45,7 +47,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Places:
+class Layout:
     """What keeps devices where they are: all devices of the hardware file, also those that are unplugged, and the slices that exist.
 
     Where the second half of a slice exists, the slice stays cut in two. The API server remembers that for all processes of the driver.
@@ -74,23 +76,23 @@ class _Home:
         return name
 
 
-def desired(driver: str, node: Owner, devices: Sequence[Device], places: Places | None = None) -> list[Object]:
+def for_node(driver: str, node: Owner, devices: Sequence[Device], places: Layout | None = None) -> list[Object]:
     """The slices of this node's pool, all but the generation. A node without devices has one empty slice: the driver is alive."""
     home = _Home(driver, node.name, {"nodeName": node.name}, owners=node.references)
-    return _slices(home, devices, places or Places())
+    return _slices(home, devices, places or Layout())
 
 
-def of_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) -> list[Object]:
+def for_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) -> list[Object]:
     """The slices of pools that belong to no node."""
     found: list[Object] = []
     for pool in pools:
         reach = {"nodeSelector": pool.node_selector} if pool.node_selector else {"allNodes": True}
         home = _Home(driver, pool.name, reach, "pool-", owner.references if owner else [])
-        found += _slices(home, pool.devices, Places())
+        found += _slices(home, pool.devices, Layout())
     return found
 
 
-def _slices(home: _Home, devices: Sequence[Device], places: Places) -> list[Object]:
+def _slices(home: _Home, devices: Sequence[Device], places: Layout) -> list[Object]:
     # Counters of a device that is unplugged stay: nobody draws from them, and their slice need not be written.
     counters = _counters((*places.base, *devices))
     contents = {
@@ -127,16 +129,16 @@ def _devices(block: Iterable[Device | None]) -> Object:
     return {"devices": there} if there else {}
 
 
-def _blocks(home: _Home, devices: Sequence[Device], places: Places) -> Iterator[tuple[int, Sequence[Device | None]]]:
+def _blocks(home: _Home, devices: Sequence[Device], places: Layout) -> Iterator[tuple[int, Sequence[Device | None]]]:
     """The places of each slice and its index, which counts by 64. A slice is cut in two when it has a demanding device, and stays so."""
     seats = _seats(devices, places.base)
-    for start in range(0, len(seats), MOST_DEVICES):
-        block = seats[start : start + MOST_DEVICES]
-        second = home.name(_start(start // MOST_DEMANDING_DEVICES + 1))
+    for start in range(0, len(seats), MAX_DEVICES):
+        block = seats[start : start + MAX_DEVICES]
+        second = home.name(_start(start // MAX_DEVICES_WITH_TAINTS_OR_COUNTERS + 1))
         is_cut = second in places.there or any(each and _demanding(each) for each in block)
-        size = MOST_DEMANDING_DEVICES if is_cut else MOST_DEVICES
+        size = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if is_cut else MAX_DEVICES
         for inner in range(0, len(block), size):
-            yield (start + inner) // MOST_DEMANDING_DEVICES, block[inner : inner + size]
+            yield (start + inner) // MAX_DEVICES_WITH_TAINTS_OR_COUNTERS, block[inner : inner + size]
 
 
 def _seats(devices: Sequence[Device], base: Sequence[Device]) -> list[Device | None]:
@@ -160,11 +162,11 @@ def _counters(devices: Sequence[Device]) -> list[list[Object]]:
     """All sets of counters that the devices draw from, in the parts that fit into slices."""
     draws: dict[str, Draw] = {draw.counter_set: draw for device in devices for draw in device.draws}
     sets = [{"name": name, "counters": _values(draw.of)} for name, draw in draws.items()]
-    return [sets[start : start + MOST_COUNTER_SETS] for start in range(0, len(sets), MOST_COUNTER_SETS)]
+    return [sets[start : start + MAX_COUNTER_SETS] for start in range(0, len(sets), MAX_COUNTER_SETS)]
 
 
 def _device(device: Device) -> Object:
-    attributes = {name: attribute(value) for name, value in device.attributes.items()}
+    attributes = {name: attribute_value(value) for name, value in device.attributes.items()}
     content: Object = {"name": device.name, "attributes": attributes}
     if device.capacity:
         content["capacity"] = {
@@ -213,7 +215,7 @@ def _values(amounts: Mapping[str, str]) -> Object:
     return {name: {"value": value} for name, value in amounts.items()}
 
 
-def attribute(value: Value) -> Object:
+def attribute_value(value: Value) -> Object:
     """An attribute's value in the words of the API."""
     if isinstance(value, tuple):
         ((kind, _),) = _scalar(value[0]).items()

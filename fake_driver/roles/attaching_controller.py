@@ -15,21 +15,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from fake_driver.api.backoff import Pace
-from fake_driver.api.claim_access import ClaimAccess
-from fake_driver.api.client import Api, path
-from fake_driver.api.served_versions import GROUP, newest
-from fake_driver.api.watch import LIST_SECONDS, changes
+from fake_driver.api.backoff import Backoff
+from fake_driver.api.claim_client import ClaimClient
+from fake_driver.api.client import ApiClient, url_path
+from fake_driver.api.served_versions import GROUP, newest_version
+from fake_driver.api.watch import LIST_TIMEOUT, watch_events
 from fake_driver.devices.model import Attaching, Device
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.journal import Journal
-from fake_driver.roles.attachments import Attachment, manager, outcome, waiting
+from fake_driver.roles.attachments import Attachment, field_manager, pending_attachments, status_entry
 
 log = logging.getLogger(__name__)
 Find = Callable[[str, str], Device]
 
 
-class Queue:
+class AttachmentQueue:
     """Which attachments are under way, and when each is over. Thread-safe."""
 
     def __init__(self) -> None:
@@ -82,15 +82,15 @@ class Queue:
             self._news.notify_all()
 
 
-class Attacher:
+class AttachController:
     """Follows the claims in one thread, and tells what became of devices in another."""
 
-    def __init__(self, api: Api, driver: str, find: Find, journal: Journal) -> None:
+    def __init__(self, api: ApiClient, driver: str, find: Find, journal: Journal) -> None:
         self._api, self._driver, self._find, self._journal = api, driver, find, journal
-        self._claims, self._queue = ClaimAccess(api), Queue()
+        self._claims, self._queue = ClaimClient(api), AttachmentQueue()
         self._failed: Counter[tuple[str, str]] = Counter()
         self._stopped = threading.Event()
-        self._errors, self._refusals = Pace(0.2, 5), Pace(0.2, 10)
+        self._errors, self._refusals = Backoff(0.2, 5), Backoff(0.2, 10)
         self._threads = [
             threading.Thread(target=work, name=f"attacher-{name}", daemon=True)
             for name, work in (("watch", self._follow), ("work", self._work))
@@ -120,23 +120,23 @@ class Attacher:
                 for uid, wanted in self._changes():
                     self._queue.see(uid, filter(self._attaching, wanted), self._seconds)
             except ApiError as trouble:
-                if not self._stopped.wait(self._errors.stumble()):
+                if not self._stopped.wait(self._errors.next_delay()):
                     log.warning("the claims could not be followed: %s", trouble)
             except Exception:  # without this thread no pod with such a device would ever start
                 log.exception("the attacher stumbled over an error of its own")
-                self._stopped.wait(self._errors.stumble())
+                self._stopped.wait(self._errors.next_delay())
 
     def _changes(self) -> Iterator[tuple[str, Sequence[Attachment]]]:
         """By claim, what it waits for: of all claims there are, and from then on of each that changes."""
-        claims = path("apis", GROUP, newest(self._api), "resourceclaims")
-        listed = self._api.get(claims, patience=LIST_SECONDS)
+        claims = url_path("apis", GROUP, newest_version(self._api), "resourceclaims")
+        listed = self._api.get(claims, patience=LIST_TIMEOUT)
         items = listed.get("items") or []
         for uid in self._queue.uids() - {item["metadata"]["uid"] for item in items}:
             yield uid, ()
         for item in items:
-            yield item["metadata"]["uid"], waiting(item, self._driver)
-        for kind, item in changes(self._api, claims, {}, str(listed["metadata"]["resourceVersion"])):
-            yield item["metadata"]["uid"], () if kind == "DELETED" else waiting(item, self._driver)
+            yield item["metadata"]["uid"], pending_attachments(item, self._driver)
+        for kind, item in watch_events(self._api, claims, {}, str(listed["metadata"]["resourceVersion"])):
+            yield item["metadata"]["uid"], () if kind == "DELETED" else pending_attachments(item, self._driver)
 
     def _work(self) -> None:
         while one := self._queue.next():
@@ -147,16 +147,16 @@ class Attacher:
                     log.warning(
                         "what became of a device of claim %s/%s is not told: %s", one.namespace, one.name, trouble
                     )
-                self._queue.again(one, self._refusals.stumble())
+                self._queue.again(one, self._refusals.next_delay())
             except Exception:  # one claim that cannot be told must not end the thread for the others
                 log.exception("a device of claim %s/%s", one.namespace, one.name)
-                self._queue.again(one, self._refusals.stumble())
+                self._queue.again(one, self._refusals.next_delay())
 
     def _tell(self, one: Attachment) -> None:
         told = self._attaching(one)
         failed = bool(told and one.failure_conditions and self._failed[one.device] < told.failures)
-        entry = outcome(one, failed=failed, now=datetime.now(UTC))
-        self._claims.apply(one.namespace, one.name, one.uid, [entry], manager(self._driver, one))
+        entry = status_entry(one, failed=failed, now=datetime.now(UTC))
+        self._claims.apply(one.namespace, one.name, one.uid, [entry], field_manager(self._driver, one))
         self._failed[one.device] += failed
         pool, device = one.device
         self._journal.note(

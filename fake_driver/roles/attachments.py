@@ -32,7 +32,7 @@ class Attachment:
         return place["pool"], place["device"]
 
 
-def waiting(claim: Mapping[str, Any], driver: str) -> list[Attachment]:
+def pending_attachments(claim: Mapping[str, Any], driver: str) -> list[Attachment]:
     """The devices of a claim of which nobody has said yet whether they are attached."""
     metadata, status = claim["metadata"], claim.get("status") or {}
     allocation = status.get("allocation") or {}
@@ -50,7 +50,7 @@ def waiting(claim: Mapping[str, Any], driver: str) -> list[Attachment]:
     ]  # fmt: skip
 
 
-def outcome(one: Attachment, *, failed: bool, now: datetime) -> Object:
+def status_entry(one: Attachment, *, failed: bool, now: datetime) -> Object:
     """The entry in the claim's status: what became of the attempt."""
     kinds, reason, message = (
         (one.failure_conditions[:1], "AttachingFailed", "the hardware file lets this attempt fail")
@@ -66,7 +66,7 @@ def outcome(one: Attachment, *, failed: bool, now: datetime) -> Object:
     return {**dict(one.place), "conditions": [{"type": kind, **condition} for kind in kinds]}
 
 
-def manager(driver: str, one: Attachment) -> str:
+def field_manager(driver: str, one: Attachment) -> str:
     """The field manager that speaks of one device. To leave out is to take back, so one for all devices would have to repeat each."""
     place = hashlib.sha256(json.dumps(one.place).encode()).hexdigest()
     return f"{driver}-attacher-{place[:12]}"

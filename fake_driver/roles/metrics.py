@@ -16,7 +16,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _VERBS = ("prepare", "unprepare")
 Labels = tuple[tuple[str, str], ...]
 Gauge = Callable[[], Mapping[Labels, float]]
-ABOUT = {
+METRICS = {
     "fake_driver_info": ("gauge", "Which driver serves which node."),
     "fake_driver_claim_seconds": ("histogram", "How long the kubelet waited for one claim, by verb and outcome."),
     "fake_driver_claims_prepared": ("gauge", "Claims that are prepared on this node."),
@@ -52,7 +52,7 @@ class Metrics:
 
     def asked(self, method: str, where: str, status: int) -> None:
         """The API server answered, or did not."""
-        self._count("fake_driver_api_requests_total", code=str(status), method=method, resource=resource(where))
+        self._count("fake_driver_api_requests_total", code=str(status), method=method, resource=resource_of(where))
 
     def text(self) -> str:
         """The page."""
@@ -62,7 +62,7 @@ class Metrics:
             found += ((name, labels, value) for labels, value in ask().items())
         return "".join(
             f"# HELP {family} {about}\n# TYPE {family} {kind}\n{''.join(_lines(family, found))}"
-            for family, (kind, about) in ABOUT.items()
+            for family, (kind, about) in METRICS.items()
         )
 
     def _count(self, name: str, **labels: str) -> None:
@@ -84,7 +84,7 @@ class Metrics:
                 yield "fake_driver_claim_seconds_bucket", (*labels, ("le", bound)), float(within)
 
 
-def resource(where: str) -> str:
+def resource_of(where: str) -> str:
     """The resource that a path of the API speaks of; what the server says of itself is `discovery`."""
     words = where.strip("/").split("/")
     words = words[2:] if words[0] == "api" else words[3:]

@@ -13,37 +13,37 @@ from fake_driver.hardware import description
 from fake_driver.hardware.pools import pools
 from fake_driver.journal import Journal
 from fake_driver.preparing.inventory import Inventory
-from fake_driver.publishing import limits, slices
+from fake_driver.publishing import slices, validation
 from fake_driver.publishing.publisher import Publisher
 from fake_driver.roles import node_driver
-from fake_driver.roles.attaching_controller import Attacher
+from fake_driver.roles.attaching_controller import AttachController
 from fake_driver.roles.metrics import Gauge, Metrics
-from fake_driver.roles.probes import Probes
+from fake_driver.roles.probes import ProbeServer
 from fake_driver.settings import Settings
 
 # Patterns of node names in a hardware file mean pools here, and no pool of a file is called so.
 _NO_NODE = "no-node"
 
 
-class NetworkProcess:
+class NetworkDriverProcess:
     """All that runs in this role, from start to stop."""
 
     def __init__(self, settings: Settings) -> None:
         hardware = description.read(Path(settings.hardware))
         _, *found = pools(hardware, _NO_NODE, settings.kind_words)
-        limits.check(slices.of_network(settings.driver, found), settings.hardware)
+        validation.require_valid(slices.for_network(settings.driver, found), settings.hardware)
         settings.data.mkdir(parents=True, exist_ok=True)
         metrics = Metrics(self._gauges(settings))
         journal = Journal(settings.data / "journal-network.jsonl", heard=metrics.heard)
         self._api = node_driver.api(settings, metrics)
         self._publisher = Publisher(
-            self._api, settings.driver, "", lambda owner: slices.of_network(settings.driver, found, owner), journal
+            self._api, settings.driver, "", lambda owner: slices.for_network(settings.driver, found, owner), journal
         )
-        self._attacher = Attacher(self._api, settings.driver, _finder(hardware, settings), journal)
+        self._attacher = AttachController(self._api, settings.driver, _finder(hardware, settings), journal)
         self._attaches = any(group.binding and group.binding.attaching for group in hardware.all_groups)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
         self._probes = (
-            Probes(settings.probe_address, checks, node_driver.pages(metrics)) if settings.probe_address else None
+            ProbeServer(settings.probe_address, checks, node_driver.pages(metrics)) if settings.probe_address else None
         )
 
     def start(self) -> None:

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fake_driver.api.claim_access import ClaimAccess
-from fake_driver.api.client import Api
-from fake_driver.control.console import Console
+from fake_driver.api.claim_client import ClaimClient
+from fake_driver.api.client import ApiClient
 from fake_driver.control.control_socket import ControlSocket
-from fake_driver.control.live_hardware import Effects, LiveHardware
+from fake_driver.control.live_hardware import Dependents, LiveHardware
+from fake_driver.control.request_handler import RequestHandler
 from fake_driver.devices.model import Device
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import pools
 from fake_driver.journal import Journal
-from fake_driver.kubelet.armed_faults import Traps
-from fake_driver.kubelet.health import Board, Health, at_first
-from fake_driver.kubelet.server import Server
+from fake_driver.kubelet.armed_faults import ArmedFaults
+from fake_driver.kubelet.health import Health, HealthStore, initial_health
+from fake_driver.kubelet.server import PluginServer
 from fake_driver.kubelet.services import DraService
-from fake_driver.kubelet.sockets import Sockets
+from fake_driver.kubelet.socket_paths import SocketPaths
 from fake_driver.preparing import cdi, claims, device_status, opaque_configuration
 from fake_driver.preparing.cdi import CdiFolder, Environment
 from fake_driver.preparing.checkpoint import Checkpoint
@@ -30,11 +30,11 @@ from fake_driver.preparing.driver import Collaborators, Driver, Silence
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.preparing.metadata import MetadataFolder
 from fake_driver.preparing.status_reporter import Reporter
-from fake_driver.publishing import limits, slices
+from fake_driver.publishing import slices, validation
 from fake_driver.publishing.planner import Planner, plan
 from fake_driver.publishing.publisher import Publisher
 from fake_driver.roles.metrics import CONTENT_TYPE, Gauge, Metrics
-from fake_driver.roles.probes import Pages, Probes
+from fake_driver.roles.probes import Pages, ProbeServer
 from fake_driver.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -57,13 +57,13 @@ class Parts:
     publishes: bool = True
     registers: bool = True
     reports: bool = True
-    claims: type[ClaimAccess] = ClaimAccess
+    claims: type[ClaimClient] = ClaimClient
     asked: Callable[[], None] = lambda: None  # by a kubelet, who this is
     reached: Callable[[str], None] = lambda _point: None
     publisher: type[Publisher] = Publisher
     service: type[DraService] = DraService
-    health: Callable[[Device], Health] = at_first
-    board: type[Board] = Board
+    health: Callable[[Device], Health] = initial_health
+    board: type[HealthStore] = HealthStore
     metadata: type[MetadataFolder] = MetadataFolder
 
 
@@ -71,7 +71,9 @@ def parts(settings: Settings) -> Parts:
     """The right parts, as the hardware file says."""
     hardware = description.read(Path(settings.hardware))
     here, *network = pools(hardware, settings.node, settings.kind_words)
-    limits.check(slices.desired(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware)
+    validation.require_valid(
+        slices.for_node(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware
+    )
     return Parts(Inventory(settings.node, here.devices, tuple(network)), settings.data)
 
 
@@ -79,7 +81,7 @@ class Process:
     """All that runs in one process, from start to stop."""
 
     def __init__(self, settings: Settings, use: Parts) -> None:
-        sockets = Sockets(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
+        sockets = SocketPaths(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
         self._use = use
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.metrics = Metrics(self._gauges(settings))
@@ -88,22 +90,26 @@ class Process:
         self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
         folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
-        self._traps = Traps(self.journal)
+        self._traps = ArmedFaults(self.journal)
         self._reporter = Reporter(self._claims, settings.driver, settings.node, self._known, self.journal)
         self._metadata = use.metadata(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = use.board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
-        self._server = Server(self.driver, self.health, self.journal, sockets, self._traps, use.service, use.asked)
+        self._server = PluginServer(
+            self.driver, self.health, self.journal, sockets, self._traps, use.service, use.asked
+        )
         self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(
             settings.driver,
             settings.data / "hardware-changes.json",
-            Effects(use.inventory, self.health, use.health, self._publisher.refresh, self.journal),
+            Dependents(use.inventory, self.health, use.health, self._publisher.refresh, self.journal),
         )
-        console = Console(settings, self._hardware, self._traps, folder, self.journal, self._release)
+        console = RequestHandler(settings, self._hardware, self._traps, folder, self.journal, self._release)
         self._control = ControlSocket(sockets.control, console.answer)
         checks = {"/readyz": self.missing, "/healthz": self.broken}
-        self._probes = Probes(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
+        self._probes = (
+            ProbeServer(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
+        )
 
     def start(self) -> None:
         """Serve, register and publish. The publisher comes last, because it is the only part that has to wait for others."""
@@ -177,9 +183,9 @@ class Process:
         return self._use.known(self._use.inventory.find(use.pool, use.device), use)
 
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
-        places = slices.Places(self._hardware.base, self._publisher.names)
+        places = slices.Layout(self._hardware.base, self._publisher.names)
         devices = self._use.published(self._use.inventory)
-        return self._use.shaped(slices.desired(self.driver.name, owner, devices, places))
+        return self._use.shaped(slices.for_node(self.driver.name, owner, devices, places))
 
 
 def pages(metrics: Metrics) -> Pages:
@@ -187,9 +193,9 @@ def pages(metrics: Metrics) -> Pages:
     return {"/metrics": (CONTENT_TYPE, metrics.text)}
 
 
-def api(settings: Settings, metrics: Metrics) -> Api:
+def api(settings: Settings, metrics: Metrics) -> ApiClient:
     """The API server as the settings say; the token goes only over TLS."""
     is_secure = settings.api_server.startswith("https:")
     token = Path(settings.token_file) if settings.token_file and is_secure else None
     authority = Path(settings.ca_file) if settings.ca_file else None
-    return Api(settings.api_server, token_file=token, ca_file=authority, told=metrics.asked)
+    return ApiClient(settings.api_server, token_file=token, ca_file=authority, told=metrics.asked)

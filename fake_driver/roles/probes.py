@@ -26,7 +26,7 @@ Checks = Mapping[str, Callable[[], list[str]]]
 Pages = Mapping[str, tuple[str, Callable[[], str]]]
 
 
-class Probes:
+class ProbeServer:
     """A small HTTP server in a thread of its own."""
 
     def __init__(self, address: tuple[str, int], checks: Checks, pages: Pages | None = None) -> None:

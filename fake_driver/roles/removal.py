@@ -12,9 +12,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from fake_driver.kubelet.sockets import Sockets, is_dead
+from fake_driver.kubelet.socket_paths import SocketPaths, is_stale
 from fake_driver.preparing.cdi import CdiFolder
-from fake_driver.roles.probes import Probes
+from fake_driver.roles.probes import ProbeServer
 from fake_driver.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -27,12 +27,14 @@ class RemovalProcess:
 
     def __init__(self, settings: Settings) -> None:
         self._data = settings.data
-        self._sockets = Sockets(settings.driver, settings.pod_uid or _SOME_POD, Path(settings.registry), settings.data)
+        self._sockets = SocketPaths(
+            settings.driver, settings.pod_uid or _SOME_POD, Path(settings.registry), settings.data
+        )
         self._cdi = CdiFolder(Path(settings.cdi), settings.driver)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="removal", daemon=True)
         checks = {"/readyz": self.missing, "/healthz": list[str]}
-        self._probes = Probes(settings.probe_address, checks) if settings.probe_address else None
+        self._probes = ProbeServer(settings.probe_address, checks) if settings.probe_address else None
 
     def start(self) -> None:
         """Begin to wait and remove."""
@@ -74,7 +76,7 @@ class RemovalProcess:
         return []
 
     def _in_use(self) -> Iterator[str]:
-        if any(path.is_socket() and not is_dead(path) for path in self._data.glob("*.sock")):
+        if any(path.is_socket() and not is_stale(path) for path in self._data.glob("*.sock")):
             yield "the driver still runs: uninstall it first"
         held = {path.stem for path in (self._data / "claims").glob("*.json")} | set(self._cdi.claims())
         if held:

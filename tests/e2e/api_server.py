@@ -16,7 +16,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from fake_driver.api.client import Api
+from fake_driver.api.client import ApiClient
 from fake_driver.errors import DriverError
 from testbed import binaries, process
 from testbed.binaries.lock import minors
@@ -46,15 +46,15 @@ class Server:
         """Where slices are."""
         return f"/apis/resource.k8s.io/{'v1beta1' if self.served else 'v1'}/resourceslices"
 
-    def api(self) -> Api:
+    def api(self) -> ApiClient:
         """A client with all rights."""
-        return Api(
+        return ApiClient(
             f"https://127.0.0.1:{self.port}",
             token_file=self.folder / "token",
             ca_file=self.folder / "certificates" / "apiserver.crt",
         )
 
-    def ask(self, call: Callable[[Api], T]) -> T:
+    def ask(self, call: Callable[[ApiClient], T]) -> T:
         """One call with all rights."""
         with contextlib.closing(self.api()) as api:
             return call(api)
@@ -95,7 +95,7 @@ def running(server: Server) -> Iterator[Server]:
         eventually(lambda: _ready(server), "the API server", UP, hint=str(server.folder / "api.log"))
         for name in ("worker", "node-2"):
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-            server.ask(functools.partial(Api.create, where="/api/v1/nodes", body=node))
+            server.ask(functools.partial(ApiClient.create, where="/api/v1/nodes", body=node))
         yield server
     finally:
         process.kill_all(started)

@@ -11,8 +11,8 @@ from typing import Any
 import grpc
 import pytest
 
-from fake_driver.api.backoff import Pace
-from fake_driver.api.client import Api
+from fake_driver.api.backoff import Backoff
+from fake_driver.api.client import ApiClient
 from fake_driver.journal import Journal
 from fake_driver.publishing.publisher import Publisher
 from fake_driver.publishing.slices import Owner
@@ -20,9 +20,9 @@ from fake_driver.roles.node_driver import Parts, Process, parts
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 from tests.fake_driver.fake_api import FakeApi, Handler, Threads
-from tests.fake_driver.node import Node
-from tests.fake_driver.published import DRIVER
-from tests.fake_driver.rights import granted
+from tests.fake_driver.fake_node import Node
+from tests.fake_driver.granted_permissions import granted
+from tests.fake_driver.publishing.gpus_and_events import DRIVER
 
 HARDWARE = """
 apiVersion: dra-testbed/v1alpha1
@@ -86,7 +86,7 @@ def publishing(server: str, tmp_path: Path) -> Iterator[Callable[..., Publisher]
     ends: list[Callable[[], None]] = []
 
     def started(slices: Callable[[Owner], list[Object]], node: str = "worker") -> Publisher:
-        api = Api(server)
+        api = ApiClient(server)
         publisher = Publisher(api, DRIVER, node, slices, Journal(tmp_path / "journal.jsonl"))
         ends.extend([api.close, publisher.stop])
         publisher.start()
@@ -165,15 +165,15 @@ def start(settings: Settings) -> Iterator[Callable[..., Process]]:
 
 
 @pytest.fixture
-def stumbles(monkeypatch: pytest.MonkeyPatch) -> list[Pace]:
+def stumbles(monkeypatch: pytest.MonkeyPatch) -> list[Backoff]:
     """All times that something went wrong and was paced; nobody waits for long."""
-    found: list[Pace] = []
+    found: list[Backoff] = []
 
-    def stumble(pace: Pace) -> float:
+    def next_delay(pace: Backoff) -> float:
         found.append(pace)
         return 0.01
 
-    monkeypatch.setattr(Pace, "stumble", stumble)
+    monkeypatch.setattr(Backoff, "next_delay", next_delay)
     return found
 
 

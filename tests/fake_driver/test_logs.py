@@ -4,14 +4,14 @@ import sys
 
 import pytest
 
-from fake_driver.logs import Lines
+from fake_driver.logs import LineFormatter
 
 
 def line(shape: str, message: str = "prepare", **facts: object) -> str:
     record = logging.LogRecord("fake_driver.kubelet.services", logging.INFO, "x.py", 1, message, (), None)
     record.facts = facts
     record.created = 1000.25
-    return Lines(shape, {"driver": "gpu.example", "node": ""}).format(record)
+    return LineFormatter(shape, {"driver": "gpu.example", "node": ""}).format(record)
 
 
 def test_logfmt_quotes_what_is_more_than_a_word() -> None:
@@ -48,6 +48,6 @@ def test_an_exception_is_one_line_too(shape: str) -> None:
         int("bad")
     except ValueError:
         record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "stumbled", (), sys.exc_info())
-    said = Lines(shape, {}).format(record)
+    said = LineFormatter(shape, {}).format(record)
     assert "ValueError: invalid literal" in said
     assert "\n" not in said

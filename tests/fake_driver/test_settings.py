@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fake_driver.errors import ConfigurationError
-from fake_driver.settings import read
+from fake_driver.settings import parse
 
 POD = {
     "NODE_NAME": "worker",
@@ -15,52 +15,52 @@ POD = {
 
 
 def test_a_pod_needs_nothing_but_its_environment() -> None:
-    found = read([], POD)
+    found = parse([], POD)
     assert (found.node, found.api_server) == ("worker", "https://10.96.0.1:443")
     assert found.data == Path("/var/lib/kubelet/plugins/gpu.dra-testbed.example")
 
 
 def test_a_flag_wins_over_its_variable() -> None:
-    assert read(["--node", "other", "--api-server", "http://x"], POD).node == "other"
+    assert parse(["--node", "other", "--api-server", "http://x"], POD).node == "other"
 
 
 def test_an_ipv6_address_of_the_api_server_is_put_into_brackets() -> None:
-    assert read([], {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}).api_server == "https://[fd00::1]:443"
+    assert parse([], {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}).api_server == "https://[fd00::1]:443"
 
 
 def test_all_that_is_missing_or_wrong_is_told_at_once() -> None:
     with pytest.raises(ConfigurationError) as refused:
-        read([], {"FAKE_DRIVER_NAME": "GPU", "POD_UID": "../x"})
+        parse([], {"FAKE_DRIVER_NAME": "GPU", "POD_UID": "../x"})
     for part in ("$NODE_NAME", "$FAKE_DRIVER_HARDWARE", "'GPU'", "'../x'", "must be a URL outside of a pod"):
         assert part in str(refused.value)
 
 
 def test_kinds_are_words_between_commas() -> None:
-    assert read([], {**POD, "FAKE_DRIVER_KINDS": "gpu, nic"}).kind_words == ("gpu", "nic")
-    assert read([], POD).kind_words == ()
+    assert parse([], {**POD, "FAKE_DRIVER_KINDS": "gpu, nic"}).kind_words == ("gpu", "nic")
+    assert parse([], POD).kind_words == ()
 
 
 def test_faults_are_words_between_commas() -> None:
-    assert read(["--faults", " no-env, slices-missing ,"], POD).fault_words == ("no-env", "slices-missing")
-    assert read([], POD).fault_words == ()
+    assert parse(["--faults", " no-env, slices-missing ,"], POD).fault_words == ("no-env", "slices-missing")
+    assert parse([], POD).fault_words == ()
 
 
 @pytest.mark.parametrize(
     ("text", "address"), [("", None), (":8080", ("", 8080)), ("127.0.0.1:1", ("127.0.0.1", 1)), ("[::1]:1", ("::1", 1))]
 )
 def test_the_address_of_the_probes(text: str, address: tuple[str, int] | None) -> None:
-    assert read(["--probes", text], POD).probe_address == address
+    assert parse(["--probes", text], POD).probe_address == address
 
 
 @pytest.mark.parametrize("text", ["8080x", ":", ":99999", ":-1", ":٣"])
 def test_an_address_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="the probes' address"):
-        _ = read(["--probes", text], POD).probe_address
+        _ = parse(["--probes", text], POD).probe_address
 
 
 def test_what_is_shown_names_the_token_file_and_never_the_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("hunter2")
-    shown = read(["--token-file", str(tmp_path / "token")], POD).shown()
+    shown = parse(["--token-file", str(tmp_path / "token")], POD).shown()
     assert shown["token_file"] == f"{tmp_path}/token"
     assert "hunter2" not in str(shown)
 
@@ -68,4 +68,4 @@ def test_what_is_shown_names_the_token_file_and_never_the_token(tmp_path: Path) 
 @pytest.mark.parametrize(("flag", "value"), [("--log", "xml"), ("--log-level", "loud")])
 def test_a_log_that_cannot_be_is_refused(flag: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{flag} .* must be one of .*, but is '{value}'"):
-        read([flag, value], POD)
+        parse([flag, value], POD)

@@ -6,7 +6,7 @@ import pytest
 
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import devices
-from fake_driver.publishing.slices import Owner, desired
+from fake_driver.publishing.slices import Owner, for_node
 from testbed import folders
 from testbed.drivers.published.slices import Device, apart, identities, names, ordinary, pools
 from testbed.errors import UsageError
@@ -138,7 +138,7 @@ def test_special_devices_are_apart_where_they_are_nothing_else(
 
 def test_the_special_devices_of_the_default_hardware_are_apart() -> None:
     made = devices(description.read(folders.data("manifests") / "hardware/server.yaml"), "a")
-    published = desired(DRIVER, Owner("a", "uid"), made)
+    published = for_node(DRIVER, Owner("a", "uid"), made)
     others = load_driver_file(folders.data("manifests") / "drivers/fake-gpu.yaml").other_devices
     assert apart(published, others, DRIVER) == {"partitions", "capacity", "binding"}
     assert apart(published, {}, DRIVER) == frozenset()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fake_driver.api.client import Api
+from fake_driver.api.client import ApiClient
 from fake_driver.devices.model import (
     Change,
     Group,
@@ -28,11 +28,11 @@ from fake_driver.devices.model import (
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import changed, pools
 from fake_driver.journal import Journal
-from fake_driver.publishing.counter_placement import beside_devices
-from fake_driver.publishing.limits import problems
-from fake_driver.publishing.planner import at_generation, comparable
+from fake_driver.publishing.counter_placement import with_counters_beside_devices
+from fake_driver.publishing.planner import comparable, with_generation
 from fake_driver.publishing.publisher import Publisher
-from fake_driver.publishing.slices import Owner, Places, desired, of_network
+from fake_driver.publishing.slices import Layout, Owner, for_network, for_node
+from fake_driver.publishing.validation import find_problems
 from testbed import binaries
 from testbed.waiting import Budget, eventually_true
 from tests.e2e.api_server import MINORS, Server, running
@@ -52,7 +52,7 @@ class Writer:
 
     server: Server
     publisher: Publisher
-    api: Api
+    api: ApiClient
     journal: Path
     changes: list[Change] = field(default_factory=list)
 
@@ -87,9 +87,9 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
 
         def slices(owner: Owner) -> Sequence[Object]:
             if not node:
-                return of_network(DRIVER, of_the_network)
-            places = Places(here.devices, publisher.names)
-            return desired(DRIVER, owner, changed(here.devices, changes, here.name), places)
+                return for_network(DRIVER, of_the_network)
+            places = Layout(here.devices, publisher.names)
+            return for_node(DRIVER, owner, changed(here.devices, changes, here.name), places)
 
         publisher = Publisher(api, DRIVER, node, slices, Journal(journal))
         writer = Writer(server, publisher, api, journal, changes)
@@ -141,13 +141,13 @@ def spec_of(slice_: Object) -> Object:
 def wanted(server: Server, hardware: str) -> dict[str, Object]:
     """The specs that the driver asks this server to keep, by name."""
     (here, *network) = pools(description.read(HARDWARE / f"{hardware}.yaml"), "worker")
-    slices = [*desired(DRIVER, Owner("worker", "x"), here.devices), *of_network(DRIVER, network)]
+    slices = [*for_node(DRIVER, Owner("worker", "x"), here.devices), *for_network(DRIVER, network)]
     return {slice_["metadata"]["name"]: spec_of(slice_) for slice_ in placed(server, slices)}
 
 
 def placed(server: Server, slices: list[Object]) -> list[Object]:
     """Return the slices with the counters where this server wants them."""
-    return beside_devices(slices) if server.minor == "1.34" else slices
+    return with_counters_beside_devices(slices) if server.minor == "1.34" else slices
 
 
 def versions(server: Server) -> dict[str, str]:
@@ -208,7 +208,7 @@ def test_what_a_starting_kubelet_deletes_and_what_somebody_edits_comes_back(
 ) -> None:
     writer = write(server, "a100")
     node, network = wanted(server, "a100"), write(server, "fabric", node="")
-    of_network = versions(server)
+    of_pools = versions(server)
 
     server.wipe("spec.nodeName=worker")
     writer.until(lambda: {name: spec_of(item) for name, item in server.slices().items() if name in node} == node)
@@ -217,7 +217,7 @@ def test_what_a_starting_kubelet_deletes_and_what_somebody_edits_comes_back(
     writer.until(lambda: spec_of(server.slices()[name]) == node[name])
 
     assert len(writer.notes("slice-gone")) == len(node)
-    untouched = {name: version for name, version in of_network.items() if name.startswith("pool-")}
+    untouched = {name: version for name, version in of_pools.items() if name.startswith("pool-")}
     assert untouched == {name: version for name, version in versions(server).items() if name.startswith("pool-")}
     assert not network.notes("slice-gone")
 
@@ -252,13 +252,13 @@ shared = st.builds(
 @given(group=wholes | cut | shared)
 def test_an_api_server_takes_whatever_can_be_described(server: Server, group: Group) -> None:
     (here,) = pools(Hardware("x", (group,)), "worker")
-    found = desired(DRIVER, Owner("worker", "x"), here.devices)
-    assert problems(found) == []
+    found = for_node(DRIVER, Owner("worker", "x"), here.devices)
+    assert find_problems(found) == []
     for slice_ in placed(server, found):
-        server.ask(functools.partial(create_dry, server, at_generation(slice_, 1)))
+        server.ask(functools.partial(create_dry, server, with_generation(slice_, 1)))
 
 
-def create_dry(server: Server, slice_: Object, api: Api) -> Object:
+def create_dry(server: Server, slice_: Object, api: ApiClient) -> Object:
     """What the server would store; a refusal is an ApiError."""
     return api._call("POST", server.address, {"dryRun": "All"}, slice_)
 

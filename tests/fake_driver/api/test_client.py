@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fake_driver.api.client import Api, path
+from fake_driver.api.client import ApiClient, url_path
 from fake_driver.errors import ApiError, ConfigurationError
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
-NODE = path("api", "v1", "nodes", "worker")
-SLICES = path("apis", "resource.k8s.io", "v1", "resourceslices")
+NODE = url_path("api", "v1", "nodes", "worker")
+SLICES = url_path("apis", "resource.k8s.io", "v1", "resourceslices")
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[..., Api]]:
+def connect() -> Iterator[Callable[..., ApiClient]]:
     """Make clients; they are closed after the test."""
-    made: list[Api] = []
+    made: list[ApiClient] = []
 
-    def connected(url: str, token: Path | None = None) -> Api:
-        made.append(Api(url, token_file=token))
+    def connected(url: str, token: Path | None = None) -> ApiClient:
+        made.append(ApiClient(url, token_file=token))
         return made[-1]
 
     yield connected
@@ -55,16 +55,16 @@ def ok(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def test_an_object_comes_back_as_a_dict(connect: Callable[..., Api], server: str) -> None:
+def test_an_object_comes_back_as_a_dict(connect: Callable[..., ApiClient], server: str) -> None:
     assert connect(server).get(NODE)["metadata"]["uid"] == "uid-of-worker"
 
 
 def test_words_are_quoted_so_that_no_name_becomes_another_path() -> None:
-    assert path("api", "../x", "a/b?c") == "/api/..%2Fx/a%2Fb%3Fc"
+    assert url_path("api", "../x", "a/b?c") == "/api/..%2Fx/a%2Fb%3Fc"
 
 
 def test_the_token_is_read_again_for_each_request(
-    connect: Callable[..., Api], server: str, fake_api: FakeApi, tmp_path: Path
+    connect: Callable[..., ApiClient], server: str, fake_api: FakeApi, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     api = connect(server, token)
@@ -74,17 +74,17 @@ def test_the_token_is_read_again_for_each_request(
     assert fake_api.tokens == ["Bearer first", "Bearer second"]
 
 
-def test_a_refusal_has_its_status_and_the_servers_words(connect: Callable[..., Api], server: str) -> None:
+def test_a_refusal_has_its_status_and_the_servers_words(connect: Callable[..., ApiClient], server: str) -> None:
     with pytest.raises(ApiError, match=r"404: resourceclaims 'x' not found") as refused:
-        connect(server).get(path("apis", "resource.k8s.io", "v1", "namespaces", "d", "resourceclaims", "x"))
+        connect(server).get(url_path("apis", "resource.k8s.io", "v1", "namespaces", "d", "resourceclaims", "x"))
     assert refused.value.status == 404
 
 
-def test_deleting_what_is_gone_is_fine(connect: Callable[..., Api], server: str) -> None:
+def test_deleting_what_is_gone_is_fine(connect: Callable[..., ApiClient], server: str) -> None:
     connect(server).delete(f"{SLICES}/gone", uid="u")
 
 
-def test_nobody_there_is_status_zero(connect: Callable[..., Api]) -> None:
+def test_nobody_there_is_status_zero(connect: Callable[..., ApiClient]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ApiError, match="no answer") as refused:
@@ -93,12 +93,12 @@ def test_nobody_there_is_status_zero(connect: Callable[..., Api]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff", b"[" * 100_000])
-def test_an_answer_that_is_no_object_is_an_error_of_the_server(connect: Callable[..., Api], body: bytes) -> None:
+def test_an_answer_that_is_no_object_is_an_error_of_the_server(connect: Callable[..., ApiClient], body: bytes) -> None:
     with answering(ok(body)) as url, pytest.raises(ApiError, match="the answer is not"):
         connect(url).get(NODE)
 
 
-def test_an_answer_that_stops_in_the_middle_is_an_error_of_the_server(connect: Callable[..., Api]) -> None:
+def test_an_answer_that_stops_in_the_middle_is_an_error_of_the_server(connect: Callable[..., ApiClient]) -> None:
     with (
         answering(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{") as url,
         pytest.raises(ApiError, match="no answer"),
@@ -109,7 +109,7 @@ def test_an_answer_that_stops_in_the_middle_is_an_error_of_the_server(connect: C
 @pytest.mark.parametrize("whole", [0, 38], ids=["head", "body"])
 @pytest.mark.parametrize("reused", [False, True])
 def test_patience_is_for_the_whole_answer_however_often_a_byte_of_it_comes(
-    connect: Callable[..., Api], whole: int, reused: bool
+    connect: Callable[..., ApiClient], whole: int, reused: bool
 ) -> None:
     answer, tired = ok(b"{%s}" % (b" " * 300)), threading.Event()
 
@@ -142,13 +142,15 @@ def test_patience_is_for_the_whole_answer_however_often_a_byte_of_it_comes(
         thread.join(5)
 
 
-def test_a_connection_that_was_closed_while_it_lay_idle_is_replaced(connect: Callable[..., Api]) -> None:
+def test_a_connection_that_was_closed_while_it_lay_idle_is_replaced(connect: Callable[..., ApiClient]) -> None:
     with answering(ok(b'{"n": 1}'), ok(b'{"n": 2}')) as url:
         api = connect(url)
         assert [api.get(NODE)["n"], api.get(NODE)["n"]] == [1, 2]
 
 
-def test_a_watch_yields_events_and_ends_with_close(connect: Callable[..., Api], server: str, fake_api: FakeApi) -> None:
+def test_a_watch_yields_events_and_ends_with_close(
+    connect: Callable[..., ApiClient], server: str, fake_api: FakeApi
+) -> None:
     api = connect(server)
     events = api.watch(SLICES, {"resourceVersion": "100"}, 60)
     api.create(SLICES, {"metadata": {"name": "s"}, "spec": {}})
@@ -162,7 +164,7 @@ def test_a_watch_yields_events_and_ends_with_close(connect: Callable[..., Api], 
 
 
 def test_a_watch_that_the_server_refuses_is_an_error(
-    connect: Callable[..., Api], server: str, fake_api: FakeApi
+    connect: Callable[..., ApiClient], server: str, fake_api: FakeApi
 ) -> None:
     fake_api.down = True
     with pytest.raises(ApiError, match="503"):
@@ -172,9 +174,9 @@ def test_a_watch_that_the_server_refuses_is_an_error(
 @pytest.mark.parametrize("url", ["10.0.0.1:443", "ftp://x", "https://", ""])
 def test_what_is_no_url_of_a_server_is_refused_at_once(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a URL"):
-        Api(url)
+        ApiClient(url)
 
 
 def test_a_ca_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"gone\.crt cannot be used"):
-        Api("https://127.0.0.1:1", ca_file=tmp_path / "gone.crt")
+        ApiClient("https://127.0.0.1:1", ca_file=tmp_path / "gone.crt")

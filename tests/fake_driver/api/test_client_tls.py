@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from fake_driver.api.client import Api
+from fake_driver.api.client import ApiClient
 from fake_driver.errors import ApiError
 
 tokens: list[str | None] = []
@@ -110,7 +110,7 @@ def url(trusted: Path) -> Iterator[str]:
 
 def test_the_server_of_the_given_ca_gets_the_token(url: str, trusted: Path, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("mine")
-    api = Api(url, token_file=tmp_path / "token", ca_file=trusted)
+    api = ApiClient(url, token_file=tmp_path / "token", ca_file=trusted)
     assert api.get("/x") == {}
     api.close()
     assert tokens == ["Bearer mine"]
@@ -118,7 +118,7 @@ def test_the_server_of_the_given_ca_gets_the_token(url: str, trusted: Path, tmp_
 
 def test_any_other_server_is_refused_before_it_sees_the_token(url: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("mine")
-    api = Api(url, token_file=tmp_path / "token", ca_file=certificate(tmp_path, "other"))
+    api = ApiClient(url, token_file=tmp_path / "token", ca_file=certificate(tmp_path, "other"))
     with pytest.raises(ApiError, match="certificate verify failed"):
         api.get("/x")
     assert tokens == []
@@ -135,7 +135,7 @@ def test_a_connection_that_was_closed_while_it_lay_idle_is_replaced(
     server = HangingUp(trusted, way)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
-        api = Api(f"https://127.0.0.1:{listener.getsockname()[1]}", ca_file=trusted)
+        api = ApiClient(f"https://127.0.0.1:{listener.getsockname()[1]}", ca_file=trusted)
         for _ in range(3):
             assert api.get("/x") == {}
             server.hang_up()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fake_driver.api.deadline_socket import Punctual
+from fake_driver.api.deadline_socket import DeadlineSocket
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def test_what_comes_in_time_is_read_and_what_comes_later_is_not(listener: socket.socket) -> None:
-    mine = Punctual(listener.getsockname(), None, time.monotonic() + 5)
+    mine = DeadlineSocket(listener.getsockname(), None, time.monotonic() + 5)
     theirs, _ = listener.accept()
     with theirs:
         mine.sendall(b"hello\n")
@@ -35,8 +35,8 @@ def test_what_comes_in_time_is_read_and_what_comes_later_is_not(listener: socket
 
 def test_there_is_no_time_left_to_send_or_even_connect(listener: socket.socket) -> None:
     with pytest.raises(TimeoutError):
-        Punctual(listener.getsockname(), None, time.monotonic())
-    late = Punctual(listener.getsockname(), None, time.monotonic() + 5)
+        DeadlineSocket(listener.getsockname(), None, time.monotonic())
+    late = DeadlineSocket(listener.getsockname(), None, time.monotonic() + 5)
     late.until = time.monotonic()
     with pytest.raises(TimeoutError):
         late.sendall(b"x")
@@ -45,4 +45,4 @@ def test_there_is_no_time_left_to_send_or_even_connect(listener: socket.socket) 
 
 def test_a_handshake_that_never_comes_is_not_waited_for(listener: socket.socket) -> None:
     with pytest.raises(TimeoutError):
-        Punctual(listener.getsockname(), ssl.create_default_context(), time.monotonic() + 0.05)
+        DeadlineSocket(listener.getsockname(), ssl.create_default_context(), time.monotonic() + 0.05)

@@ -5,57 +5,59 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fake_driver.api.client import Api
-from fake_driver.api.served_versions import Served, served
+from fake_driver.api.client import ApiClient
+from fake_driver.api.served_versions import ServedVersion, discover
 from fake_driver.devices.model import Device, Taint
 from fake_driver.errors import ApiError
-from fake_driver.publishing.slices import Owner, desired
+from fake_driver.publishing.slices import Owner, for_node
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
-SLICES = desired("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {"i": 1}, {}, taints=(Taint("a", "None"),)),))
+SLICES = for_node("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {"i": 1}, {}, taints=(Taint("a", "None"),)),))
 
 
 @pytest.mark.parametrize(
     ("versions", "minor", "expected"),
     [
-        (["v1alpha3", "v1", "v1beta1"], "37", Served("v1")),
-        (["v1beta1", "v1beta2"], "35+", Served("v1beta2")),
-        (["v1beta1"], "34", Served("v1beta1", counters_apart=False)),
-        (["v1"], "", Served("v1")),
+        (["v1alpha3", "v1", "v1beta1"], "37", ServedVersion("v1")),
+        (["v1beta1", "v1beta2"], "35+", ServedVersion("v1beta2")),
+        (["v1beta1"], "34", ServedVersion("v1beta1", counters_apart=False)),
+        (["v1"], "", ServedVersion("v1")),
     ],
 )
 def test_the_newest_version_that_both_know_is_taken(
-    server: str, fake_api: FakeApi, versions: list[str], minor: str, expected: Served
+    server: str, fake_api: FakeApi, versions: list[str], minor: str, expected: ServedVersion
 ) -> None:
     fake_api.versions, fake_api.minor = versions, minor
-    with contextlib.closing(Api(server)) as api:
-        assert served(api) == expected
+    with contextlib.closing(ApiClient(server)) as api:
+        assert discover(api) == expected
 
 
 def test_a_server_without_any_of_them_is_an_error_that_says_so(server: str, fake_api: FakeApi) -> None:
     fake_api.versions = ["v1alpha3"]
     with (
-        contextlib.closing(Api(server)) as api,
+        contextlib.closing(ApiClient(server)) as api,
         pytest.raises(ApiError, match="it serves v1alpha3, but the driver speaks v1,"),
     ):
-        served(api)
+        discover(api)
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
 def test_a_slice_goes_out_and_comes_back_the_same(version: str) -> None:
-    for slice_ in (*SLICES, *desired("gpu.example", Owner("n", "u"), ())):
-        out = Served(version).outward(slice_)
+    for slice_ in (*SLICES, *for_node("gpu.example", Owner("n", "u"), ())):
+        out = ServedVersion(version).outward(slice_)
         assert out["apiVersion"] == f"resource.k8s.io/{version}"
-        assert Served(version).inward(out) == slice_
+        assert ServedVersion(version).inward(out) == slice_
 
 
 def test_v1beta1_has_what_a_device_has_below_basic() -> None:
-    (device,) = Served("v1beta1").outward(SLICES[0])["spec"]["devices"]
+    (device,) = ServedVersion("v1beta1").outward(SLICES[0])["spec"]["devices"]
     assert device.keys() == {"name", "basic"}
     assert device["basic"].keys() == {"attributes", "taints"}
 
 
 def test_paths_name_the_version() -> None:
-    assert Served("v1beta1").path("resourceslices", "a b") == "/apis/resource.k8s.io/v1beta1/resourceslices/a%20b"
+    assert (
+        ServedVersion("v1beta1").path("resourceslices", "a b") == "/apis/resource.k8s.io/v1beta1/resourceslices/a%20b"
+    )

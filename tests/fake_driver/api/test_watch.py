@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from fake_driver.api import watch
-from fake_driver.api.client import Api
-from fake_driver.api.watch import changes
+from fake_driver.api.client import ApiClient
+from fake_driver.api.watch import watch_events
 from fake_driver.errors import ApiError
 
 ADDED = {"type": "ADDED", "object": {"metadata": {"name": "a"}}}
 
 
-class Watch(Api):
+class Watch(ApiClient):
     """A server that has these events and ends the watch."""
 
     def __init__(self, *events: dict[str, Any]) -> None:
@@ -26,7 +26,7 @@ class Watch(Api):
 
 
 def follow(*events: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    return changes(Watch(*events), "/apis/slices", {"a": "b"}, "7")
+    return watch_events(Watch(*events), "/apis/slices", {"a": "b"}, "7")
 
 
 def test_what_happens_is_told_until_the_watch_ends(monkeypatch: pytest.MonkeyPatch) -> None:

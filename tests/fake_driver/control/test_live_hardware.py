@@ -12,15 +12,15 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from fake_driver.control.live_hardware import Effects, LiveHardware
+from fake_driver.control.live_hardware import Dependents, LiveHardware
 from fake_driver.devices.model import Device, Policy, Taint
 from fake_driver.errors import ConfigurationError
 from fake_driver.journal import Journal
-from fake_driver.kubelet.health import Board, at_first
+from fake_driver.kubelet.health import HealthStore, initial_health
 from fake_driver.preparing.inventory import Inventory
-from fake_driver.publishing.limits import problems
-from fake_driver.publishing.slices import Owner, desired
-from fake_driver.strict import Section
+from fake_driver.publishing.slices import Owner, for_node
+from fake_driver.publishing.validation import find_problems
+from fake_driver.strict_decoding import Section
 
 NAMES = ("gpu-0", "gpu-1", "gpu-1-half-0")
 BASE = (
@@ -34,10 +34,12 @@ class Running:
     """The hardware of a driver whose files are in a folder."""
 
     def __init__(self, folder: Path, base: tuple[Device, ...] = BASE) -> None:
-        self.inventory, self.board, self.refreshed = Inventory("worker", base), Board({}), 0
-        effects = Effects(self.inventory, self.board, at_first, self.refresh, Journal(folder / "journal.jsonl"))
+        self.inventory, self.board, self.refreshed = Inventory("worker", base), HealthStore({}), 0
+        dependents = Dependents(
+            self.inventory, self.board, initial_health, self.refresh, Journal(folder / "journal.jsonl")
+        )
         self.path = folder / "changes.json"
-        self.hardware = LiveHardware("gpu.example", self.path, effects)
+        self.hardware = LiveHardware("gpu.example", self.path, dependents)
 
     def refresh(self) -> None:
         self.refreshed += 1
@@ -138,7 +140,7 @@ class Changes(RuleBasedStateMachine):
         assert self.running.health().keys() == seen.keys()
         if "gpu-0" in seen:
             assert self.running.health()["gpu-0"] == self.states.get("gpu-0", "UNHEALTHY")
-        assert problems(desired("gpu.example", Owner("worker", ""), self.running.inventory.devices)) == []
+        assert find_problems(for_node("gpu.example", Owner("worker", ""), self.running.inventory.devices)) == []
 
 
 Changes.TestCase.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)

@@ -8,8 +8,8 @@ import yaml
 from fake_driver.devices.model import Device, Hardware
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import pools
-from fake_driver.publishing.limits import problems
-from fake_driver.publishing.slices import Owner, desired, of_network
+from fake_driver.publishing.slices import Owner, for_network, for_node
+from fake_driver.publishing.validation import find_problems
 
 FILES = sorted((Path(__file__).parents[3] / "manifests" / "hardware").glob("*.yaml"))
 each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -30,7 +30,8 @@ def test_an_api_server_takes_what_it_means(file: Path, node: str) -> None:
     here, *network = pools(description.read(file), node)
     assert here.devices
     assert (
-        problems([*desired("gpu.example", Owner(node, "u"), here.devices), *of_network("gpu.example", network)]) == []
+        find_problems([*for_node("gpu.example", Owner(node, "u"), here.devices), *for_network("gpu.example", network)])
+        == []
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from fake_driver.devices.model import Device, Row
 from fake_driver.kubelet import health
-from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Board, Health, at_first
+from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health, HealthStore, initial_health
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import (
@@ -39,11 +39,11 @@ GPU = ("worker", "gpu-1")
     ],
 )
 def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(attributes: Row, expected: Health) -> None:
-    assert at_first(Device("gpu-0", "gpu", attributes, {})) == expected
+    assert initial_health(Device("gpu-0", "gpu", attributes, {})) == expected
 
 
 def test_a_reader_waits_for_news() -> None:
-    board = Board({("p", "a"): Health()})
+    board = HealthStore({("p", "a"): Health()})
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(board.read, 1, 5)
         board.write(("p", "a"), Health(UNKNOWN))
@@ -52,7 +52,7 @@ def test_a_reader_waits_for_news() -> None:
 
 
 def test_without_news_the_same_is_read_again_after_a_while_and_nothing_after_the_end() -> None:
-    board = Board({("p", "a"): Health()})
+    board = HealthStore({("p", "a"): Health()})
     assert board.read(1, 0.01) == (1, {("p", "a"): Health()})
     board.remove(("p", "a"))
     assert board.read(1, 5) == (2, {})

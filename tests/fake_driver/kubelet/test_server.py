@@ -17,7 +17,7 @@ import pytest
 
 from fake_driver.errors import ConfigurationError
 from fake_driver.kubelet import server
-from fake_driver.kubelet.listening import Listener
+from fake_driver.kubelet.listener import Listener
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import dra_health_v1_pb2, dra_health_v1_pb2_grpc

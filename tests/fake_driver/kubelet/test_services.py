@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from fake_driver.api.claim_access import ClaimAccess
+from fake_driver.api.claim_client import ClaimClient
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder
 from fake_driver.preparing.opaque_configuration import API_VERSION
 from fake_driver.roles.node_driver import Process
@@ -229,13 +229,13 @@ def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[float] = []
-    really = ClaimAccess.get
+    really = ClaimClient.get
 
-    def get(access: ClaimAccess, namespace: str, name: str, patience: float) -> Any:
+    def get(access: ClaimClient, namespace: str, name: str, patience: float) -> Any:
         asked.append(patience)
         return really(access, namespace, name, patience)
 
-    monkeypatch.setattr(ClaimAccess, "get", get)
+    monkeypatch.setattr(ClaimClient, "get", get)
     process, claim = start(settings), fake_api.claim()
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
     with process.driver._locks.hold(claim["uid"]):

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fake_driver.roles.network_driver import NetworkProcess
+from fake_driver.roles.network_driver import NetworkDriverProcess
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
-from tests.fake_driver.rights import granted
+from tests.fake_driver.granted_permissions import granted
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
@@ -55,7 +55,7 @@ def test_on_a_node_each_right_is_used_and_no_other(
 def test_for_the_network_each_right_is_used_and_no_other(settings: Settings, fake_api: FakeApi) -> None:
     fake_api.answer("POST", SLICES, left_over("old", settings.driver, allNodes=True))
     mine = replace(settings, node="", role="network", hardware=str(FABRIC))
-    process = NetworkProcess(mine)
+    process = NetworkDriverProcess(mine)
     process.start()
     try:
         fake_api.until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))

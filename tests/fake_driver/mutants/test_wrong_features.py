@@ -30,7 +30,7 @@ def wrong(fault: str = "") -> Parts:
 
 def published(fault: str = "") -> list[Any]:
     use = wrong(fault)
-    return use.shaped(slices.desired(DRIVER, slices.Owner("n", "uid"), use.inventory.devices))
+    return use.shaped(slices.for_node(DRIVER, slices.Owner("n", "uid"), use.inventory.devices))
 
 
 def texts(fault: str = "") -> str:

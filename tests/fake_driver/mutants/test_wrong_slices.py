@@ -12,7 +12,7 @@ from fake_driver.devices.model import Taint
 from fake_driver.mutants import selection
 from fake_driver.roles.node_driver import Process, parts
 from fake_driver.settings import Settings
-from fake_driver.strict import Section
+from fake_driver.strict_decoding import Section
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi

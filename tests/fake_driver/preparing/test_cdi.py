@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_driver.devices.model import Device, Network, Row, Version
-from fake_driver.errors import ClaimRefused, Damaged
+from fake_driver.errors import ClaimRefused, DamagedFile
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder, device_name, environment, spec
 from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
 
@@ -195,7 +195,7 @@ def test_files_of_a_driver_whose_name_begins_with_ours_are_not_lost_or_swept(tmp
 )
 def test_a_file_that_says_something_else_is_damaged(tmp_path: Path, content: str) -> None:
     (tmp_path / "gpu.example-aa.json").write_text(content)
-    with pytest.raises(Damaged, match="does not say what we once wrote"):
+    with pytest.raises(DamagedFile, match="does not say what we once wrote"):
         CdiFolder(tmp_path, "gpu.example").remembered("aa", "worker")
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fake_driver.errors import ClaimRefused, Damaged
+from fake_driver.errors import ClaimRefused, DamagedFile
 from fake_driver.preparing.checkpoint import Checkpoint, decode, encode
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 
@@ -57,7 +57,7 @@ def test_no_damage_goes_unseen(one: PreparedClaim, data: st.DataObject) -> None:
             assert (
                 decode(damaged, one.ref.uid) == one
             )  # another spelling of the same, such as a space that became a tab
-        except Damaged:
+        except DamagedFile:
             continue
 
 
@@ -66,13 +66,13 @@ def test_no_damage_goes_unseen(one: PreparedClaim, data: st.DataObject) -> None:
     | st.recursive(st.none() | st.integers() | texts, st.lists).map(lambda value: json.dumps(value).encode())
 )
 def test_anything_else_is_damaged(content: bytes) -> None:
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedFile):
         decode(content, "aa")
 
 
 def test_a_newer_version_is_not_guessed_at() -> None:
     newer = json.dumps({**json.loads(encode(claim())), "version": 2}).encode()
-    with pytest.raises(Damaged, match="it has version 2, this driver writes 1"):
+    with pytest.raises(DamagedFile, match="it has version 2, this driver writes 1"):
         decode(newer, "aa")
 
 
@@ -160,7 +160,7 @@ def test_nobody_waits_for_the_lock_while_another_waits_for_the_disk(
 ) -> None:
     checkpoint = Checkpoint(tmp_path)
     both_wait = threading.Barrier(2, timeout=20)
-    monkeypatch.setattr("fake_driver.preparing.checkpoint.make_lasting", lambda _path: both_wait.wait())
+    monkeypatch.setattr("fake_driver.preparing.checkpoint.sync_file", lambda _path: both_wait.wait())
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda uid: keep(checkpoint, claim(uid)), ["aa", "bb"]))
     assert set(known(checkpoint)) == {"aa", "bb"}
@@ -170,8 +170,8 @@ def test_nothing_is_said_to_be_kept_or_forgotten_before_the_disk_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lasting: list[str] = []
-    monkeypatch.setattr("fake_driver.preparing.checkpoint.make_lasting", lambda path: lasting.append(path.name))
-    monkeypatch.setattr("fake_driver.preparing.checkpoint.remember_names", lambda folder: lasting.append(folder.name))
+    monkeypatch.setattr("fake_driver.preparing.checkpoint.sync_file", lambda path: lasting.append(path.name))
+    monkeypatch.setattr("fake_driver.preparing.checkpoint.sync_folder", lambda folder: lasting.append(folder.name))
     checkpoint = Checkpoint(tmp_path / "claims")
     keep(checkpoint, claim("aa"), claim("bb"))
     assert lasting == ["aa.json", "bb.json", "claims"]
@@ -198,7 +198,7 @@ def test_what_the_disk_refuses_is_not_known_and_is_written_again(
     checkpoint = Checkpoint(tmp_path)
     keep(checkpoint, claim("aa"))
     with monkeypatch.context() as patched:
-        patched.setattr("fake_driver.preparing.checkpoint.make_lasting", broken)
+        patched.setattr("fake_driver.preparing.checkpoint.sync_file", broken)
         with pytest.raises(OSError, match="Input/output error"):
             keep(checkpoint, claim("bb"))
     assert known(checkpoint) == {"aa": claim("aa")}
@@ -357,7 +357,7 @@ def test_a_damaged_file_that_cannot_be_replaced_stays_and_its_devices_are_held(
     checkpoint = Checkpoint(tmp_path, lambda uid: claim(uid, "gpu-0"))
     (tmp_path / "aa.json").write_text("?")
     with monkeypatch.context() as patched:
-        patched.setattr("fake_driver.preparing.checkpoint.write_whole", full)
+        patched.setattr("fake_driver.preparing.checkpoint.write_atomically", full)
         assert known(checkpoint) == {"aa": claim("aa", "gpu-0")}
     assert (tmp_path / "aa.json").read_text() == "?"
     assert "it cannot be replaced" in caplog.text
@@ -369,7 +369,7 @@ def test_what_cannot_be_rebuilt_is_told_and_harms_no_other_claim(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def hopeless(uid: str) -> PreparedClaim:
-        raise Damaged(f"nothing is known of {uid}")
+        raise DamagedFile(f"nothing is known of {uid}")
 
     keep(Checkpoint(tmp_path), claim("aa"), claim("bb"))
     (tmp_path / "aa.json").write_text("?")

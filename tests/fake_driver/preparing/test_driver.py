@@ -11,7 +11,7 @@ from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.claims import ClaimRef, Object
 from fake_driver.preparing.inventory import Inventory
-from tests.fake_driver.node import EDITS, INVENTORY, NAME, Node, config, names
+from tests.fake_driver.fake_node import EDITS, INVENTORY, NAME, Node, config, names
 
 
 def test_a_claim_gets_its_devices_and_their_cdi_ids(node: Node) -> None:
@@ -237,7 +237,7 @@ def test_a_claim_that_a_newer_version_prepared_is_left_alone_until_it_is_unprepa
     assert names(node.driver.prepare(second)) == ["gpu-0"]
 
 
-@pytest.mark.parametrize("failing", ["make_lasting", "remember_names"])
+@pytest.mark.parametrize("failing", ["sync_file", "sync_folder"])
 def test_what_the_disk_refuses_to_keep_leaves_nothing_that_takes_the_device_at_the_next_start(
     node: Node, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
@@ -263,7 +263,7 @@ def test_a_disk_error_costs_a_claim_that_was_prepared_before_nothing(
 
     node.driver.prepare(node.allocate("one", "gpu-0"))
     with monkeypatch.context() as patched:
-        patched.setattr("fake_driver.preparing.checkpoint.remember_names", broken)
+        patched.setattr("fake_driver.preparing.checkpoint.sync_folder", broken)
         with pytest.raises(OSError, match="Input/output error"):
             node.driver.prepare(node.allocate("one", "gpu-1"))
     assert node.files() == ["gpu.example-uid-one.json"]

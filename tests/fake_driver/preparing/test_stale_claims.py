@@ -3,7 +3,7 @@
 import pytest
 
 from fake_driver.errors import ApiError, ClaimRefused
-from tests.fake_driver.node import Node, names
+from tests.fake_driver.fake_node import Node, names
 
 
 @pytest.mark.parametrize(

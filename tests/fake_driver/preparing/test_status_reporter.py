@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver.api.claim_access import ClaimAccess
-from fake_driver.api.client import Api
+from fake_driver.api.claim_client import ClaimClient
+from fake_driver.api.client import ApiClient
 from fake_driver.journal import Journal
 from fake_driver.preparing import status_reporter
 from fake_driver.preparing.claims import ClaimRef, PreparedClaim, allocated
@@ -27,13 +27,13 @@ def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """Make reporters that hurry."""
     monkeypatch.setattr(status_reporter, "_FIRST", 0.01)
     monkeypatch.setattr(status_reporter, "_QUIET", 0.01)
-    running: list[tuple[Reporter, Api]] = []
+    running: list[tuple[Reporter, ApiClient]] = []
 
     def made(
         driver: str = DRIVER, node: str = "worker", known: Callable[..., Any] = lambda use: {"data": {"of": use.device}}
     ) -> Reporter:
-        api = Api(server)
-        running.append((Reporter(ClaimAccess(api), driver, node, known, Journal(tmp_path / "journal.jsonl")), api))
+        api = ApiClient(server)
+        running.append((Reporter(ClaimClient(api), driver, node, known, Journal(tmp_path / "journal.jsonl")), api))
         running[-1][0].start()
         return running[-1][0]
 

@@ -3,16 +3,16 @@ from pathlib import Path
 
 from fake_driver.devices.model import Device, Taint
 from fake_driver.journal import Journal
-from fake_driver.publishing.dropped_fields import Losses
-from fake_driver.publishing.slices import Object, Owner, desired
+from fake_driver.publishing.dropped_fields import DroppedFields
+from fake_driver.publishing.slices import Object, Owner, for_node
 
 
 def sent(*taints: Taint) -> Object:
-    return desired("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {}, {}, taints=taints),))[0]
+    return for_node("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {}, {}, taints=taints),))[0]
 
 
 def test_a_loss_is_told_once_and_its_end_too(tmp_path: Path) -> None:
-    losses = Losses(Journal(tmp_path / "journal"))
+    losses = DroppedFields(Journal(tmp_path / "journal"))
     wanted = sent(Taint("a", "NoSchedule"))
     for stored in (sent(), sent(), wanted, wanted):
         losses.note(wanted, stored)
@@ -24,5 +24,5 @@ def test_a_loss_is_told_once_and_its_end_too(tmp_path: Path) -> None:
 
 
 def test_no_loss_is_no_news(tmp_path: Path) -> None:
-    Losses(Journal(tmp_path / "journal")).note(sent(), sent())
+    DroppedFields(Journal(tmp_path / "journal")).note(sent(), sent())
     assert not (tmp_path / "journal").exists()

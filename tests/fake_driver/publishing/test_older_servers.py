@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from fake_driver.devices.model import Device, Draw, Taint
 from fake_driver.publishing.publisher import Publisher
-from fake_driver.publishing.slices import Object, desired
-from tests.fake_driver.published import DRIVER, gpus, notes
+from fake_driver.publishing.slices import Object, for_node
+from tests.fake_driver.publishing.gpus_and_events import DRIVER, gpus, journal_entries
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -24,14 +24,14 @@ def test_what_the_api_server_drops_is_told_and_not_asked_for_again(
         return spec
 
     fake_api.keep = without_index
-    assert publishing(lambda owner: desired(DRIVER, owner, gpus(1))).published.wait(5)
+    assert publishing(lambda owner: for_node(DRIVER, owner, gpus(1))).published.wait(5)
     (name,) = fake_api.slices
     # A change that is none of the spec's makes the publisher look again.
     fake_api.edit(name, lambda slice_: slice_["metadata"].update(labels={"seen": "yes"}))
     fake_api.remove()
     fake_api.until(lambda: len(fake_api.writes) == 2)
     assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
-    assert [note["fields"] for note in notes(tmp_path, "slice-fields-dropped")] == [
+    assert [note["fields"] for note in journal_entries(tmp_path, "slice-fields-dropped")] == [
         ["spec.devices[0].attributes.index.int"]
     ]
 
@@ -46,10 +46,10 @@ def test_a_new_process_finds_out_what_is_dropped_without_a_write(
     fake_api.keep = without_taints
     tainted = [Device(f"gpu-{index}", "gpu", {}, {}, taints=(Taint("a", "None"),)) for index in range(100)]
     for _ in range(2):
-        publisher = publishing(lambda owner: desired(DRIVER, owner, tainted))
+        publisher = publishing(lambda owner: for_node(DRIVER, owner, tainted))
         assert publisher.published.wait(5)
-    assert len(notes(tmp_path, "slice-write")) == 2
-    told = notes(tmp_path, "slice-fields-dropped")
+    assert len(journal_entries(tmp_path, "slice-write")) == 2
+    told = journal_entries(tmp_path, "slice-fields-dropped")
     assert [len({note["slice"] for note in some}) for some in (told[:2], told[2:])] == [2, 2]
     assert {gate for note in told for gate in note["gates"]} == {"DRADeviceTaints"}
     assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
@@ -60,7 +60,7 @@ def test_a_server_that_keeps_more_than_before_is_asked_again(
 ) -> None:
     fake_api.keep = without_taints
     publisher = publishing(
-        lambda owner: desired(DRIVER, owner, [Device("gpu-0", "gpu", {}, {}, taints=(Taint("a", "None"),))])
+        lambda owner: for_node(DRIVER, owner, [Device("gpu-0", "gpu", {}, {}, taints=(Taint("a", "None"),))])
     )
     assert publisher.published.wait(5)
     fake_api.keep = lambda spec: spec
@@ -77,11 +77,11 @@ def test_lists_are_left_out_where_the_server_refuses_them(
 
     tries = iter([True])
     fake_api.refuse = refuse
-    publisher = publishing(lambda owner: desired(DRIVER, owner, [Device("gpu-0", "gpu", {"l": (1,), "i": 1}, {})]))
+    publisher = publishing(lambda owner: for_node(DRIVER, owner, [Device("gpu-0", "gpu", {"l": (1,), "i": 1}, {})]))
     assert publisher.published.wait(5)
     (slice_,) = fake_api.slices.values()
     assert slice_["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
-    assert [note["fields"] for note in notes(tmp_path, "slice-fields-dropped")] == [
+    assert [note["fields"] for note in journal_entries(tmp_path, "slice-fields-dropped")] == [
         ["spec.devices[0].attributes.l.ints[0]"]
     ]
 
@@ -113,15 +113,15 @@ def test_where_the_server_drops_counters_no_scheduler_ever_sees_a_whole_and_its_
 ) -> None:
     fake_api.keep = without_counters
     for _ in range(2):
-        assert publishing(lambda owner: desired(DRIVER, owner, in_parts(2))).published.wait(5)
+        assert publishing(lambda owner: for_node(DRIVER, owner, in_parts(2))).published.wait(5)
     assert published(fake_api) == ["gpu-0", "gpu-1"]
     assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
-    told = notes(tmp_path, "devices-withheld")
+    told = journal_entries(tmp_path, "devices-withheld")
     parts = ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1-3g-0", "gpu-1-3g-1"]
     assert [(note["count"], note["devices"], note["gates"]) for note in told] == [
         (4, parts, ["DRAPartitionableDevices"])
     ] * 2
-    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
+    assert {gate for note in journal_entries(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
         "DRAPartitionableDevices"
     }
 
@@ -130,11 +130,11 @@ def test_parts_are_published_when_the_server_keeps_counters_later(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_counters
-    assert publishing(lambda owner: desired(DRIVER, owner, in_parts())).published.wait(5)
+    assert publishing(lambda owner: for_node(DRIVER, owner, in_parts())).published.wait(5)
     fake_api.keep = lambda spec: spec
     fake_api.end_watches()
     fake_api.until(lambda: len(published(fake_api)) == 3)
-    assert [note["count"] for note in notes(tmp_path, "devices-withheld")][:1] == [2]
+    assert [note["count"] for note in journal_entries(tmp_path, "devices-withheld")][:1] == [2]
 
 
 def test_counters_and_lists_may_both_be_unknown_to_a_server(
@@ -144,9 +144,9 @@ def test_counters_and_lists_may_both_be_unknown_to_a_server(
     tries = iter([True])
     fake_api.refuse = lambda method, _path: (422, "one of") if method == "POST" and next(tries, None) else None
     listed = [Device(each.name, "gpu", {"l": (1,)}, {}, draws=each.draws) for each in in_parts()]
-    assert publishing(lambda owner: desired(DRIVER, owner, listed)).published.wait(5)
+    assert publishing(lambda owner: for_node(DRIVER, owner, listed)).published.wait(5)
     assert published(fake_api) == ["gpu-0"]
-    assert {gate for note in notes(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
+    assert {gate for note in journal_entries(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
         "DRAListTypeAttributes",
         "DRAPartitionableDevices",
     }
@@ -156,6 +156,6 @@ def test_a_server_that_keeps_counters_is_asked_once_and_loses_no_write(
     publishing: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     for _ in range(2):
-        assert publishing(lambda owner: desired(DRIVER, owner, in_parts())).published.wait(5)
+        assert publishing(lambda owner: for_node(DRIVER, owner, in_parts())).published.wait(5)
     assert len(published(fake_api)) == 3
     assert (len(fake_api.writes), len(fake_api.tries)) == (2, 1)

@@ -9,9 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_driver.devices.model import Device, Draw, Pool, Taint
-from fake_driver.publishing.limits import problems
-from fake_driver.publishing.planner import comparable, dropped, fitting, gates, key, only_lacks, plan, without_lists
-from fake_driver.publishing.slices import Owner, Places, desired, of_network
+from fake_driver.publishing.planner import (
+    comparable,
+    dropped_fields,
+    feature_gates,
+    only_lacks_fields,
+    plan,
+    state_key,
+    without_list_attributes,
+    without_overlapping_devices,
+)
+from fake_driver.publishing.slices import Layout, Owner, for_network, for_node
+from fake_driver.publishing.validation import find_problems
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -23,7 +32,7 @@ def gpus(count: int, model: str = "a") -> tuple[Device, ...]:
 
 
 def wanted(count: int, model: str = "a") -> list[Object]:
-    return desired(DRIVER, NODE, gpus(count, model))
+    return for_node(DRIVER, NODE, gpus(count, model))
 
 
 class Server:
@@ -73,7 +82,7 @@ def test_the_first_publication_has_generation_one_and_the_second_look_writes_not
 def test_one_changed_slice_is_one_write() -> None:
     server = Server()
     server.put_right(wanted(130))
-    changed = desired(DRIVER, NODE, (*gpus(129), Device("gpu-129", "gpu", {"model": "other"}, {})))
+    changed = for_node(DRIVER, NODE, (*gpus(129), Device("gpu-129", "gpu", {"model": "other"}, {})))
     assert server.put_right(changed) == 1
     assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
 
@@ -81,9 +90,9 @@ def test_one_changed_slice_is_one_write() -> None:
 @pytest.mark.parametrize("count", [1, 129, 1000])
 def test_a_device_that_is_unplugged_and_plugged_is_one_write_each_time(count: int) -> None:
     server, base = Server(), gpus(count)
-    server.put_right(desired(DRIVER, NODE, base, Places(base)))
-    assert server.put_right(desired(DRIVER, NODE, base[1:], Places(base))) == 1
-    assert server.put_right(desired(DRIVER, NODE, base, Places(base))) == 1
+    server.put_right(for_node(DRIVER, NODE, base, Layout(base)))
+    assert server.put_right(for_node(DRIVER, NODE, base[1:], Layout(base))) == 1
+    assert server.put_right(for_node(DRIVER, NODE, base, Layout(base))) == 1
     assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
 
 
@@ -94,7 +103,7 @@ def test_the_first_taint_in_a_large_slice_is_a_new_generation_and_each_later_one
         devices = [
             replace(each, taints=(Taint("a", "None"),) if index in tainted else ()) for index, each in enumerate(base)
         ]
-        return server.put_right(desired(DRIVER, NODE, devices, Places(base, server.there.keys())))
+        return server.put_right(for_node(DRIVER, NODE, devices, Layout(base, server.there.keys())))
 
     assert publish() == 8
     assert publish(500) == 9
@@ -130,7 +139,7 @@ def test_what_the_server_keeps_otherwise_is_not_asked_for_again_until_somebody_e
     stored["metadata"] |= {"uid": "u", "generation": 1}
     stored["spec"]["pool"]["generation"] = 1
     stored["spec"]["devices"][0]["capacity"]["memory"]["value"] = "81920Mi"
-    accepted = {key(stored): comparable(sent)}
+    accepted = {state_key(stored): comparable(sent)}
     assert plan([sent], [stored], {})
     assert not plan([sent], [stored], accepted)
     stored["metadata"]["generation"] = 2
@@ -141,8 +150,8 @@ def test_dropped_fields_are_named_by_their_path() -> None:
     (sent,) = wanted(1)
     stored = copy.deepcopy(sent)
     del stored["spec"]["devices"][0]["capacity"]
-    assert dropped(sent, stored) == ["spec.devices[0].capacity.memory.value"]
-    assert dropped(sent, sent) == []
+    assert dropped_fields(sent, stored) == ["spec.devices[0].capacity.memory.value"]
+    assert dropped_fields(sent, sent) == []
 
 
 @given(
@@ -187,29 +196,29 @@ def test_whatever_is_unplugged_and_tainted_slices_obey_the_limits_and_change_who
             for index, each in enumerate(base)
             if index not in unplugged
         ]
-        start, slices = len(server.states), desired(DRIVER, NODE, there, Places(base, set(server.there)))
+        start, slices = len(server.states), for_node(DRIVER, NODE, there, Layout(base, set(server.there)))
         server.put_right(slices)
-        assert problems(slices) == []
+        assert find_problems(slices) == []
         after = pool_as_a_scheduler_sees_it(list(server.there.values()))
         assert [device["name"] for device in after or ()] == sorted(device.name for device in there)
         assert all(pool_as_a_scheduler_sees_it(state) in (None, before, after) for state in server.states[start:])
-        assert server.put_right(desired(DRIVER, NODE, there, Places(base, set(server.there)))) == 0
+        assert server.put_right(for_node(DRIVER, NODE, there, Layout(base, set(server.there)))) == 0
         before = after
 
 
 def test_each_pool_has_a_generation_of_its_own() -> None:
     server = Server()
     near, far = Pool("near", gpus(200)), Pool("far", gpus(2))
-    server.put_right(of_network(DRIVER, [near, far]))
-    assert server.put_right(of_network(DRIVER, [Pool("near", gpus(200, "b")), far])) == 2
+    server.put_right(for_network(DRIVER, [near, far]))
+    assert server.put_right(for_network(DRIVER, [Pool("near", gpus(200, "b")), far])) == 2
     generations = {one["spec"]["pool"]["name"]: one["spec"]["pool"]["generation"] for one in server.there.values()}
     assert generations == {"near": 2, "far": 1}
-    assert server.put_right(of_network(DRIVER, [far])) == 2
+    assert server.put_right(for_network(DRIVER, [far])) == 2
     assert [one["spec"]["pool"]["name"] for one in server.there.values()] == ["far"]
 
 
 def tainted(*taints: Taint) -> list[Object]:
-    return desired(DRIVER, NODE, (Device("gpu-0", "gpu", {}, {}, taints=taints),))
+    return for_node(DRIVER, NODE, (Device("gpu-0", "gpu", {}, {}, taints=taints),))
 
 
 def test_times_that_the_server_gives_to_taints_are_no_difference_and_are_kept() -> None:
@@ -227,11 +236,11 @@ def test_times_that_the_server_gives_to_taints_are_no_difference_and_are_kept() 
 def test_lacking_fields_are_told_from_other_differences() -> None:
     (sent,) = tainted(Taint("a", "NoSchedule"))
     stored = copy.deepcopy(sent)
-    assert not only_lacks(stored, sent)
+    assert not only_lacks_fields(stored, sent)
     del stored["spec"]["devices"][0]["taints"]
-    assert only_lacks(stored, sent)
+    assert only_lacks_fields(stored, sent)
     stored["spec"]["devices"][0]["name"] = "gpu-9"
-    assert not only_lacks(stored, sent)
+    assert not only_lacks_fields(stored, sent)
 
 
 def test_a_dropped_field_says_which_feature_gate_would_keep_it() -> None:
@@ -240,15 +249,15 @@ def test_a_dropped_field_says_which_feature_gate_would_keep_it() -> None:
         "spec.devices[1].attributes.l.ints[0]",
         "spec.devices[0].attributes.taint.int",
     ]
-    assert gates(fields) == ["DRADeviceTaints", "DRAListTypeAttributes"]
+    assert feature_gates(fields) == ["DRADeviceTaints", "DRAListTypeAttributes"]
 
 
 def test_lists_can_be_left_out() -> None:
-    (sent,) = desired(DRIVER, NODE, (Device("gpu-0", "gpu", {"l": (1, 2), "i": 1}, {}),))
-    (less,) = without_lists([sent])
+    (sent,) = for_node(DRIVER, NODE, (Device("gpu-0", "gpu", {"l": (1, 2), "i": 1}, {}),))
+    (less,) = without_list_attributes([sent])
     assert less["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
-    assert without_lists([less]) == [less]
-    assert without_lists(desired(DRIVER, NODE, ())) == desired(DRIVER, NODE, ())
+    assert without_list_attributes([less]) == [less]
+    assert without_list_attributes(for_node(DRIVER, NODE, ())) == for_node(DRIVER, NODE, ())
 
 
 def drawing(name: str, compute: int) -> Device:
@@ -259,9 +268,9 @@ WHOLE, PARTS = drawing("gpu-0", 7), tuple(drawing(f"gpu-0-3g-{index}", 3) for in
 
 
 def fitted(*devices: Device) -> list[str]:
-    pools = of_network(DRIVER, [Pool("near", devices), Pool("far", devices)])
+    slices = without_overlapping_devices(for_network(DRIVER, [Pool("near", devices), Pool("far", devices)]))
     names = [
-        [one["name"] for each in fitting(pools) for one in each["spec"].get("devices", ()) if each["spec"]["pool"]["name"] == pool]
+        [one["name"] for each in slices for one in each["spec"].get("devices", ()) if each["spec"]["pool"]["name"] == pool]
         for pool in ("near", "far")
     ]  # fmt: skip
     assert names[0] == names[1]
@@ -276,8 +285,8 @@ def test_devices_that_are_the_same_hardware_can_be_left_out() -> None:
 
 
 def test_a_slice_from_which_all_devices_are_left_out_says_nothing_of_devices() -> None:
-    full = desired(DRIVER, NODE, (*gpus(0), WHOLE, *(drawing(f"gpu-0-1g-{index}", 1) for index in range(100))))
-    less = fitting(full)
+    full = for_node(DRIVER, NODE, (*gpus(0), WHOLE, *(drawing(f"gpu-0-1g-{index}", 1) for index in range(100))))
+    less = without_overlapping_devices(full)
     assert [each["metadata"] for each in less] == [each["metadata"] for each in full]
     assert "devices" not in less[1]["spec"]
     assert less[2] == full[2]

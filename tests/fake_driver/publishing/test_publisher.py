@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver.api.backoff import Pace
+from fake_driver.api.backoff import Backoff
 from fake_driver.devices.model import Device, Pool
 from fake_driver.publishing.publisher import Publisher
-from fake_driver.publishing.slices import Object, Owner, desired, of_network
-from tests.fake_driver.published import DRIVER, gpus, notes
+from fake_driver.publishing.slices import Object, Owner, for_network, for_node
+from tests.fake_driver.publishing.gpus_and_events import DRIVER, gpus, journal_entries
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def publish(publishing: Callable[..., Publisher]) -> Callable[[int], Publisher]:
     """Start to publish that many devices."""
-    return lambda count: publishing(lambda owner: desired(DRIVER, owner, gpus(count)))
+    return lambda count: publishing(lambda owner: for_node(DRIVER, owner, gpus(count)))
 
 
 def devices(fake_api: FakeApi) -> int:
@@ -61,7 +61,7 @@ def test_an_edit_by_somebody_else_is_repaired(publish: Callable[[int], Publisher
 
 
 def test_slices_of_an_earlier_time_are_removed(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
-    (old,) = desired(DRIVER, Owner("worker", "x"), (Device("gpu-9", "gpu", {}, {}),))
+    (old,) = for_node(DRIVER, Owner("worker", "x"), (Device("gpu-9", "gpu", {}, {}),))
     with fake_api.changed:
         fake_api.answer("POST", "/apis/resource.k8s.io/v1/resourceslices", {**old, "metadata": {"name": "old"}})
     assert publish(2).published.wait(5)
@@ -99,7 +99,7 @@ def test_after_a_new_class_of_the_same_name_the_slices_of_the_network_belong_to_
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
     pool = Pool("far", tuple(gpus(1)))
-    assert publishing(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert publishing(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
     fake_api.classes[DRIVER] = "another-uid"
     fake_api.collect("another-uid")
     fake_api.until(lambda: len(fake_api.slices) == 1)
@@ -132,7 +132,7 @@ def test_a_change_of_one_device_is_one_write(
 
     def slices(owner: Owner) -> list[Object]:
         asked.put(owner)
-        return desired(DRIVER, owner, found)
+        return for_node(DRIVER, owner, found)
 
     publisher = publishing(slices)
     assert publisher.published.wait(5)
@@ -151,7 +151,7 @@ def test_a_refresh_without_a_change_writes_nothing(publishing: Callable[..., Pub
 
     def slices(owner: Owner) -> list[Object]:
         asked.put(owner)
-        return desired(DRIVER, owner, gpus(1))
+        return for_node(DRIVER, owner, gpus(1))
 
     publisher = publishing(slices)
     assert publisher.published.wait(5)
@@ -165,10 +165,10 @@ def test_what_would_be_refused_is_not_even_sent_and_a_later_change_heals_it(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     found = [Device("gpu-0", "gpu", {f"a{index}": index for index in range(33)}, {})]
-    publisher = publishing(lambda owner: desired(DRIVER, owner, found))
+    publisher = publishing(lambda owner: for_node(DRIVER, owner, found))
     assert not publisher.published.wait(0.5)
     assert fake_api.writes == []
-    (note,) = notes(tmp_path, "slices-refused")
+    (note,) = journal_entries(tmp_path, "slices-refused")
     assert "device gpu-0: it has 33 attributes and capacities, but may have 32" in note["message"]
     found[:] = gpus(1)
     publisher.refresh()
@@ -180,7 +180,7 @@ def test_slices_of_the_network_and_of_a_node_leave_each_other_alone(
 ) -> None:
     pool = Pool("far", tuple(gpus(3)))
     assert publish(2).published.wait(5)
-    assert publishing(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert publishing(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
     assert sorted(len(one["spec"]["devices"]) for one in fake_api.slices.values()) == [2, 3]
     assert len(fake_api.writes) == 2
     assert "ownerReferences" not in fake_api.slices[f"pool-00000-{DRIVER}-far"]["metadata"]
@@ -191,7 +191,7 @@ def test_slices_of_the_network_go_with_the_class_of_the_driver(
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
     pool = Pool("far", tuple(gpus(1)))
-    assert publishing(lambda owner: of_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert publishing(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
     (slice_,) = fake_api.slices.values()
     assert slice_["metadata"]["ownerReferences"] == [
         {
@@ -220,7 +220,7 @@ def test_an_older_version_of_the_api_will_do(
 def test_watches_that_end_at_once_are_paced_like_errors(
     publish: Callable[..., Publisher],
     fake_api: FakeApi,
-    stumbles: list[Pace],
+    stumbles: list[Backoff],
     until: Callable[[Callable[[], bool]], None],
 ) -> None:
     lists: list[int] = []

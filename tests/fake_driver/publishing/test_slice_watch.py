@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.publishing.slice_watch import Seen, View
+from fake_driver.publishing.slice_watch import SliceCache, SliceEvent
 
 Object = dict[str, Any]
 
@@ -14,43 +14,43 @@ def item(name: str = "a", version: int = 1, uid: str = "u1") -> Object:
     return {"metadata": {"name": name, "uid": uid, "resourceVersion": str(version)}}
 
 
-def view(*items: Object, version: int = 1) -> View:
-    found = View()
+def view(*items: Object, version: int = 1) -> SliceCache:
+    found = SliceCache()
     found.list(items, version, 0)
     return found
 
 
 def test_news_are_believed() -> None:
     found = view(item())
-    assert not found.see(Seen("MODIFIED", item(version=2)))
-    assert not found.see(Seen("ADDED", item("b", 3, "u2")))
+    assert not found.see(SliceEvent("MODIFIED", item(version=2)))
+    assert not found.see(SliceEvent("ADDED", item("b", 3, "u2")))
     assert found.slices == {"a": item(version=2), "b": item("b", 3, "u2")}
-    assert found.see(Seen("DELETED", item(version=2)))
+    assert found.see(SliceEvent("DELETED", item(version=2)))
     assert list(found.slices) == ["b"]
 
 
 def test_an_event_that_is_older_than_our_own_write_says_nothing() -> None:
     found = view(item())
     found.wrote(item(version=5))
-    found.see(Seen("MODIFIED", item(version=3)))
+    found.see(SliceEvent("MODIFIED", item(version=3)))
     assert found.slices["a"] == item(version=5)
 
 
 def test_the_old_end_of_an_object_does_not_hide_its_successor() -> None:
     found = view(item())
     found.wrote(item(version=5, uid="u2"))
-    assert not found.see(Seen("DELETED", item(version=4)))
+    assert not found.see(SliceEvent("DELETED", item(version=4)))
     assert found.slices["a"] == item(version=5, uid="u2")
 
 
 def test_what_we_deleted_does_not_come_back_with_late_news() -> None:
     found = view(item())
     found.removed(item())
-    found.see(Seen("MODIFIED", item(version=2)))
+    found.see(SliceEvent("MODIFIED", item(version=2)))
     assert found.slices == {}
     found.list([item(version=2)], 2, 0)
     assert found.slices == {}
-    found.see(Seen("MODIFIED", item(version=2)))
+    found.see(SliceEvent("MODIFIED", item(version=2)))
     assert found.slices == {}
     found.list([item(version=2)], 2, found.writes)
     assert list(found.slices) == ["a"]
@@ -85,12 +85,12 @@ def test_a_server_whose_versions_begin_again_is_believed() -> None:
 def test_the_newest_version_always_wins(events: list[tuple[str, int]]) -> None:
     found = view(item(version=5), version=5)
     for kind, version in events:
-        found.see(Seen(kind, item(version=version)))
+        found.see(SliceEvent(kind, item(version=version)))
     assert found.slices["a"] == item(version=max([5, *(version for _, version in events)]))
 
 
 def test_versions_that_are_no_numbers_hide_nothing() -> None:
     odd = {"metadata": {"name": "a", "uid": "u1", "resourceVersion": "x9"}}
     found = view(odd)
-    found.see(Seen("MODIFIED", item(version=1)))
+    found.see(SliceEvent("MODIFIED", item(version=1)))
     assert found.slices["a"] == item(version=1)

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from fake_driver.devices.model import Binding, Device, Draw, Policy, Pool, Row, Taint, Version
-from fake_driver.publishing.limits import problems
-from fake_driver.publishing.slices import MOST_DEVICES, Owner, Places, desired, of_network
+from fake_driver.publishing.slices import MAX_DEVICES, Layout, Owner, for_network, for_node
+from fake_driver.publishing.validation import find_problems
 
 NODE = Owner("worker", "node-uid")
 DRIVER = "gpu.example"
@@ -17,12 +17,12 @@ def gpus(count: int, model: str = "a") -> tuple[Device, ...]:
 
 
 def wanted(count: int, model: str = "a") -> list[Object]:
-    return desired(DRIVER, NODE, gpus(count, model))
+    return for_node(DRIVER, NODE, gpus(count, model))
 
 
 def test_a_slice_says_all_of_a_device() -> None:
     attributes: Row = {"s": "x", "i": 1, "b": False, "v": Version("1.2.3")}
-    (slice_,) = desired(DRIVER, NODE, (Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}),))
+    (slice_,) = for_node(DRIVER, NODE, (Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}),))
     assert slice_["metadata"]["ownerReferences"] == [
         {"apiVersion": "v1", "kind": "Node", "name": "worker", "uid": "node-uid", "controller": True}
     ]
@@ -39,7 +39,7 @@ def test_a_slice_says_all_of_a_device() -> None:
 def test_devices_are_split_over_as_few_slices_as_can_be(count: int, slices: int) -> None:
     parts = wanted(count)
     assert len(parts) == slices
-    assert all(len(part["spec"].get("devices", [])) <= MOST_DEVICES for part in parts)
+    assert all(len(part["spec"].get("devices", [])) <= MAX_DEVICES for part in parts)
     assert {part["spec"]["pool"]["resourceSliceCount"] for part in parts} == {slices}
     assert sum(len(part["spec"].get("devices", [])) for part in parts) == count
     assert [part["metadata"]["name"] for part in parts] == sorted(part["metadata"]["name"] for part in parts)
@@ -47,7 +47,7 @@ def test_devices_are_split_over_as_few_slices_as_can_be(count: int, slices: int)
 
 def test_long_names_stay_within_what_the_api_allows_and_differ() -> None:
     nodes = [Owner("n" * 250 + end, "u") for end in ("a", "b")]
-    names = [desired("d" * 63, node, ())[0]["metadata"]["name"] for node in nodes]
+    names = [for_node("d" * 63, node, ())[0]["metadata"]["name"] for node in nodes]
     assert len(set(names)) == 2
     assert all(len(name) <= 253 for name in names)
 
@@ -64,7 +64,7 @@ def test_a_slice_says_how_a_device_is_shared_cut_tainted_and_bound() -> None:
         policies={"memory": Policy("1Gi", (), "1Gi", "4Gi", "512Mi")},
         binding=Binding(("x/ready",), ("x/failed",), binds_to_node=True),
     )
-    slice_, counters = desired(DRIVER, NODE, (device,))
+    slice_, counters = for_node(DRIVER, NODE, (device,))
     (said,) = slice_["spec"]["devices"]
     assert said["attributes"] == {"list": {"versions": ["1.2.3", "2.0.0"]}, "flags": {"bools": [True]}}
     within = {"min": "1Gi", "max": "4Gi", "step": "512Mi"}
@@ -80,7 +80,7 @@ def test_a_slice_says_how_a_device_is_shared_cut_tainted_and_bound() -> None:
 def test_only_the_slice_of_a_demanding_device_is_cut_in_two() -> None:
     devices = gpus(300)
     tainted = (*devices[:200], Device("gpu-200", "gpu", {}, {}, taints=(Taint("a", "NoSchedule"),)), *devices[201:])
-    sizes = {part["metadata"]["name"][:5]: len(part["spec"]["devices"]) for part in desired(DRIVER, NODE, tainted)}
+    sizes = {part["metadata"]["name"][:5]: len(part["spec"]["devices"]) for part in for_node(DRIVER, NODE, tainted)}
     assert sizes == {"00000": 128, "00002": 64, "00003": 64, "00004": 44}
     untouched = {part["metadata"]["name"] for part in wanted(300)}
     assert {f"{start}-{DRIVER}-worker" for start in ("00000", "00002", "00004")} == untouched
@@ -96,34 +96,34 @@ def named(slices: list[Object]) -> dict[str, list[str]]:
 
 def test_a_device_that_is_unplugged_leaves_its_place_free() -> None:
     base = gpus(300)
-    before, after = (named(desired(DRIVER, NODE, base[without:], Places(base))) for without in (0, 1))
+    before, after = (named(for_node(DRIVER, NODE, base[without:], Layout(base))) for without in (0, 1))
     assert after == {**before, "00000": before["00000"][1:]}
 
 
 def test_a_slice_whose_devices_are_all_unplugged_stays_without_devices() -> None:
-    *_, last = desired(DRIVER, NODE, gpus(128), Places(gpus(130)))
+    *_, last = for_node(DRIVER, NODE, gpus(128), Layout(gpus(130)))
     assert "devices" not in last["spec"]
     assert last["spec"]["pool"]["resourceSliceCount"] == 2
 
 
 def test_devices_that_are_in_no_file_come_last() -> None:
     devices = (*gpus(2), TAINTED)
-    assert named(desired(DRIVER, NODE, devices, Places(gpus(2)[::-1]))) == {"00000": ["gpu-1", "gpu-0", "gpu-200"]}
+    assert named(for_node(DRIVER, NODE, devices, Layout(gpus(2)[::-1]))) == {"00000": ["gpu-1", "gpu-0", "gpu-200"]}
 
 
 def test_a_slice_that_was_cut_in_two_stays_cut() -> None:
     base = gpus(300)
-    cut = desired(DRIVER, NODE, (*base[:200], TAINTED, *base[201:]), Places(base))
+    cut = for_node(DRIVER, NODE, (*base[:200], TAINTED, *base[201:]), Layout(base))
     there = {each["metadata"]["name"] for each in cut}
-    assert named(desired(DRIVER, NODE, base, Places(base, there))) == named(cut)
-    tainted_again = desired(DRIVER, NODE, (TAINTED, *base[:200], *base[201:]), Places(base, there))
+    assert named(for_node(DRIVER, NODE, base, Layout(base, there))) == named(cut)
+    tainted_again = for_node(DRIVER, NODE, (TAINTED, *base[:200], *base[201:]), Layout(base, there))
     assert named(tainted_again) == named(cut)
-    assert problems(tainted_again) == []
+    assert find_problems(tainted_again) == []
 
 
 def test_counters_of_a_device_that_is_unplugged_stay() -> None:
     base = tuple(replace(each, draws=(Draw(each.name, {"c": "1"}, {"c": "1"}),)) for each in gpus(20))
-    before, after = (desired(DRIVER, NODE, base[without:], Places(base)) for without in (0, 1))
+    before, after = (for_node(DRIVER, NODE, base[without:], Layout(base)) for without in (0, 1))
     assert [one["metadata"]["name"] for one, other in zip(before, after, strict=True) if one != other] == [
         f"00000-{DRIVER}-worker"
     ]
@@ -131,7 +131,7 @@ def test_counters_of_a_device_that_is_unplugged_stay() -> None:
 
 def test_a_pool_of_the_network_belongs_to_no_node() -> None:
     selector: Object = {"nodeSelectorTerms": [{"matchFields": []}]}
-    far, near = of_network(DRIVER, [Pool("far", gpus(1), node_selector=selector), Pool("worker", gpus(1))])
+    far, near = for_network(DRIVER, [Pool("far", gpus(1), node_selector=selector), Pool("worker", gpus(1))])
     assert far["spec"]["nodeSelector"] == selector
     assert near["spec"]["allNodes"] is True
     for each in (far, near):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver.api.backoff import Pace
-from fake_driver.api.client import Api
+from fake_driver.api.backoff import Backoff
+from fake_driver.api.client import ApiClient
 from fake_driver.devices.model import Attaching, Binding, Device
 from fake_driver.errors import ClaimRefused
 from fake_driver.journal import Journal
-from fake_driver.roles.attaching_controller import Attacher
+from fake_driver.roles.attaching_controller import AttachController
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -23,11 +23,11 @@ CONDITIONS: dict[str, Any] = {"bindingConditions": ["attached"], "bindingFailure
 
 
 @pytest.fixture
-def attach(server: str, tmp_path: Path) -> Iterator[Callable[..., Attacher]]:
+def attach(server: str, tmp_path: Path) -> Iterator[Callable[..., AttachController]]:
     """Start an attacher for devices that take so long and fail so often."""
-    running: list[tuple[Attacher, Api]] = []
+    running: list[tuple[AttachController, ApiClient]] = []
 
-    def started(seconds: int = 0, failures: int = 0) -> Attacher:
+    def started(seconds: int = 0, failures: int = 0) -> AttachController:
         told = {"gpu-0": Attaching(seconds, failures), "gpu-1": Attaching(seconds, failures), "of-others": None}
 
         def find(pool: str, name: str) -> Device:
@@ -35,8 +35,8 @@ def attach(server: str, tmp_path: Path) -> Iterator[Callable[..., Attacher]]:
                 raise ClaimRefused(f"no {name} in {pool}")
             return Device(name, "gpu", {}, {}, binding=Binding(("attached",), ("failed",), attaching=told[name]))
 
-        api = Api(server)
-        running.append((Attacher(api, DRIVER, find, Journal(tmp_path / "journal.jsonl")), api))
+        api = ApiClient(server)
+        running.append((AttachController(api, DRIVER, find, Journal(tmp_path / "journal.jsonl")), api))
         running[-1][0].start()
         return running[-1][0]
 
@@ -51,7 +51,7 @@ def said(fake_api: FakeApi, name: str = "one") -> list[str]:
 
 
 def test_a_claim_that_was_there_and_one_that_comes_are_attached(
-    attach: Callable[..., Attacher], fake_api: FakeApi
+    attach: Callable[..., AttachController], fake_api: FakeApi
 ) -> None:
     fake_api.claim("old", **CONDITIONS)
     attach()
@@ -62,7 +62,7 @@ def test_a_claim_that_was_there_and_one_that_comes_are_attached(
 
 
 def test_each_device_of_a_claim_is_attached_and_stays_so(
-    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach()
     fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
@@ -73,7 +73,7 @@ def test_each_device_of_a_claim_is_attached_and_stays_so(
 
 
 def test_what_is_attached_stays_so_when_another_process_attaches_the_rest(
-    attach: Callable[..., Attacher], fake_api: FakeApi
+    attach: Callable[..., AttachController], fake_api: FakeApi
 ) -> None:
     refused = lambda method, _path: (503, "not yet") if method == "PATCH" and fake_api.applied else None  # noqa: E731
     fake_api.refuse = refused
@@ -88,7 +88,7 @@ def test_what_is_attached_stays_so_when_another_process_attaches_the_rest(
 
 
 def test_what_somebody_else_wiped_is_told_again(
-    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach()
     fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
@@ -99,7 +99,7 @@ def test_what_somebody_else_wiped_is_told_again(
     fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
 
 
-def test_a_device_without_conditions_is_left_alone(attach: Callable[..., Attacher], fake_api: FakeApi) -> None:
+def test_a_device_without_conditions_is_left_alone(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
     attach()
     fake_api.claim("plain")
     fake_api.claim("bound", ("gpu-1",), **CONDITIONS)
@@ -108,7 +108,7 @@ def test_a_device_without_conditions_is_left_alone(attach: Callable[..., Attache
 
 
 def test_it_fails_as_often_as_the_hardware_file_says_and_then_succeeds(
-    attach: Callable[..., Attacher], fake_api: FakeApi
+    attach: Callable[..., AttachController], fake_api: FakeApi
 ) -> None:
     attach(failures=1)
     fake_api.claim("one", **CONDITIONS)
@@ -119,7 +119,7 @@ def test_it_fails_as_often_as_the_hardware_file_says_and_then_succeeds(
 
 
 def test_what_is_taken_back_before_its_time_is_not_attached(
-    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach(seconds=600)
     fake_api.claim("one", **CONDITIONS)
@@ -131,7 +131,7 @@ def test_what_is_taken_back_before_its_time_is_not_attached(
     assert fake_api.applied == []
 
 
-def test_what_is_refused_is_told_later(attach: Callable[..., Attacher], fake_api: FakeApi) -> None:
+def test_what_is_refused_is_told_later(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
     refusals = [(422, "not yet"), (503, "not yet")]
     fake_api.refuse = lambda method, _path: refusals.pop() if method == "PATCH" and refusals else None
     attach()
@@ -141,7 +141,7 @@ def test_what_is_refused_is_told_later(attach: Callable[..., Attacher], fake_api
 
 
 def test_a_claim_that_went_while_nobody_watched_is_forgotten(
-    attach: Callable[..., Attacher], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach(seconds=600)
     fake_api.claim("one", **CONDITIONS)
@@ -153,7 +153,7 @@ def test_a_claim_that_went_while_nobody_watched_is_forgotten(
 
 @pytest.mark.parametrize("device", ["of-others", "left-the-file"])
 def test_a_device_that_the_hardware_file_does_not_give_it_to_attach_is_left_to_others(
-    attach: Callable[..., Attacher], fake_api: FakeApi, device: str
+    attach: Callable[..., AttachController], fake_api: FakeApi, device: str
 ) -> None:
     fake_api.claim("not-mine", (device,), **CONDITIONS)
     attach()
@@ -162,7 +162,7 @@ def test_a_device_that_the_hardware_file_does_not_give_it_to_attach_is_left_to_o
     assert fake_api.status("not-mine") == []
 
 
-def test_it_says_whether_it_is_alive(attach: Callable[..., Attacher], fake_api: FakeApi) -> None:
+def test_it_says_whether_it_is_alive(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
     attacher = attach()
     assert attacher.alive
     fake_api.close()
@@ -172,9 +172,9 @@ def test_it_says_whether_it_is_alive(attach: Callable[..., Attacher], fake_api: 
 
 
 def test_watches_that_end_at_once_are_paced_like_errors(
-    attach: Callable[..., Attacher],
+    attach: Callable[..., AttachController],
     fake_api: FakeApi,
-    stumbles: list[Pace],
+    stumbles: list[Backoff],
     until: Callable[[Callable[[], bool]], None],
 ) -> None:
     lists: list[int] = []
@@ -190,7 +190,9 @@ def test_watches_that_end_at_once_are_paced_like_errors(
 
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
-def test_an_older_version_of_the_api_will_do(attach: Callable[..., Attacher], fake_api: FakeApi, version: str) -> None:
+def test_an_older_version_of_the_api_will_do(
+    attach: Callable[..., AttachController], fake_api: FakeApi, version: str
+) -> None:
     fake_api.versions = [version]
     fake_api.claim("old", **CONDITIONS)
     attach()

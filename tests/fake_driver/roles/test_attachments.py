@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fake_driver.roles.attachments import manager, outcome, waiting
+from fake_driver.roles.attachments import field_manager, pending_attachments, status_entry
 
 DRIVER = "gpu.example"
 PLACE = {"driver": DRIVER, "pool": "box", "device": "x-0"}
@@ -23,7 +23,7 @@ def true(*kinds: str) -> list[dict[str, str]]:
 
 
 def test_a_device_with_binding_conditions_waits() -> None:
-    (one,) = waiting(claim(BOUND), DRIVER)
+    (one,) = pending_attachments(claim(BOUND), DRIVER)
     assert (one.uid, one.device, one.conditions, one.allocated) == ("u", ("box", "x-0"), ("a", "b"), "then")
 
 
@@ -31,13 +31,13 @@ def test_a_device_with_binding_conditions_waits() -> None:
     "result", [PLACE, {**BOUND, "driver": "other.example"}, {**BOUND, "bindingConditions": []}], ids=str
 )
 def test_others_wait_for_nothing(result: dict[str, Any]) -> None:
-    assert waiting(claim(result), DRIVER) == []
+    assert pending_attachments(claim(result), DRIVER) == []
 
 
 def test_a_claim_that_is_not_allocated_or_goes_away_waits_for_nothing() -> None:
     unallocated = {"metadata": {"name": "one", "namespace": "default", "uid": "u"}, "status": {}}
-    assert waiting(unallocated, DRIVER) == []
-    assert waiting(claim(BOUND, deletionTimestamp="now"), DRIVER) == []
+    assert pending_attachments(unallocated, DRIVER) == []
+    assert pending_attachments(claim(BOUND, deletionTimestamp="now"), DRIVER) == []
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,19 @@ def test_a_claim_that_is_not_allocated_or_goes_away_waits_for_nothing() -> None:
 def test_it_waits_until_all_conditions_are_true_or_one_of_failure(
     conditions: list[dict[str, str]], is_open: bool
 ) -> None:
-    assert bool(waiting(claim(BOUND, said=({**PLACE, "conditions": conditions},)), DRIVER)) is is_open
+    assert bool(pending_attachments(claim(BOUND, said=({**PLACE, "conditions": conditions},)), DRIVER)) is is_open
 
 
 def test_shares_of_a_device_wait_each_for_itself() -> None:
     one, two = ({**BOUND, "shareID": share} for share in ("s-1", "s-2"))
     told = {**PLACE, "shareID": "s-1", "conditions": true("a", "b")}
-    (left,) = waiting(claim(one, two, said=(told,)), DRIVER)
+    (left,) = pending_attachments(claim(one, two, said=(told,)), DRIVER)
     assert dict(left.place)["shareID"] == "s-2"
 
 
 def test_the_outcome_is_said_of_that_device_alone() -> None:
-    (one,) = waiting(claim(BOUND), DRIVER)
-    entry, bad = (outcome(one, failed=failed, now=NOW) for failed in (False, True))
+    (one,) = pending_attachments(claim(BOUND), DRIVER)
+    entry, bad = (status_entry(one, failed=failed, now=NOW) for failed in (False, True))
     assert {key: entry[key] for key in PLACE} == PLACE
     assert [(each["type"], each["status"]) for each in entry["conditions"]] == [("a", "True"), ("b", "True")]
     assert {each["lastTransitionTime"] for each in entry["conditions"]} == {"2026-01-02T03:04:05Z"}
@@ -68,9 +68,9 @@ def test_the_outcome_is_said_of_that_device_alone() -> None:
 
 def test_each_share_of_a_device_is_spoken_of_by_a_field_manager_of_its_own() -> None:
     names = {
-        manager("d" * 63, one)
+        field_manager("d" * 63, one)
         for claim_ in (claim(BOUND), claim({**BOUND, "shareID": "s-1"}), claim({**BOUND, "device": "x-1"}))
-        for one in waiting(claim_, DRIVER)
+        for one in pending_attachments(claim_, DRIVER)
     }
     assert len(names) == 3
     assert max(map(len, names)) <= 128

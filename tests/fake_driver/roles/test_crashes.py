@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from fake_driver.errors import ClaimRefused
 from fake_driver.preparing.claims import ClaimRef
 from fake_driver.preparing.driver import POINTS
-from tests.fake_driver.node import NAME, Node, config, names
+from tests.fake_driver.fake_node import NAME, Node, config, names
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from fake_driver.roles.metrics import ABOUT, Metrics, resource
+from fake_driver.roles.metrics import METRICS, Metrics, resource_of
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
 
@@ -25,7 +25,7 @@ def test_each_family_is_described_once_and_every_line_is_in_the_format() -> None
     metrics.heard("prepare", {"seconds": 0.004})
     lines = metrics.text().splitlines()
     comments = [line for line in lines if line.startswith("#")]
-    assert [line.split()[2] for line in comments] == [name for name in ABOUT for _ in range(2)]
+    assert [line.split()[2] for line in comments] == [name for name in METRICS for _ in range(2)]
     assert all(_SAMPLE.fullmatch(line) for line in lines if line not in comments), lines
 
 
@@ -69,7 +69,7 @@ def test_what_the_journal_notes_is_counted(event: str, facts: dict[str, str], li
     ],
 )
 def test_a_path_is_known_by_its_resource(where: str, name: str) -> None:
-    assert resource(where) == name
+    assert resource_of(where) == name
 
 
 def test_a_process_tells_its_numbers(

@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from fake_driver.roles.network_driver import NetworkProcess
+from fake_driver.roles.network_driver import NetworkDriverProcess
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ FABRIC = Path(__file__).parents[3] / "manifests" / "hardware" / "fabric.yaml"
 
 
 @pytest.fixture
-def run(settings: Settings) -> Iterator[Callable[..., NetworkProcess]]:
+def run(settings: Settings) -> Iterator[Callable[..., NetworkDriverProcess]]:
     """Start the process that publishes the pools of the network."""
-    running: list[NetworkProcess] = []
+    running: list[NetworkDriverProcess] = []
 
-    def started(**more: str) -> NetworkProcess:
+    def started(**more: str) -> NetworkDriverProcess:
         mine = replace(settings, **{"node": "", "role": "network", "hardware": str(FABRIC), **more})
-        process = NetworkProcess(mine)
+        process = NetworkDriverProcess(mine)
         process.start()
         running.append(process)
         return process
@@ -34,7 +34,9 @@ def run(settings: Settings) -> Iterator[Callable[..., NetworkProcess]]:
         process.stop()
 
 
-def test_it_publishes_the_pools_that_belong_to_no_node(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+def test_it_publishes_the_pools_that_belong_to_no_node(
+    run: Callable[..., NetworkDriverProcess], fake_api: FakeApi
+) -> None:
     process = run(probes="127.0.0.1:0")
     assert process._publisher.published.wait(5)
     assert process.missing() == []
@@ -45,12 +47,12 @@ def test_it_publishes_the_pools_that_belong_to_no_node(run: Callable[..., Networ
         assert answer.status == 200
 
 
-def test_it_leaves_other_kinds_to_another_driver(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+def test_it_leaves_other_kinds_to_another_driver(run: Callable[..., NetworkDriverProcess], fake_api: FakeApi) -> None:
     run(kinds="port")
     fake_api.until(lambda: len(fake_api.slices) == 1)
 
 
-def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkProcess], fake_api: FakeApi) -> None:
+def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkDriverProcess], fake_api: FakeApi) -> None:
     fake_api.gate.clear()
     process = run()
     assert process.missing() == ["the slices are not published"]
@@ -60,7 +62,7 @@ def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkProces
 
 
 def test_it_attaches_the_devices_that_have_to_be_attached(
-    run: Callable[..., NetworkProcess], fake_api: FakeApi
+    run: Callable[..., NetworkDriverProcess], fake_api: FakeApi
 ) -> None:
     process = run()
     conditions = ["dra-testbed.example/attached"], ["dra-testbed.example/attaching-failed"]
@@ -71,7 +73,7 @@ def test_it_attaches_the_devices_that_have_to_be_attached(
     assert process.broken() == []
 
 
-def test_without_such_devices_it_reads_no_claims(run: Callable[..., NetworkProcess]) -> None:
+def test_without_such_devices_it_reads_no_claims(run: Callable[..., NetworkDriverProcess]) -> None:
     process = run(hardware=str(FABRIC.with_name("teaching.yaml")))
     assert process._publisher.published.wait(5)
     assert not process._attacher.alive

@@ -12,7 +12,7 @@ from fake_driver.kubelet.health import UNKNOWN
 from fake_driver.mutants.selection import FAULTS
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
-from fake_driver.strict import Section
+from fake_driver.strict_decoding import Section
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fake_driver.kubelet.sockets import Sockets
+from fake_driver.kubelet.socket_paths import SocketPaths
 from fake_driver.roles.node_driver import Process
 from fake_driver.roles.removal import RemovalProcess
 from fake_driver.settings import Settings
@@ -89,7 +89,7 @@ def test_dead_sockets_with_short_names_go_as_well(
     settings: Settings, folder: Path, remove: Callable[..., RemovalProcess], until: Until, length: int
 ) -> None:
     settings = replace(settings, driver="d" * length, registry=str(folder / ("r" * 17)))
-    dead = Sockets(settings.driver, POD, Path(settings.registry), settings.data)
+    dead = SocketPaths(settings.driver, POD, Path(settings.registry), settings.data)
     assert POD not in str(dead.registration)
     dead.make_room()
     bound(dead.registration).close()

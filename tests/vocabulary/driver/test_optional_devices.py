@@ -147,7 +147,7 @@ def test_devices_that_share_nothing_are_not_parts() -> None:
 def test_the_default_hardware_can_be_divided_in_every_way() -> None:
     hardware = description.read(folders.data("manifests") / "hardware/server.yaml")
     here, *_ = pools(hardware, "node-1")
-    made = slices.desired(DRIVER, slices.Owner("node-1", "1"), here.devices)
+    made = slices.for_node(DRIVER, slices.Owner("node-1", "1"), here.devices)
     found = optional_devices.divisible([Pool("node-1", 1, len(made), tuple(made))], DRIVER)
     assert found.whole not in found.companions
     assert found.whole not in found.rivals

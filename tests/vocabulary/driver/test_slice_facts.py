@@ -25,8 +25,8 @@ def _published(node: str, fault: str = "", hardware: Path = HARDWARE[0]) -> list
     """What the fake driver writes on a node."""
     here, *network = pools(description.read(hardware), node)
     use = selection.apply([fault] if fault else [], Parts(Inventory(node, here.devices, tuple(network)), Path()))
-    wanted = use.shaped(slices.desired(DRIVER, slices.Owner(node, NODES[node]), here.devices))
-    return list(plan([*wanted, *slices.of_network(DRIVER, network)], [], {}).create)
+    wanted = use.shaped(slices.for_node(DRIVER, slices.Owner(node, NODES[node]), here.devices))
+    return list(plan([*wanted, *slices.for_network(DRIVER, network)], [], {}).create)
 
 
 def _slices(*said: tuple[int, int]) -> Sequence[Any]:

@@ -2,23 +2,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.names import DRIVER, LABEL, QUALIFIED, SUBDOMAIN, UID, fits
+from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, DRIVER_NAME, QUALIFIED_NAME, UID, matches
 
 
 @pytest.mark.parametrize("uid", ["9f4f2a4e-5c1d-4d6e-8d55-000000000001", "0123456789abcdef0123456789abcdef", "a"])
 def test_what_is_in_use_as_a_uid_fits(uid: str) -> None:
-    assert fits(UID, uid)
+    assert matches(UID, uid)
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "../x", "a/b", "a.b", "-a", "a-", "a\n", "a" * 64, "ä", None, 7])
 def test_what_could_leave_a_folder_does_not_fit_as_a_uid(text: object) -> None:
-    assert not fits(UID, text)
+    assert not matches(UID, text)
 
 
 @given(st.text(max_size=70))
 def test_what_fits_can_stand_in_a_path(text: str) -> None:
-    for pattern in (UID, LABEL, SUBDOMAIN, DRIVER):
-        if fits(pattern, text):
+    for pattern in (UID, DNS_LABEL, DNS_SUBDOMAIN, DRIVER_NAME):
+        if matches(pattern, text):
             assert "/" not in text
             assert text.isascii()
             assert text not in {"", ".", ".."}
@@ -28,7 +28,7 @@ def test_what_fits_can_stand_in_a_path(text: str) -> None:
     ("name", "good"), [("gpu.example", True), ("1gpu.example", False), ("a" * 64, False), ("Gpu", False)]
 )
 def test_a_driver_is_named_so_that_it_can_be_a_cdi_vendor(name: str, good: bool) -> None:
-    assert fits(DRIVER, name) is good
+    assert matches(DRIVER_NAME, name) is good
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_a_driver_is_named_so_that_it_can_be_a_cdi_vendor(name: str, good: bool)
     ],
 )
 def test_attributes_are_c_identifiers_with_or_without_a_domain(name: str, good: bool) -> None:
-    assert fits(QUALIFIED, name) is good
+    assert matches(QUALIFIED_NAME, name) is good

@@ -8,19 +8,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from fake_driver.api.client import PATIENCE, Api, Object, path
-from fake_driver.api.served_versions import GROUP, KNOWN, newest
+from fake_driver.api.client import REQUEST_TIMEOUT, ApiClient, Object, url_path
+from fake_driver.api.served_versions import GROUP, SUPPORTED, newest_version
 from fake_driver.errors import ApiError
 
 
-class ClaimAccess:
+class ClaimClient:
     """Reads and writes claims. Thread-safe."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ApiClient) -> None:
         # Nearly every server has it, so nobody waits for a question; the others are found out with their first answer.
-        self._api, self._version = api, KNOWN[0]
+        self._api, self._version = api, SUPPORTED[0]
 
-    def get(self, namespace: str, name: str, patience: float = PATIENCE) -> Object:
+    def get(self, namespace: str, name: str, patience: float = REQUEST_TIMEOUT) -> Object:
         """A claim as it is."""
         late = time.monotonic() + patience
         return self._spoken(
@@ -37,7 +37,7 @@ class ClaimAccess:
                 {"apiVersion": f"{GROUP}/{version}", **content},
                 manager=manager,
             ),
-            time.monotonic() + PATIENCE,
+            time.monotonic() + REQUEST_TIMEOUT,
         )
 
     def _spoken(self, call: Callable[[str], Object], late: float) -> Object:
@@ -48,7 +48,7 @@ class ClaimAccess:
         except ApiError as missing:
             if missing.status != 404:
                 raise
-            found = newest(self._api, late - time.monotonic())
+            found = newest_version(self._api, late - time.monotonic())
             if found == version:
                 raise  # the claim is missing, not the version
         self._version = found
@@ -56,4 +56,4 @@ class ClaimAccess:
 
 
 def _path(version: str, namespace: str, name: str) -> str:
-    return path("apis", GROUP, version, "namespaces", namespace, "resourceclaims", name)
+    return url_path("apis", GROUP, version, "namespaces", namespace, "resourceclaims", name)

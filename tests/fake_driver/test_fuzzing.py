@@ -21,14 +21,14 @@ from fake_driver.errors import ConfigurationError, DriverError
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import devices
 from fake_driver.journal import Journal
-from fake_driver.kubelet.armed_faults import Traps
+from fake_driver.kubelet.armed_faults import ArmedFaults
 from fake_driver.kubelet.services import DraService
 from fake_driver.preparing.checkpoint import VERSION, encode
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from testbed import folders
 from testbed.kubelet.stubs import dra_v1_pb2
-from tests.fake_driver.anything import TEXTS, changed
-from tests.fake_driver.node import NAME, Node, config
+from tests.fake_driver.fake_node import NAME, Node, config
+from tests.fake_driver.fuzzed_documents import TEXTS, with_random_changes
 
 HARDWARE = [
     yaml.safe_load(path.read_text()) for path in sorted((folders.data("manifests") / "hardware").glob("*.yaml"))
@@ -78,7 +78,7 @@ def _node(folder: Path) -> Node:
     return Node(folder / f"node-{next(_FOLDERS)}")
 
 
-@given(changed(*HARDWARE))
+@given(with_random_changes(*HARDWARE))
 def test_hardware(document: Any) -> None:
     with contextlib.suppress(ConfigurationError):
         found = devices(description.parse(json.dumps(document), "x"), "worker")
@@ -86,7 +86,7 @@ def test_hardware(document: Any) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(claim=changed(CLAIM))
+@given(claim=with_random_changes(CLAIM))
 def test_claim_of_an_api_server(node: Node, claim: Any) -> None:
     node.api["any"] = claim
     ref = ClaimRef(UID, "default", "any")
@@ -100,7 +100,7 @@ def test_claim_of_an_api_server(node: Node, claim: Any) -> None:
 @given(claims=st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=4))
 def test_call_of_a_kubelet(node: Node, tmp_path: Path, claims: list[tuple[str, str, str]]) -> None:
     journal = Journal(tmp_path / "asked.jsonl")
-    service = DraService(node.driver, journal, dra_v1_pb2, Traps(journal, lambda _code: None))
+    service = DraService(node.driver, journal, dra_v1_pb2, ArmedFaults(journal, lambda _code: None))
     asked = [dra_v1_pb2.Claim(uid=uid, namespace=namespace, name=name) for uid, namespace, name in claims]
     context: Any = _Context()
     prepared = service.NodePrepareResources(dra_v1_pb2.NodePrepareResourcesRequest(claims=asked), context)
@@ -113,7 +113,9 @@ def test_call_of_a_kubelet(node: Node, tmp_path: Path, claims: list[tuple[str, s
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=changed(DATA), version=st.just(VERSION) | st.integers(), whole=st.binary(max_size=30) | st.none())
+@given(
+    data=with_random_changes(DATA), version=st.just(VERSION) | st.integers(), whole=st.binary(max_size=30) | st.none()
+)
 @example(data={}, version=VERSION, whole=b"")
 def test_checkpoint_of_a_disk(node: Node, data: Any, version: int, whole: bytes | None) -> None:
     text = json.dumps(data)

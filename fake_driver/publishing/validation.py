@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from fake_driver.devices import policies, selectors
 from fake_driver.devices.model import Policy
 from fake_driver.errors import ConfigurationError
-from fake_driver.names import LABEL, LABEL_KEY, LABEL_VALUE, QUALIFIED, SUBDOMAIN, fits
-from fake_driver.publishing.slices import MOST_COUNTER_SETS, MOST_DEMANDING_DEVICES, MOST_DEVICES, Object
+from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, QUALIFIED_NAME, matches
+from fake_driver.publishing.slices import MAX_COUNTER_SETS, MAX_DEVICES, MAX_DEVICES_WITH_TAINTS_OR_COUNTERS, Object
 
 _LISTS = ("bools", "ints", "strings", "versions")
 _MOST_TOLD = 50
@@ -20,14 +20,14 @@ _MOST_CONDITIONS = 4
 _TYPES = {"bool", "int", "string", "version", *_LISTS}
 
 
-def problems(slices: Iterable[Object]) -> list[str]:
+def find_problems(slices: Iterable[Object]) -> list[str]:
     """What is wrong with slices; nothing when the API server will take them."""
     return [f"slice {each['metadata']['name']}: {problem}" for each in slices for problem in _slice(each)]
 
 
-def check(slices: Iterable[Object], file: str) -> None:
+def require_valid(slices: Iterable[Object], file: str) -> None:
     """ConfigurationError where an API server would refuse what a hardware file means."""
-    wrong = problems(slices)
+    wrong = find_problems(slices)
     if wrong:
         more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
         listed = "\n".join(f"  {problem}" for problem in (*wrong[:_MOST_TOLD], *more))
@@ -36,7 +36,7 @@ def check(slices: Iterable[Object], file: str) -> None:
 
 def _slice(slice_: Object) -> Iterator[str]:
     spec, devices = slice_["spec"], _devices(slice_)
-    if not fits(SUBDOMAIN, slice_["metadata"]["name"]):
+    if not matches(DNS_SUBDOMAIN, slice_["metadata"]["name"]):
         yield "its name is not a DNS subdomain"
     if sum(key in spec for key in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")) != 1:
         yield "it must say exactly once where its devices are"
@@ -44,16 +44,16 @@ def _slice(slice_: Object) -> Iterator[str]:
         yield from (f"its nodeSelector {problem}" for problem in selectors.problems(spec["nodeSelector"]))
     if "devices" in spec and "sharedCounters" in spec:
         yield "it has devices and sharedCounters"
-    most = MOST_DEMANDING_DEVICES if any(map(_demanding, devices)) else MOST_DEVICES
+    most = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if any(map(_demanding, devices)) else MAX_DEVICES
     if len(devices) > most:
         yield f"it has {len(devices)} devices, but may have {most}"
     names = Counter(device["name"] for device in devices)
     yield from (f"it has {times} devices with the name {name}" for name, times in names.items() if times > 1)
     sets = spec.get("sharedCounters") or []
-    if len(sets) > MOST_COUNTER_SETS:
-        yield f"it has {len(sets)} sets of counters, but may have {MOST_COUNTER_SETS}"
+    if len(sets) > MAX_COUNTER_SETS:
+        yield f"it has {len(sets)} sets of counters, but may have {MAX_COUNTER_SETS}"
     for each in sets:
-        if not fits(LABEL, each["name"]) or not _are_counters(each["counters"]):
+        if not matches(DNS_LABEL, each["name"]) or not _are_counters(each["counters"]):
             yield f"its set of counters {each['name']} is malformed, or has more than 32"
     for device in devices:
         yield from (f"device {device['name']}: {problem}" for problem in _device(device))
@@ -61,12 +61,12 @@ def _slice(slice_: Object) -> Iterator[str]:
 
 def _device(device: Object) -> Iterator[str]:
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
-    if not fits(LABEL, device["name"]):
+    if not matches(DNS_LABEL, device["name"]):
         yield "its name is not a DNS label"
     if len(attributes) + len(capacity) > 32:
         yield f"it has {len(attributes) + len(capacity)} attributes and capacities, but may have 32"
     for name in (*attributes, *capacity):
-        if not fits(QUALIFIED, name):
+        if not matches(QUALIFIED_NAME, name):
             yield f"{name!r} is no name of an attribute or capacity"
     if sum(map(_size, attributes.values())) > 48:
         yield "its attributes have more than 48 values"
@@ -77,7 +77,7 @@ def _device(device: Object) -> Iterator[str]:
     if len(taints) > 16:
         yield f"it has {len(taints)} taints, but may have 16"
     for taint in taints:
-        if not (fits(LABEL_KEY, taint["key"]) and (not taint.get("value") or fits(LABEL_VALUE, taint["value"]))):
+        if not (matches(LABEL_KEY, taint["key"]) and (not taint.get("value") or matches(LABEL_VALUE, taint["value"]))):
             yield f"its taint {taint['key']!r} is malformed"
     draws = device.get("consumesCounters") or []
     if len(draws) > 2 or not all(_are_counters(draw["counters"]) for draw in draws):
@@ -92,8 +92,8 @@ def _policies(device: Object) -> Iterator[str]:
         if policy and not device.get("allowMultipleAllocations"):
             yield f"its capacity {name} has a requestPolicy, which needs allowMultipleAllocations"
         if policy:
-            problems = policies.problems(_policy(policy), said["value"])
-            yield from (f"the requestPolicy of its capacity {name} {problem}" for problem in problems)
+            wrong = policies.problems(_policy(policy), said["value"])
+            yield from (f"the requestPolicy of its capacity {name} {problem}" for problem in wrong)
 
 
 def _policy(said: Object) -> Policy:
@@ -109,7 +109,7 @@ def _conditions(device: Object) -> Iterator[str]:
         yield "its bindingConditions and bindingFailureConditions need each other"
     if max(map(len, both)) > _MOST_CONDITIONS:
         yield f"it has more than {_MOST_CONDITIONS} bindingConditions or bindingFailureConditions"
-    if not all(fits(LABEL_KEY, name) for name in named) or len(set(named)) != len(named):
+    if not all(matches(LABEL_KEY, name) for name in named) or len(set(named)) != len(named):
         yield "its bindingConditions and bindingFailureConditions must be names of labels, all different"
 
 
@@ -127,4 +127,4 @@ def _size(value: Object) -> int:
 
 
 def _are_counters(counters: Object) -> bool:
-    return 1 <= len(counters) <= 32 and all(fits(LABEL, name) for name in counters)
+    return 1 <= len(counters) <= 32 and all(matches(DNS_LABEL, name) for name in counters)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fake_driver.errors import ConfigurationError
-from fake_driver.kubelet.sockets import Sockets
+from fake_driver.kubelet.socket_paths import SocketPaths
 
 DRIVER = "gpu.example"
 MINE, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
@@ -35,21 +35,21 @@ def bind() -> Iterator[object]:
 
 
 def test_a_pod_has_sockets_of_its_own(folder: Path) -> None:
-    one = Sockets(DRIVER, MINE, folder / "reg", folder / "data")
+    one = SocketPaths(DRIVER, MINE, folder / "reg", folder / "data")
     assert one.registration == folder / f"reg/gpu.example-{MINE}-reg.sock"
     assert one.service == folder / f"data/dra-{MINE}.sock"
 
 
 def test_a_plain_process_has_the_names_without_a_uid(folder: Path) -> None:
-    one = Sockets(DRIVER, "", folder / "reg", folder / "data")
+    one = SocketPaths(DRIVER, "", folder / "reg", folder / "data")
     assert (one.registration.name, one.service.name) == ("gpu.example-reg.sock", "dra.sock")
 
 
 REGISTRY, PLUGINS = Path("/var/lib/kubelet/plugins_registry"), Path("/var/lib/kubelet/plugins")
 
 
-def in_the_kubelets_folders(driver: str, uid: str = MINE) -> Sockets:
-    return Sockets(driver, uid, REGISTRY, PLUGINS / driver)
+def in_the_kubelets_folders(driver: str, uid: str = MINE) -> SocketPaths:
+    return SocketPaths(driver, uid, REGISTRY, PLUGINS / driver)
 
 
 def test_a_driver_whose_name_has_27_letters_keeps_its_whole_name_and_uid() -> None:
@@ -78,14 +78,14 @@ def test_every_driver_has_short_paths_that_no_other_pod_or_driver_has(length: in
 
 def test_a_folder_that_leaves_no_room_is_named() -> None:
     with pytest.raises(ConfigurationError, match="107; use a shorter folder"):
-        Sockets(DRIVER, MINE, Path("/" + "r" * 90), Path("/d"))
+        SocketPaths(DRIVER, MINE, Path("/" + "r" * 90), Path("/d"))
 
 
 @pytest.mark.parametrize("length", [40, 63])
 def test_dead_sockets_with_short_names_go_too(folder: Path, bind: object, length: int) -> None:
     assert callable(bind)
     registry, data = folder / ("r" * 17), folder / ("p" * 7 + "d" * length)
-    dead, mine = (Sockets("d" * length, uid, registry, data) for uid in (OTHER, MINE))
+    dead, mine = (SocketPaths("d" * length, uid, registry, data) for uid in (OTHER, MINE))
     assert OTHER not in str(dead.registration)
     dead.make_room()
     stay = bind(registry / "dra-0123456789012345678901-reg.sock", dead=True)
@@ -113,7 +113,7 @@ def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: o
         bind(folder / f"reg/gpu.example-2-{OTHER}-reg.sock", dead=True),
         bind(folder / "data/own.sock", dead=True),
     ]
-    Sockets(DRIVER, MINE, folder / "reg", folder / "data").make_room()
+    SocketPaths(DRIVER, MINE, folder / "reg", folder / "data").make_room()
     assert [path.name for path in gone if path.exists()] == []
     assert [path.name for path in stay if not path.exists()] == []
 
@@ -121,11 +121,11 @@ def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: o
 def test_a_file_that_is_no_socket_is_not_touched(folder: Path) -> None:
     (folder / "data").mkdir()
     (folder / "data/dra.sock").write_text("mine")
-    Sockets(DRIVER, "", folder / "reg", folder / "data").make_room()
+    SocketPaths(DRIVER, "", folder / "reg", folder / "data").make_room()
     assert (folder / "data/dra.sock").read_text() == "mine"
 
 
 def test_the_data_folder_is_closed_to_others(folder: Path) -> None:
     (folder / "data").mkdir(mode=0o755)
-    Sockets(DRIVER, "", folder / "reg", folder / "data").make_room()
+    SocketPaths(DRIVER, "", folder / "reg", folder / "data").make_room()
     assert (folder / "data").stat().st_mode & 0o777 == 0o700

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fake_driver.devices.model import Amounts, Change, Device, Row, Taint, Value, Version
-from fake_driver.errors import near
+from fake_driver.errors import suggestion
 from fake_driver.hardware import values
 from fake_driver.hardware.pools import changed
 from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
-from fake_driver.strict import Section
+from fake_driver.strict_decoding import Section
 
 _STATES = (HEALTHY, UNHEALTHY, UNKNOWN)
 Data = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Alteration:
+class Override:
     """How one device, and with it its parts, differs. `lifted` are keys of taints in the hardware file that count no more."""
 
     absent: bool = False
@@ -32,12 +32,12 @@ class Alteration:
     health: Health | None = None
 
 
-Alterations = Mapping[str, Alteration]
-Verb = Callable[[Alteration, Device, Section], Alteration]
-NONE = Alteration()
+Overrides = Mapping[str, Override]
+Verb = Callable[[Override, Device, Section], Override]
+NONE = Override()
 
 
-def altered(devices: Iterable[Device], alterations: Alterations, pool: str) -> tuple[Device, ...]:
+def with_overrides(devices: Iterable[Device], alterations: Overrides, pool: str) -> tuple[Device, ...]:
     """The devices of a pool as they are now."""
     changes = [
         Change((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
@@ -46,13 +46,13 @@ def altered(devices: Iterable[Device], alterations: Alterations, pool: str) -> t
     return changed((_lifted(device, alterations) for device in devices), changes, pool)
 
 
-def health_of(device: Device, alterations: Alterations) -> Health | None:
+def health_of(device: Device, alterations: Overrides) -> Health | None:
     """What was said of a device's health, or else of the whole that it is a part of."""
     found = (alterations.get(name, NONE).health for name in (device.name, device.parent))
     return next((health for health in found if health), None)
 
 
-def as_data(one: Alteration) -> Data:
+def as_data(one: Override) -> Data:
     """What `read` reads; without what is as the file says."""
     said: Data = {
         "absent": one.absent,
@@ -68,10 +68,10 @@ def as_data(one: Alteration) -> Data:
     return {key: value for key, value in said.items() if value}
 
 
-def read(section: Section) -> Alteration:
+def parse(section: Section) -> Override:
     """What was kept in a file."""
     amounts, _ = values.capacity(section)
-    found = Alteration(
+    found = Override(
         values.yes(section, "absent"),
         values.attributes(section),
         amounts,
@@ -84,28 +84,28 @@ def read(section: Section) -> Alteration:
     return found
 
 
-def _lifted(device: Device, alterations: Alterations) -> Device:
+def _lifted(device: Device, alterations: Overrides) -> Device:
     """The device without those taints of the file that were taken away, or that a newer one of the same key and effect replaces."""
     mine = [alterations.get(name, NONE) for name in (device.name, device.parent)]
     gone = {key for one in mine for key in one.lifted}
     newer = {(taint.key, taint.effect) for one in mine for taint in one.taints}
-    kept = (each for each in device.taints if each.key not in gone and (each.key, each.effect) not in newer)
-    return replace(device, taints=tuple(kept))
+    remaining = (each for each in device.taints if each.key not in gone and (each.key, each.effect) not in newer)
+    return replace(device, taints=tuple(remaining))
 
 
-def _unplug(before: Alteration, _device: Device, _asked: Section) -> Alteration:
+def _unplug(before: Override, _device: Device, _asked: Section) -> Override:
     return replace(before, absent=True)
 
 
-def _plug(before: Alteration, _device: Device, _asked: Section) -> Alteration:
+def _plug(before: Override, _device: Device, _asked: Section) -> Override:
     return replace(before, absent=False)
 
 
-def _restore(_before: Alteration, _device: Device, _asked: Section) -> Alteration:
+def _restore(_before: Override, _device: Device, _asked: Section) -> Override:
     return NONE
 
 
-def _set(before: Alteration, device: Device, asked: Section) -> Alteration:
+def _set(before: Override, device: Device, asked: Section) -> Override:
     """New values; a name that the device has not is probably misspelt, unless `new` says otherwise."""
     attributes = values.attributes(asked)
     amounts, policies = values.capacity(asked)
@@ -121,25 +121,27 @@ def _set(before: Alteration, device: Device, asked: Section) -> Alteration:
     return replace(before, attributes={**before.attributes, **attributes}, capacity={**before.capacity, **amounts})
 
 
-def _taint(before: Alteration, _device: Device, asked: Section) -> Alteration:
+def _taint(before: Override, _device: Device, asked: Section) -> Override:
     taint = values.taint(Section("", {k: v for k, v in asked.content.items() if k in _OF_TAINT}, asked.problems))
     asked.asked |= _OF_TAINT
     others = (each for each in before.taints if (each.key, each.effect) != (taint.key, taint.effect))
     return replace(before, taints=(*others, taint))
 
 
-def _untaint(before: Alteration, device: Device, asked: Section) -> Alteration:
+def _untaint(before: Override, device: Device, asked: Section) -> Override:
     """All taints with that key are gone, also those of the hardware file."""
     key = asked.take("key", str) or ""
     in_file = {taint.key for taint in device.taints} - set(before.lifted)
     here = {*in_file, *(taint.key for taint in before.taints)}
     if key and key not in here and key not in before.lifted:
-        asked.problem("key", f"{key!r} is no taint of {device.name}; {near(key, here) if here else 'it has none'}")
+        asked.problem(
+            "key", f"{key!r} is no taint of {device.name}; {suggestion(key, here) if here else 'it has none'}"
+        )
     lifted = (*before.lifted, key) if key in in_file else before.lifted
     return replace(before, taints=tuple(each for each in before.taints if each.key != key), lifted=lifted)
 
 
-def _say_health(before: Alteration, _device: Device, asked: Section) -> Alteration:
+def _say_health(before: Override, _device: Device, asked: Section) -> Override:
     return replace(before, health=_health(asked))
 
 
@@ -158,7 +160,7 @@ _OF_TAINT = frozenset({"key", "value", "effect"})
 def _health(asked: Section) -> Health:
     said = (asked.take("status", str) or "").upper()
     if said and said not in _STATES:
-        asked.problem("status", f"is {said.lower()!r}; {near(said.lower(), map(str.lower, _STATES))}")
+        asked.problem("status", f"is {said.lower()!r}; {suggestion(said.lower(), map(str.lower, _STATES))}")
     return Health(said or UNKNOWN, asked.line("message"))
 
 
@@ -169,7 +171,7 @@ def _misspelt(asked: Section, key: str, given: Iterable[str], known: Mapping[str
 
 
 def _choices(name: str, known: Mapping[str, Any]) -> str:
-    return near(name, known) if known else "the device has none"
+    return suggestion(name, known) if known else "the device has none"
 
 
 def _plain(value: Value) -> Any:
@@ -178,6 +180,6 @@ def _plain(value: Value) -> Any:
     return {"version": value.text} if isinstance(value, Version) else value
 
 
-def kept(alterations: Alterations) -> Iterator[tuple[str, Alteration]]:
+def non_empty(alterations: Overrides) -> Iterator[tuple[str, Override]]:
     """Those that say something."""
     return ((name, one) for name, one in alterations.items() if one != NONE)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fake_driver.api.claim_access import ClaimAccess
-from fake_driver.api.client import Api
+from fake_driver.api.claim_client import ClaimClient
+from fake_driver.api.client import ApiClient
 from fake_driver.errors import ApiError
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ def asked(fake_api: FakeApi) -> list[str]:
 
 
 @pytest.fixture
-def claims(server: str) -> Iterator[ClaimAccess]:
-    with contextlib.closing(Api(server)) as api:
-        yield ClaimAccess(api)
+def claims(server: str) -> Iterator[ClaimClient]:
+    with contextlib.closing(ApiClient(server)) as api:
+        yield ClaimClient(api)
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
 def test_a_claim_is_read_and_written_in_the_version_that_the_server_has(
-    claims: ClaimAccess, fake_api: FakeApi, asked: list[str], version: str
+    claims: ClaimClient, fake_api: FakeApi, asked: list[str], version: str
 ) -> None:
     fake_api.versions = ["v1alpha3", version]
     claim = fake_api.claim()
@@ -43,7 +43,7 @@ def test_a_claim_is_read_and_written_in_the_version_that_the_server_has(
     assert asked == [f"/apis/resource.k8s.io/{version}/namespaces/default/resourceclaims/one/status"]
 
 
-def test_a_server_that_becomes_another_below_us_is_understood(claims: ClaimAccess, fake_api: FakeApi) -> None:
+def test_a_server_that_becomes_another_below_us_is_understood(claims: ClaimClient, fake_api: FakeApi) -> None:
     claim = fake_api.claim()
     for versions in (["v1beta1"], ["v1", "v1beta2"], ["v1beta2"]):
         fake_api.versions = versions
@@ -51,7 +51,7 @@ def test_a_server_that_becomes_another_below_us_is_understood(claims: ClaimAcces
     assert [body["apiVersion"].rpartition("/")[2] for _, body in fake_api.applied] == ["v1beta1", "v1", "v1beta2"]
 
 
-def test_a_claim_that_is_not_there_is_not_found_in_any_version(claims: ClaimAccess, fake_api: FakeApi) -> None:
+def test_a_claim_that_is_not_there_is_not_found_in_any_version(claims: ClaimClient, fake_api: FakeApi) -> None:
     for versions in (["v1"], ["v1beta1"]):
         fake_api.versions = versions
         with pytest.raises(ApiError, match="'gone' not found") as missing:
@@ -59,7 +59,7 @@ def test_a_claim_that_is_not_there_is_not_found_in_any_version(claims: ClaimAcce
         assert missing.value.status == 404
 
 
-def test_another_refusal_is_not_asked_about(claims: ClaimAccess, fake_api: FakeApi) -> None:
+def test_another_refusal_is_not_asked_about(claims: ClaimClient, fake_api: FakeApi) -> None:
     asked: list[str] = []
 
     def refuse(_method: str, path: str) -> tuple[int, str]:

@@ -20,7 +20,7 @@ Place = tuple[Any, Any]
 
 
 @st.composite
-def changed(draw: st.DrawFn, *wholes: Any) -> Any:
+def with_random_changes(draw: st.DrawFn, *wholes: Any) -> Any:
     """One of the documents, with up to three changes: a value is another one, is gone, is that of another place, or has company."""
     made = copy.deepcopy(draw(st.sampled_from(wholes)))
     for _ in range(draw(st.integers(0, 3))):

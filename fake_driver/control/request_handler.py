@@ -9,30 +9,30 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fake_driver.control.alterations import VERBS
 from fake_driver.control.live_hardware import LiveHardware
-from fake_driver.errors import ClaimRefused, ConfigurationError, DriverError, near
+from fake_driver.control.overrides import VERBS
+from fake_driver.errors import ClaimRefused, ConfigurationError, DriverError, suggestion
 from fake_driver.journal import Journal
 from fake_driver.kubelet import armed_faults
-from fake_driver.kubelet.armed_faults import Traps
-from fake_driver.names import UID
+from fake_driver.kubelet.armed_faults import ArmedFaults
+from fake_driver.name_patterns import UID
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.settings import Settings
-from fake_driver.strict import Section, refuse
+from fake_driver.strict_decoding import Section, raise_if_invalid
 
 log = logging.getLogger(__name__)
 Answer = dict[str, Any]
 _MOST_ENTRIES = 1000
 
 
-class Console:
+class RequestHandler:
     """The verbs. Each is checked whole before it does anything, and is written into the journal when it has done something."""
 
     def __init__(
         self,
         settings: Settings,
         hardware: LiveHardware,
-        armed: Traps,
+        armed: ArmedFaults,
         folder: CdiFolder,
         journal: Journal,
         release: Callable[[str, bool], bool],
@@ -57,8 +57,8 @@ class Console:
         try:
             verb = asked.take("verb", str) or ""
             if not asked.problems and verb not in self._verbs:
-                asked.problem("verb", f"is {verb!r}; {near(verb, self._verbs)}")
-            refuse(asked)
+                asked.problem("verb", f"is {verb!r}; {suggestion(verb, self._verbs)}")
+            raise_if_invalid(asked)
             return {"ok": True, **self._verbs[verb](asked)}
         except (DriverError, OSError) as refused:
             return {"ok": False, "error": str(refused)}
@@ -80,7 +80,7 @@ class Console:
         return change
 
     def _fault(self, asked: Section) -> Answer:
-        trap = armed_faults.read(asked, self._hardware.known)
+        trap = armed_faults.parse(asked, self._hardware.known)
         _finish(asked)
         if not self._traps.arm(trap):
             raise ConfigurationError("too many faults are armed; clear them first")
@@ -140,4 +140,4 @@ class Console:
 
 def _finish(asked: Section) -> None:
     asked.done()
-    refuse(asked)
+    raise_if_invalid(asked)

@@ -13,6 +13,6 @@ def gpus(count: int) -> list[Device]:
     return [Device(f"gpu-{index}", "gpu", {"index": index}, {}) for index in range(count)]
 
 
-def notes(tmp_path: Path, event: str) -> list[Object]:
+def journal_entries(tmp_path: Path, event: str) -> list[Object]:
     lines = (tmp_path / "journal.jsonl").read_text().splitlines()
     return [note for note in map(json.loads, lines) if note["event"] == event]

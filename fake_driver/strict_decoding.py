@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import yaml
 
-from fake_driver.errors import ConfigurationError, near
-from fake_driver.names import fits
+from fake_driver.errors import ConfigurationError, suggestion
+from fake_driver.name_patterns import matches
 
 T = TypeVar("T")
 _LONGEST_LINE = 1024
@@ -59,8 +59,8 @@ def with_lines(problems: Iterable[str], text: str) -> list[str]:
 
 
 def _line(problem: str, lines: dict[str, int]) -> int:
-    near = [path for path in lines if problem.startswith((f"{path} ", f"{path}.", f"{path}["))]
-    return lines[max(near, key=len)] if near else 1
+    above = [path for path in lines if problem.startswith((f"{path} ", f"{path}.", f"{path}["))]
+    return lines[max(above, key=len)] if above else 1
 
 
 def _lines(node: yaml.Node | None, path: str) -> Iterator[tuple[str, int]]:
@@ -107,7 +107,7 @@ class Section:
     def name(self, key: str, pattern: re.Pattern[str], what: str) -> str:
         """A text that matches; '' and a problem when it does not."""
         value = self.take(key, str)
-        if value is not None and not fits(pattern, value):
+        if value is not None and not matches(pattern, value):
             self.problem(key, f"is {value!r}, but must be {what}")
         return value or ""
 
@@ -122,7 +122,7 @@ class Section:
         """A key that must have this one value."""
         value = self.take(key, str)
         if value is not None and value != expected:
-            hint = near(value, [expected])
+            hint = suggestion(value, [expected])
             self.problem(
                 key, f"is {value!r}, but must be {expected!r}" + (f"; {hint}" if hint.startswith("did") else "")
             )
@@ -140,10 +140,10 @@ class Section:
         """Report the keys that nobody asked for."""
         for key in self.content:
             if key not in self.asked:
-                self.problem(str(key), f"is unknown; {near(str(key), self.asked)}")
+                self.problem(str(key), f"is unknown; {suggestion(str(key), self.asked)}")
 
 
-def refuse(asked: Section) -> None:
+def raise_if_invalid(asked: Section) -> None:
     """ConfigurationError with all problems of a request that changes a running driver, if it has any."""
     if asked.problems:
         raise ConfigurationError("nothing was changed: " + "; ".join(dict.fromkeys(asked.problems)))

@@ -11,7 +11,7 @@ _UNFINISHED = ".unfinished"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-def write_whole(path: Path, content: bytes, mode: int, *, is_lasting: bool = True) -> None:
+def write_atomically(path: Path, content: bytes, mode: int, *, is_durable: bool = True) -> None:
     """Write a file so that readers see the old content or the new one, and a power cut keeps one of them, if it is lasting.
 
     Callers hold a lock for the path. The unfinished file has a name that neither a CDI runtime nor the checkpoint reads.
@@ -22,41 +22,41 @@ def write_whole(path: Path, content: bytes, mode: int, *, is_lasting: bool = Tru
             os.fchmod(file.fileno(), mode)  # whatever the umask
             file.write(content)
             file.flush()
-            if is_lasting:
+            if is_durable:
                 os.fsync(file.fileno())
         unfinished.replace(path)
     except OSError:
         unfinished.unlink(missing_ok=True)
         raise
-    if is_lasting:
-        remember_names(path.parent)
+    if is_durable:
+        sync_folder(path.parent)
 
 
-def remove(path: Path, *, is_lasting: bool = True) -> bool:
+def remove(path: Path, *, is_durable: bool = True) -> bool:
     """Remove a file, for good if it is lasting; False when it was not there."""
     try:
         path.unlink()
     except FileNotFoundError:
         return False
-    if is_lasting:
-        remember_names(path.parent)
+    if is_durable:
+        sync_folder(path.parent)
     return True
 
 
-def make_lasting(path: Path) -> None:
-    """Make a file's content survive a power cut; one that is gone needs nothing. For its name there is `remember_names`."""
+def sync_file(path: Path) -> None:
+    """Make a file's content survive a power cut; one that is gone needs nothing. For its name there is `sync_folder`."""
     with contextlib.suppress(FileNotFoundError):
         _sync(path, os.O_RDONLY)
 
 
-def sweep(folder: Path, is_ours: Callable[[str], object] = lambda _name: True) -> None:
+def remove_unfinished(folder: Path, is_ours: Callable[[str], object] = lambda _name: True) -> None:
     """Remove what a killed process left unfinished; `is_ours` knows the names of its files. Callers hold the lock."""
     for leftover in folder.glob(f".*{_UNFINISHED}"):
         if is_ours(leftover.name.removeprefix(".").removesuffix(_UNFINISHED)):
             leftover.unlink(missing_ok=True)
 
 
-def remember_names(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make renames and removals in a folder survive a power cut."""
     _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 

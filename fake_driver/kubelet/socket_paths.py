@@ -23,7 +23,7 @@ _POD_UID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SHORT = "[-_A-Za-z0-9]{11}"  # what `_hashed` makes of 8 bytes
 
 
-class Sockets:
+class SocketPaths:
     """Where the sockets are: two for the kubelet, and one for `control`.
 
     With a pod UID in their names, two pods of the driver can serve side by side during an update.
@@ -71,7 +71,7 @@ class Sockets:
         for folder, pattern in self._siblings:
             for path in folder.glob("*"):
                 is_ours = pattern.fullmatch(path.name) or self._note(path).is_file()
-                if is_ours and path.is_socket() and is_dead(path):
+                if is_ours and path.is_socket() and is_stale(path):
                     log.info("removing the stale socket %s", path)
                     path.unlink(missing_ok=True)
         registry = self.registration.parent
@@ -100,7 +100,7 @@ def _hashed(text: str, size: int) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode().rstrip("=")
 
 
-def is_dead(path: Path) -> bool:
+def is_stale(path: Path) -> bool:
     """Whether nobody listens at a socket any more."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from fake_driver.files import remove, write_whole
+from fake_driver.atomic_files import remove, write_atomically
 
 
 def test_content_and_mode_are_as_asked_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        write_whole(tmp_path / "file", b"new", 0o644)
+        write_atomically(tmp_path / "file", b"new", 0o644)
     finally:
         os.umask(before)
     assert (tmp_path / "file").read_bytes() == b"new"
@@ -20,14 +20,14 @@ def test_content_and_mode_are_as_asked_whatever_the_umask(tmp_path: Path) -> Non
 def test_a_full_disk_keeps_the_old_content_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_whole(tmp_path / "file", b"old", 0o600)
+    write_atomically(tmp_path / "file", b"old", 0o600)
 
     def full(_handle: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        write_whole(tmp_path / "file", b"new", 0o600)
+        write_atomically(tmp_path / "file", b"new", 0o600)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_bytes() == b"old"
 
@@ -36,7 +36,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
     (tmp_path / ".file.unfinished").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="symbolic links"):
-        write_whole(tmp_path / "file", b"new", 0o600)
+        write_atomically(tmp_path / "file", b"new", 0o600)
     assert (tmp_path / "victim").read_text() == "mine"
 
 

@@ -10,9 +10,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fake_driver.control.console import Console
+from fake_driver.control.request_handler import RequestHandler
 from fake_driver.journal import Journal
-from fake_driver.kubelet.armed_faults import Traps
+from fake_driver.kubelet.armed_faults import ArmedFaults
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.settings import Settings
 from tests.fake_driver.control.test_live_hardware import Running
@@ -50,12 +50,17 @@ _VALUES = _JSON | st.sampled_from(
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> Console:
+def console(tmp_path: Path) -> RequestHandler:
     journal = Journal(tmp_path / "asked.jsonl")
     running = Running(tmp_path)
     folder = CdiFolder(tmp_path / "cdi", "gpu.example")
-    return Console(
-        Settings(node="worker"), running.hardware, Traps(journal, lambda _code: None), folder, journal, lambda *_: True
+    return RequestHandler(
+        Settings(node="worker"),
+        running.hardware,
+        ArmedFaults(journal, lambda _code: None),
+        folder,
+        journal,
+        lambda *_: True,
     )
 
 
@@ -64,7 +69,7 @@ def console(tmp_path: Path) -> Console:
     request=_JSON
     | st.builds(lambda verb, more: {**more, "verb": verb}, _VERBS, st.dictionaries(_KEYS, _VALUES, max_size=5))
 )
-def test_whatever_is_asked_is_answered(console: Console, request: Any) -> None:
+def test_whatever_is_asked_is_answered(console: RequestHandler, request: Any) -> None:
     before = console.answer({"verb": "state"})
     answer = console.answer(request)
     json.dumps(answer)
@@ -74,7 +79,7 @@ def test_whatever_is_asked_is_answered(console: Console, request: Any) -> None:
         assert {**after, "journal": 0} == {**before, "journal": 0}
 
 
-def test_faults_are_bounded(console: Console) -> None:
+def test_faults_are_bounded(console: RequestHandler) -> None:
     answers = [console.answer({"verb": "fault", "call": "prepare"}) for _ in range(101)]
     assert [each["ok"] for each in answers] == [True] * 100 + [False]
     assert "too many faults" in answers[-1]["error"]

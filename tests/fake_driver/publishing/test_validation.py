@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fake_driver.devices.model import Change, Group, Hardware, Partitioning, Profile, Taint
 from fake_driver.hardware.pools import pools
-from fake_driver.publishing.counter_placement import beside_devices
-from fake_driver.publishing.limits import problems
-from fake_driver.publishing.slices import Owner, desired
+from fake_driver.publishing.counter_placement import with_counters_beside_devices
+from fake_driver.publishing.slices import Owner, for_node
+from fake_driver.publishing.validation import find_problems
 
 Object = dict[str, Any]
 taints = st.lists(st.builds(Taint, st.sampled_from(["a", "b.example/c"]), st.just("NoSchedule")), max_size=2).map(tuple)
@@ -41,8 +41,8 @@ described = st.builds(
 @given(described)
 def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) -> None:
     (here,) = pools(hardware, "worker")
-    slices = desired("gpu.example", Owner("worker", "u"), here.devices)
-    assert problems(slices) == []
+    slices = for_node("gpu.example", Owner("worker", "u"), here.devices)
+    assert find_problems(slices) == []
     assert names(slices) == [device.name for device in here.devices]
     assert {each["spec"]["pool"]["resourceSliceCount"] for each in slices} == {len(slices)}
     sets = [each["name"] for slice_ in slices for each in slice_["spec"].get("sharedCounters", ())]
@@ -53,7 +53,7 @@ def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) 
 @given(described)
 def test_slices_for_an_older_server_hold_the_same_and_each_has_the_counters_that_it_needs(hardware: Hardware) -> None:
     (here,) = pools(hardware, "worker")
-    slices = beside_devices(desired("gpu.example", Owner("worker", "u"), here.devices))
+    slices = with_counters_beside_devices(for_node("gpu.example", Owner("worker", "u"), here.devices))
     assert names(slices) == [device.name for device in here.devices]
     assert {each["spec"]["pool"]["resourceSliceCount"] for each in slices} == {len(slices)}
     assert len({each["metadata"]["name"] for each in slices}) == len(slices)
@@ -138,8 +138,8 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
     ],
 )
 def test_what_an_api_server_would_refuse_is_found(slice_: Object, part: str) -> None:
-    assert [problem for problem in problems([slice_]) if part in problem]
+    assert [problem for problem in find_problems([slice_]) if part in problem]
 
 
 def test_a_good_slice_has_no_problems() -> None:
-    assert problems([slice_of(gpu(taints=[TAINT])), slice_of(sharedCounters=[COUNTERS])]) == []
+    assert find_problems([slice_of(gpu(taints=[TAINT])), slice_of(sharedCounters=[COUNTERS])]) == []
