@@ -1,4 +1,4 @@
-"""Admin access in use: an administrator looks at devices that belong to others, and takes nothing away from them."""
+"""Pods with admin access to devices that other pods use."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 

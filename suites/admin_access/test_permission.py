@@ -1,4 +1,4 @@
-"""Who may ask for admin access: users of namespaces that an administrator has labelled for it, and nobody else."""
+"""Admin access is allowed only in namespaces that an administrator has labelled for it."""
 
 import pytest
 
@@ -11,7 +11,8 @@ REFUSAL = f"admin access to devices requires the `{LABEL}: true` label on the co
 
 @requirement(
     "ADMIN-001",
-    "The API server must reject a ResourceClaim that requests admin access if its namespace does not have the admin-access label.",
+    "The API server must reject a ResourceClaim that requests admin access in a namespace "
+    "without the label resource.kubernetes.io/admin-access.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -29,7 +30,8 @@ def test_a_claim_is_refused_without_the_label(scenario):
 
 @requirement(
     "ADMIN-002",
-    "The API server must reject a ResourceClaimTemplate that requests admin access if its namespace does not have the admin-access label.",
+    "The API server must reject a ResourceClaimTemplate that requests admin access in a namespace "
+    "without the label resource.kubernetes.io/admin-access.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -47,7 +49,8 @@ def test_a_template_is_refused_without_the_label(scenario):
 
 @requirement(
     "ADMIN-003",
-    'The API server must reject a ResourceClaim that requests admin access if the admin-access label has any value other than "true".',
+    "The API server must reject a ResourceClaim that requests admin access if the label "
+    'resource.kubernetes.io/admin-access has any value other than "true".',
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -64,7 +67,8 @@ def test_another_value_of_the_label_does_not_count(scenario, value):
 
 @requirement(
     "ADMIN-004",
-    "The API server must accept ResourceClaims and ResourceClaimTemplates that request admin access once their namespace has the label.",
+    "The API server must accept ResourceClaims and ResourceClaimTemplates that request admin access once their "
+    'namespace has the label resource.kubernetes.io/admin-access: "true".',
     level=MUST,
     tier=E2E,
     source=DOCS,

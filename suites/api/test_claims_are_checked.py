@@ -1,4 +1,4 @@
-"""The API server takes claims and templates that can mean something, keeps them as they are, and refuses all others with the reason."""
+"""The API server validates ResourceClaims and ResourceClaimTemplates, and keeps them immutable."""
 
 import pytest
 

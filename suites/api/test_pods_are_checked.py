@@ -1,4 +1,4 @@
-"""The API server refuses pods whose references to claims cannot be followed, with the reason."""
+"""The API server validates the references from pods to ResourceClaims."""
 
 import pytest
 
@@ -7,7 +7,8 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
 @requirement(
     "API-010",
-    "The API server must reject a pod whose references to claims are incomplete, ambiguous or not allowed, and say what is wrong.",
+    "The API server must reject a pod whose references to claims are incomplete, ambiguous or "
+    "not allowed, and the error must say what is wrong.",
     level=MUST,
     tier=E2E,
     source="API reference: Pod v1 core, PodSpec.resourceClaims and ResourceRequirements.claims",

@@ -1,4 +1,4 @@
-"""Binding conditions: a pod is bound to its node only when its devices are ready for it. Here the test is who makes them ready."""
+"""Binding conditions: the scheduler binds a pod only when its device is ready. The tests set the conditions themselves."""
 
 from testbed.conformance import E2E, MUST, requirement
 

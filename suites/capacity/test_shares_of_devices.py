@@ -1,4 +1,4 @@
-"""Consumable capacity: several claims have shares of one device at the same time, as long as its capacity lasts."""
+"""Consumable capacity: several claims share the capacity of one device."""
 
 from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
 
@@ -104,7 +104,7 @@ def test_the_allocation_says_how_much_is_consumed(scenario, driver, node):
 
 @requirement(
     "CAP-005",
-    "An amount between two that the device's request policy allows must be rounded up to the larger one.",
+    "A requested amount that lies between two amounts allowed by the device's request policy must be rounded up to the larger one.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -151,7 +151,8 @@ def test_more_than_one_claim_may_have(scenario, driver, node):
 
 @requirement(
     "CAP-007",
-    "A claim that requests no amount must get the request policy's default, or the whole capacity without one, and see the device.",
+    "A claim without a requested amount must get the default of the device's request policy, or the whole "
+    "capacity if there is no default. Its pod must see the device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",

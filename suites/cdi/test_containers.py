@@ -1,4 +1,4 @@
-"""What a claim adds to a container comes by CDI: variables, device nodes, mounts. Only containers with the claim have it."""
+"""What CDI adds to containers with a claim, and the CDI spec files on their node."""
 
 from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
 
@@ -31,7 +31,8 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
 
 @requirement(
     "CDI-002",
-    "A container with a whole claim should get all environment variables, mounts and device nodes of its requests, each with its own.",
+    "A container that refers to a whole claim should get the environment variables, mounts and device nodes of all its "
+    "requests. Containers with different requests should differ.",
     level=SHOULD,
     tier=E2E,
     devices=2,
@@ -69,7 +70,8 @@ def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
 
 @requirement(
     "CDI-004",
-    "A sidecar with a claim should get the same environment variables, mounts and device nodes as other containers with that claim.",
+    "A sidecar with a claim should get the same environment variables, mounts and device nodes as other "
+    "containers with that claim, and more than containers without it.",
     level=SHOULD,
     tier=E2E,
     source=POD,
@@ -108,7 +110,7 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
 
 @requirement(
     "CDI-006",
-    "The driver must not use one CDI device ID for two claims, unless its definition remains after both are unprepared.",
+    "The driver must not use one CDI device ID for two claims, unless the ID stays defined after both claims are unprepared.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -127,7 +129,7 @@ def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
 
     pods.delete().should_be_gone()
 
-    # What was defined for one of them is gone with it.
+    # An ID that was defined for one claim is removed with the claim.
     assert in_common <= kubelets.cdi_ids_defined(node)
 
 
@@ -177,7 +179,7 @@ def test_an_id_does_not_come_back_with_another_meaning(scenario, driver, node, k
     scenario.apply("cdi/configured-device.yaml", name="second", wanted=wanted)
     after = kubelets.cdi_definitions(scenario.pod("second").should_run())
 
-    # A driver may have one id for each device that never means anything else.
+    # A driver may use one permanent ID for each device, if its definition never changes.
     changed_its_meaning = {each for each in before.keys() & after.keys() if before[each] != after[each]}
     assert changed_its_meaning == set()
     assert before

@@ -1,4 +1,4 @@
-"""How the containers of a pod come to the devices of its claims."""
+"""Containers see the devices of the claims that they refer to."""
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 
@@ -115,7 +115,7 @@ def test_a_container_refers_to_a_whole_claim(scenario):
 
 @requirement(
     "CLAIM-015",
-    "A pod with several claims, existing and generated, must get a different device for each claim and see them all.",
+    "A pod with several claims, some referenced by name and some generated, must get a different device for each claim and see them all.",
     level=MUST,
     tier=E2E,
     devices=3,
@@ -137,7 +137,8 @@ def test_a_pod_has_several_claims(scenario):
 
 @requirement(
     "CLAIM-018",
-    "In one pod, a container with its own claim must see only that device, and containers that share a claim must see its device.",
+    "In one pod, a container with a generated claim of its own must see only that device, while containers "
+    "that share another claim must see that claim's device.",
     level=MUST,
     tier=E2E,
     devices=2,

@@ -1,4 +1,4 @@
-"""What becomes of the claims that Kubernetes makes from a ResourceClaimTemplate: names, owners, and their end."""
+"""ResourceClaims that are generated from a ResourceClaimTemplate: their names, owners and deletion."""
 
 import pytest
 
@@ -10,7 +10,8 @@ API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
 
 @requirement(
     "CLAIM-002",
-    "A generated ResourceClaim must be named after its pod and claim entry, and have the labels and annotations of its template.",
+    "The name of a generated ResourceClaim must start with the names of its pod and claim entry, and "
+    "it must have the template's labels and annotations.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -87,7 +88,8 @@ def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
 
 @requirement(
     "CLAIM-006",
-    "Each pod of a Job must see its device. Its generated ResourceClaim must be deleted once the pod has completed, not only with it.",
+    "Each pod of a Job must get and see a device. "
+    "When the pod has completed, its generated ResourceClaim must be deleted, although the pod remains.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -103,7 +105,7 @@ def test_the_claims_of_a_job_end_with_its_work(scenario):
     first.claims["device"].should_be_gone()
     second.claims["device"].should_be_gone()
 
-    # The first may have ended, and given its device back, before the second got one: they may have had the same.
+    # If the first pod ended before the second got a device, both may have used the same one.
     assert len(first.container("sum").printed_devices) == len(second.container("sum").printed_devices) == 1
 
 
@@ -130,7 +132,7 @@ def test_a_pod_that_follows_under_the_same_name_has_a_new_claim(scenario):
 
 @requirement(
     "CLAIM-008",
-    "When a pod succeeds or fails, its generated ResourceClaim must be deleted and its other claim deallocated, though the pod remains.",
+    "When a pod succeeds or fails, its generated ResourceClaim must be deleted and its other claim deallocated, although the pod remains.",
     level=MUST,
     tier=E2E,
     devices=2,

@@ -1,4 +1,4 @@
-"""Claims that Kubernetes makes from a ResourceClaimTemplate, as the documentation's page on Dynamic Resource Allocation shows them."""
+"""The example with two cats from the Kubernetes documentation of Dynamic Resource Allocation."""
 
 from testbed.conformance import E2E, MUST, requirement
 

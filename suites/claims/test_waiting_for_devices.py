@@ -1,4 +1,4 @@
-"""A pod waits for what it needs, and runs as soon as that is there."""
+"""Pods wait for a missing claim, template, class or device, and run once it exists."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
@@ -29,7 +29,8 @@ def test_a_pod_waits_for_its_claim(scenario):
 
 @requirement(
     "CLAIM-021",
-    "A pod whose ResourceClaimTemplate does not exist must get an event. Once it is created, the pod must run and see its device.",
+    "A pod whose ResourceClaimTemplate does not exist must get a FailedResourceClaimCreation event. "
+    "Once the template is created, it must run and see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -121,7 +122,8 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
 
 @requirement(
     "CLAIM-025",
-    "When the last pod that uses a claim has ended, the claim must be deallocated and remain usable for the next pod.",
+    "When the last pod that uses a claim has ended, the claim must be deallocated and kept, so "
+    "that the next pod can use it and see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -141,7 +143,8 @@ def test_a_claim_is_deallocated_and_used_again(scenario, node):
 
 @requirement(
     "CLAIM-026",
-    "A ResourceClaim that is deleted while a pod uses it must remain, with its device, until that pod has ended.",
+    "A ResourceClaim that is deleted while a pod uses it must remain until that pod has ended, and a "
+    "restarted container of the pod must still see the device.",
     level=MUST,
     tier=E2E,
     source="k8s.io/api: resource/v1/types.go, Finalizer (resource.kubernetes.io/delete-protection)",
@@ -183,7 +186,8 @@ def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
 
 @requirement(
     "CLAIM-028",
-    "The driver must treat a claim that is created again under an old name as a new claim: its pod must see the new claim's device.",
+    "The driver must treat a claim that is created again under an old name as a new claim, so "
+    "that its pod sees the device of the new claim.",
     level=MUST,
     tier=E2E,
     source="KEP-4381, section NodePrepareResource: namespace, UID and name identify the claim",

@@ -1,4 +1,4 @@
-"""Devices of two drivers in one pod: each driver does its own part, and only that."""
+"""Devices of two drivers in one pod."""
 
 from testbed.conformance import E2E, MUST, requirement
 

@@ -1,11 +1,11 @@
-"""What classes and claims say to a driver about their devices: who wins, for which devices, and for which driver."""
+"""Opaque configuration in DeviceClasses and ResourceClaims: precedence, requests and drivers."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
 
 DOCS = "API reference: DeviceClass v1 resource.k8s.io, DeviceClassConfiguration"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration"
 ALLOCATION = "API reference: ResourceClaim v1 resource.k8s.io, DeviceAllocationConfiguration"
-# The API hands all of it over, the class first, and leaves to drivers what wins. This is what SIG Node's example does.
+# The API lists all entries, the class first, and leaves precedence to the driver. SIG Node's example driver does it like this.
 ORDER = "sigs.k8s.io/dra-example-driver: GetOpaqueDeviceConfigs"
 
 

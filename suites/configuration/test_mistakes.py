@@ -1,4 +1,4 @@
-"""Configuration that a driver cannot follow is refused in words that help its user, and harms nobody else."""
+"""Drivers refuse invalid configuration without affecting other claims."""
 
 from testbed.conformance import E2E, MUST, requirement
 
@@ -10,7 +10,7 @@ REASON = "FailedPrepareDynamicResources"
 
 @requirement(
     "CONFIG-020",
-    "The driver must refuse to prepare a claim with invalid configuration, on each attempt, with an error that names the field.",
+    "The driver must refuse each attempt to prepare a claim with invalid configuration, and its error must name the invalid field.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
@@ -27,7 +27,8 @@ def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
 
 @requirement(
     "CONFIG-021",
-    "The driver must refuse to prepare a claim whose DeviceClass has invalid configuration, with an error that names the field.",
+    "The driver must refuse each attempt to prepare a claim whose DeviceClass has invalid "
+    "configuration, and its error must name the invalid field.",
     level=MUST,
     tier=E2E,
     features=("configuration",),
@@ -67,7 +68,7 @@ def test_a_mistake_harms_nobody_else(scenario, driver):
     "When the pod of a claim with invalid configuration has ended, the driver must be able to prepare its device for another claim.",
     level=MUST,
     tier=E2E,
-    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     features=("configuration",),
     given=("unshared",),
     source=DOCS,

@@ -1,4 +1,4 @@
-"""The status of a claim's devices: who has something to say about a device writes it there, and everybody can read it."""
+"""The device status of a ResourceClaim: who may write it, its limits, and what drivers report in it."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_what_is_written_is_read(scenario):
 
 @requirement(
     "STATUS-002",
-    "The API server must reject the status of a device that is not allocated to the claim.",
+    "The API server must reject a device status for a device that is not allocated to the claim.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -116,7 +116,7 @@ def test_data_is_a_json_object_of_limited_size(scenario, taken, refused, words):
 
 @requirement(
     "STATUS-005",
-    "The API server must reject network data that exceeds its limits or has IP addresses that are not canonical CIDRs or not unique.",
+    "The API server must reject network data that exceeds its limits, or whose IP addresses are duplicates or not canonical CIDRs.",
     level=MUST,
     tier=E2E,
     source=API,
@@ -149,7 +149,7 @@ def test_network_data_is_checked(scenario, taken, refused, words):
 
 @requirement(
     "STATUS-006",
-    "Device status must be cleared when the claim is deallocated, so that the next pod that uses the claim does not find it.",
+    "Device status must be cleared when the claim is deallocated, so that the next pod that uses the claim does not find the old status.",
     level=MUST,
     tier=E2E,
     source=API,

@@ -1,4 +1,4 @@
-"""Extended resources: pods ask for devices of a class in their limits, as they asked a device plugin, and write no claim."""
+"""Extended resources: pods request devices of a DeviceClass in their limits, without a claim."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
@@ -34,7 +34,7 @@ def test_a_pod_asks_in_its_limits(scenario, driver):
 
 @requirement(
     "EXT-002",
-    "A pod that requests deviceclass.resource.kubernetes.io/<DeviceClass> in its limits must get and see a device of that class.",
+    "A pod that requests deviceclass.resource.kubernetes.io/CLASS in its limits must get and see a device of the DeviceClass CLASS.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -53,7 +53,8 @@ def test_every_class_has_an_implicit_name(scenario):
 
 @requirement(
     "EXT-003",
-    "The ResourceClaim for a pod's extended resources must be owned by the pod, be annotated as its purpose, and be deleted with it.",
+    "The ResourceClaim that the scheduler creates for extended resources must be owned by the pod, have the annotation "
+    "resource.kubernetes.io/extended-resource-claim, and be deleted with the pod.",
     level=MUST,
     tier=E2E,
     source=KEP,
@@ -73,7 +74,8 @@ def test_the_claim_belongs_to_the_pod(scenario):
 
 @requirement(
     "EXT-004",
-    "When a pod with an extended resource has succeeded, its ResourceClaim must be deleted, although the pod remains.",
+    "A pod with an extended resource must see its device. "
+    "When it has succeeded, its ResourceClaim must be deleted, although the pod remains.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -190,7 +192,8 @@ def test_init_containers(scenario):
 
 @requirement(
     "EXT-009",
-    "When the devices of a class are in use, another pod must wait. Once one is released, it must run and see the device.",
+    "When the devices of an extended resource are in use, another pod that requests it must wait. "
+    "Once a device is released, the pod must run and see it.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -226,7 +229,7 @@ def test_one_pod_more_than_there_are_devices(scenario, driver):
     gates=("DRAExtendedResource",),
     about=CLUSTER,
     covers=("E14",),
-    unproven="the scheduler makes these claims, and no policy can make it do so for a pod that does not ask",
+    unproven="the scheduler creates these claims, and no admission policy can make it create one for a pod that requests none",
 )
 def test_none_at_all(scenario):
     scenario.apply("extended/class.yaml")

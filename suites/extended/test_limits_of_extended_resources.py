@@ -1,4 +1,4 @@
-"""Names and amounts of extended resources that cannot be, and quotas on them."""
+"""Invalid names and amounts of extended resources, and quotas on them."""
 
 import pytest
 
@@ -7,7 +7,8 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
 @requirement(
     "EXT-013",
-    "The API server must reject a pod with a fractional extended resource, or with different request and limit, and say why.",
+    "The API server must reject a pod that requests a fractional amount of an extended resource, "
+    "or whose request and limit differ, and say why.",
     level=MUST,
     tier=E2E,
     source="Kubernetes documentation: Resource Management for Pods and Containers, section Extended resources",
@@ -84,7 +85,8 @@ def test_a_pod_names_a_resource_that_cannot_be(scenario, resource, words):
 
 @requirement(
     "EXT-017",
-    "A pod must stay unscheduled, with an event that says why, while a quota on claims or devices does not allow its ResourceClaim.",
+    "A pod must wait, with an event that says why, while a quota on ResourceClaims or on devices of the class does not "
+    "allow the ResourceClaim for its extended resource. Once the quota allows it, the pod must run.",
     level=MUST,
     tier=E2E,
     source="Kubernetes documentation: Resource Quotas, section Quota for extended resources",

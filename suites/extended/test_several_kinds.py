@@ -1,4 +1,4 @@
-"""Extended resources of several classes in one container, and the end of a pod that fails."""
+"""Extended resources of several classes in one container, and of a pod that fails."""
 
 from testbed.conformance import E2E, MUST, requirement
 
@@ -28,7 +28,8 @@ def test_the_claim_goes_when_the_pod_has_failed(scenario):
 
 @requirement(
     "EXT-026",
-    "A container that requests devices by extendedResourceName and by the implicit name of a DeviceClass must get and see both.",
+    "A container that requests one device by an extendedResourceName and one by the implicit resource "
+    "name of another DeviceClass must get and see both.",
     level=MUST,
     tier=E2E,
     exclusive=True,

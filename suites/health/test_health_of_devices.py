@@ -1,4 +1,4 @@
-"""The status of a pod says how the devices of its containers are; their driver knows it and tells the kubelet."""
+"""Device health in the status of pods, as drivers report it to the kubelet."""
 
 from testbed.conformance import DISRUPTIVE, E2E, MUST, SHOULD, Capability, requirement
 
@@ -184,7 +184,8 @@ def test_shares_of_a_device_are_well(scenario, driver, node):
 
 @requirement(
     "HEALTH-016",
-    "The status of pods that start together with generated claims must report their devices' health, also after one pod has ended.",
+    "The status of pods that start at the same time with generated claims must report the health of "
+    "their devices, also after one of the pods has ended.",
     level=MUST,
     tier=E2E,
     devices=3,

@@ -1,4 +1,4 @@
-"""Devices come, go and change while pods run: what is published follows at once and never half, and nobody loses what he has."""
+"""Devices appear, disappear and change while pods run."""
 
 from testbed.conformance import E2E, MUST, requirement
 
@@ -60,7 +60,8 @@ def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
 
 @requirement(
     "HOTPLUG-003",
-    "While a pool changes, every complete state of it must have the old or the new devices, and its generation must never decrease.",
+    "While the devices of a pool change, every state in which the pool is complete must contain the old or the new "
+    "devices, never a mix, and its generation must never decrease.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -106,7 +107,8 @@ def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
 
 @requirement(
     "HOTPLUG-005",
-    "When a device gets a NoSchedule taint, the driver must publish it: new pods must wait until the taint is removed.",
+    "When a device gets a NoSchedule taint, the driver must publish the taint: a new pod that needs "
+    "the device must wait until the taint is removed.",
     level=MUST,
     tier=E2E,
     features=(*NEEDED, "identity"),
@@ -131,7 +133,8 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
 
 @requirement(
     "HOTPLUG-006",
-    "When a device gets a NoExecute taint, the driver must publish it: the pod that uses it must be evicted and its claim deallocated.",
+    "When a device gets a NoExecute taint, the driver must publish the taint: the pod that uses the "
+    "device must be evicted and its claim deallocated.",
     level=MUST,
     tier=E2E,
     features=(*NEEDED, "identity"),

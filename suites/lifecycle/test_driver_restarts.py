@@ -1,4 +1,4 @@
-"""The driver of a node ends and comes back, or the whole node does: what runs goes on, and what was asked meanwhile is done."""
+"""Restarts of the driver and reboots of its node."""
 
 from testbed.conformance import DISRUPTIVE, MUST, SHOULD, Capability, requirement
 
@@ -100,7 +100,8 @@ def test_a_pod_runs_again_after_a_reboot(scenario, node):
 
 @requirement(
     "LIFE-041",
-    "When a driver stays away, its slices for the node must be deleted. When it is back, it must publish its devices again.",
+    "When a driver stays away from a node, the kubelet must delete its ResourceSlices for that node. "
+    "When the driver is back, it must publish its devices again.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=RESTART,

@@ -1,4 +1,4 @@
-"""Pods are deleted by force: gone from the API at once, while their kubelet has still to end them and to unprepare their claims."""
+"""Pods that are deleted by force, while their kubelet still has to stop them and unprepare their claims."""
 
 from testbed.conformance import DISRUPTIVE, MUST, requirement
 
@@ -32,7 +32,8 @@ def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
 
 @requirement(
     "LIFE-031",
-    "After a forced deletion, a pod and a claim with the same names must work: the pod must see the device of the new claim.",
+    "When a pod and a claim are created again under the names of a forcibly deleted pod and its "
+    "claim, the pod must see the device of the new claim.",
     level=MUST,
     tier=DISRUPTIVE,
     source=FORCED,

@@ -1,4 +1,4 @@
-"""The kubelet of a node ends and starts again: before, while and after the driver prepares and unprepares claims for it."""
+"""Restarts of the kubelet before, during and after prepare and unprepare."""
 
 from testbed.conformance import DISRUPTIVE, MUST, Capability, requirement
 
@@ -48,7 +48,8 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
 
 @requirement(
     "LIFE-003",
-    "When a starting kubelet has deleted the slices of its node, the driver must publish its devices again and keep its other slices.",
+    "When a restarted kubelet has deleted the ResourceSlices of its node, the driver must publish the same devices again. "
+    "Its slices for other nodes and running pods must not be affected.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
@@ -165,7 +166,8 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
 
 @requirement(
     "LIFE-008",
-    "A pod whose claim could not be unprepared before a kubelet restart must end once the driver is back, and release its device.",
+    "A pod whose claim could not be unprepared before a kubelet restart must end once the driver "
+    "is back, and the next pod must get its device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,

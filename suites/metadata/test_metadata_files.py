@@ -1,4 +1,4 @@
-"""Device metadata: a program in a container finds out which devices it has from files at paths that it can work out by itself."""
+"""Device metadata: files in a container that describe its devices, at well-known paths."""
 
 from testbed.conformance import E2E, MUST, SHOULD, requirement
 
@@ -8,7 +8,8 @@ FILES = "Kubernetes documentation: Dynamic Resource Allocation, section Device m
 
 @requirement(
     "META-001",
-    "For a claim by name, a container must find a file below resourceclaims/ with the metadata of the claim and the request's devices.",
+    "For a claim that the pod refers to by name, a container must find a file below resourceclaims/ "
+    "that names the claim and the devices of the request.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -28,7 +29,8 @@ def test_a_file_for_a_claim_by_name(scenario):
 
 @requirement(
     "META-002",
-    "For a generated claim, a container must find a file below resourceclaimtemplates/, under the pod's name for the claim.",
+    "For a generated claim, a container must find a file below resourceclaimtemplates/, under the pod's name "
+    "for the claim, that names the claim and its devices.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -68,7 +70,7 @@ def test_each_container_finds_its_own_files(scenario):
 
 @requirement(
     "META-004",
-    "A metadata file must contain attributes of the device, and none may differ from those in the ResourceSlice.",
+    "A metadata file must contain attributes of the device, with the same values as in the ResourceSlice where both contain them.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -82,7 +84,7 @@ def test_the_file_says_what_the_slice_says(scenario, driver):
     found = pod.container("workload").metadata("resourceclaims/my-device/device").attributes(device)
     published = driver.attributes(device)
 
-    # Either may have some that the other lacks.
+    # Either side may have attributes that the other does not have.
     assert found | published == published | found
     assert driver.says(device, driver.examples.attribute).full_name in found
 

@@ -1,4 +1,4 @@
-"""What the kubelet counts about the claims of a driver."""
+"""The kubelet's metrics about claims and about calls of the driver."""
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 
@@ -76,7 +76,7 @@ def test_calls_are_counted(scenario, kubelets, node):
 
 @requirement(
     "MONITOR-013",
-    "The driver must be called once to prepare a shared claim for the first pod, and once to unprepare it after the last pod.",
+    "The kubelet must call the driver once to prepare a shared claim for the first pod, and once to unprepare it after the last pod.",
     level=MUST,
     tier=E2E,
     exclusive=True,

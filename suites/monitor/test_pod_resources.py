@@ -1,4 +1,4 @@
-"""Monitoring agents ask the kubelet which devices the containers of a node have: PodResources."""
+"""PodResources: the kubelet's API for agents that monitor which devices a container uses."""
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 

@@ -1,4 +1,4 @@
-"""What a driver publishes of counters that devices share is whole. Nothing is made for it."""
+"""Counters that a driver publishes for devices that share them. The test creates no objects."""
 
 from testbed.conformance import MUST, STATIC, requirement
 

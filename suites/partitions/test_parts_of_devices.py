@@ -1,4 +1,4 @@
-"""Partitionable devices: a device can be had whole or in parts, as long as the counters that they share allow it."""
+"""Partitionable devices: a device is used whole or in partitions, within the counters that they share."""
 
 import pytest
 
@@ -55,7 +55,8 @@ def test_two_pods_have_parts_of_one_device(scenario, driver, node):
 
 @requirement(
     "PART-003",
-    "While a partition is in use, the whole device must not be allocated. Once it is released, a waiting pod must get and see the whole.",
+    "While a partition is in use, the whole device must not be allocated. "
+    "Once the partition is released, a waiting pod must get and see the whole device.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -84,7 +85,7 @@ def test_a_part_excludes_the_whole(scenario, driver, node):
 @requirement(
     "PART-004",
     "While a whole device is in use, its partitions must not be allocated. "
-    "Once it is released, a waiting pod must get and see its partition.",
+    "Once the device is released, a waiting pod must get and see its partition.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -111,7 +112,7 @@ def test_the_whole_excludes_parts(scenario, driver, node):
 
 @requirement(
     "PART-005",
-    "Partitions that together exceed a shared counter must not be allocated at the same time.",
+    "Partitions that together need more of a shared counter than there is must not be allocated at the same time.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -133,7 +134,8 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
 
 @requirement(
     "PART-006",
-    "One claim must be able to get two partitions of a device for two requests, and each container must see only its own.",
+    "One claim must be able to get two partitions of a device for two requests, and each "
+    "container must see only the partition of its request.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
@@ -184,10 +186,11 @@ def test_a_whole_or_else_a_part(scenario, driver, node):
 
 @requirement(
     "PART-008",
-    "While a device is prepared for one claim, the driver should not prepare its partitions for other claims, and the other way round.",
+    "While a whole device is prepared for a claim, the driver should refuse to prepare its partitions for other "
+    "claims, and vice versa. The first pod should keep its device.",
     level=SHOULD,
     tier=E2E,
-    exclusive=True,  # no other claim may meet a scheduler that sees a device given away twice
+    exclusive=True,  # while a device is allocated twice, the scheduler may give it to other claims
     source=HELPER,
     features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),

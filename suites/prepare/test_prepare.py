@@ -1,4 +1,4 @@
-"""Before a container starts, the driver makes ready what its pod's claims have, and nothing that is not theirs."""
+"""NodePrepareResources, as pods show it: refused devices, retries and concurrent pods."""
 
 from testbed.conformance import E2E, MUST, SHOULD, requirement
 
@@ -8,10 +8,10 @@ DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, NodePrepareResources"
 
 @requirement(
     "PREP-001",
-    "The driver should refuse to prepare a device that is prepared for another claim, and the first pod should keep the device.",
+    "The driver should refuse to prepare a device that is prepared for another claim, and the pod of that claim should keep the device.",
     level=SHOULD,
     tier=E2E,
-    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=HELPER,
     given=("unshared",),
     covers=("W19", "G26"),
@@ -36,7 +36,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     "The driver should prepare a claim that it refused before once the device is released, so that the pod runs and sees it.",
     level=SHOULD,
     tier=E2E,
-    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=HELPER,
     given=("unshared",),
     covers=("P2", "N7", "G26"),
@@ -60,7 +60,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
 
 @requirement(
     "PREP-003",
-    "The driver must refuse to prepare a device that it does not have, on each attempt, and the pod must not run.",
+    "The driver must refuse each attempt to prepare a device that it does not have, and the pod must not run.",
     level=MUST,
     tier=E2E,
     source=DRA,
@@ -81,7 +81,8 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
 
 @requirement(
     "PREP-004",
-    "The driver should refuse to prepare a device of an unknown pool, even if another pool has a device of that name.",
+    "The driver should refuse each attempt to prepare a device of a pool that it does not have, "
+    "even if another pool has a device of that name.",
     level=SHOULD,
     tier=E2E,
     source=DRA,

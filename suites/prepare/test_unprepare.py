@@ -1,4 +1,4 @@
-"""When the last pod with a claim has ended on a node, the driver takes back what it made ready, whatever became of the claim."""
+"""NodeUnprepareResources, as pods show it: devices can be prepared again when their pod has ended."""
 
 from testbed.conformance import E2E, MUST, Capability, requirement
 
@@ -11,7 +11,7 @@ DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, NodeUnprepareResources"
     "When a pod has ended, the driver must be able to prepare its device for another claim at once.",
     level=MUST,
     tier=E2E,
-    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=DRA,
     given=("unshared",),
     covers=("W25",),
@@ -34,7 +34,7 @@ def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
 
 @requirement(
     "UNPREP-002",
-    "The claim of a pod that was deleted by force must be unprepared, and the driver must be able to prepare its device again.",
+    "The claim of a pod that was deleted by force must be unprepared, and the driver must be able to prepare its device for another claim.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -66,7 +66,7 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     "The driver must unprepare a claim that no longer exists, so that the pod ends and the device can be prepared for another claim.",
     level=MUST,
     tier=E2E,
-    exclusive=True,  # the scheduler takes a device that two claims have for free when one of them ends
+    exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=HELPER,
     given=("unshared",),
     covers=("W27", "N11"),

@@ -1,4 +1,4 @@
-"""Pods that name their node themselves, so that no scheduler allocates their claims: they wait, and say why."""
+"""Pods with spec.nodeName, for which no scheduler allocates claims."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
 
@@ -168,7 +168,7 @@ def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
 
 @requirement(
     "PRESCHED-009",
-    "The driver should refuse to prepare devices of another node, so that a pod with spec.nodeName does not run with them.",
+    "The driver should refuse each attempt to prepare devices of another node, so that a pod with spec.nodeName does not run with them.",
     level=SHOULD,
     tier=E2E,
     nodes=2,
@@ -190,7 +190,7 @@ def test_the_claim_is_allocated_on_another_node(scenario, nodes):
 
 @requirement(
     "PRESCHED-010",
-    "A pod with spec.nodeName should not run until all its claims are allocated, and should not disturb pods that use one of them.",
+    "A pod with spec.nodeName should not run until all its claims are allocated, and should not disturb a pod that shares one of them.",
     level=SHOULD,
     tier=E2E,
     source=DOCS,
@@ -210,7 +210,7 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
 
 @requirement(
     "PRESCHED-011",
-    "When a pod with spec.nodeName that never ran is deleted, its claims must stay prepared for the pods that use them.",
+    "When a pod with spec.nodeName that never ran is deleted, its claims must stay prepared for other pods that use them.",
     level=MUST,
     tier=E2E,
     kubernetes="1.37",
@@ -256,7 +256,8 @@ def test_it_runs_as_soon_as_its_claim_is_made_and_allocated(scenario, node):
 
 @requirement(
     "PRESCHED-013",
-    "A claim that is being deleted must not be reserved for a pod with spec.nodeName. The pod must not run, and users must keep it.",
+    "A claim that is being deleted must not be reserved for a pod with spec.nodeName. "
+    "That pod must not run, and the pod that uses the claim must keep it.",
     level=MUST,
     tier=E2E,
     source="API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus.reservedFor",

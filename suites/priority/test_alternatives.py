@@ -1,4 +1,4 @@
-"""Prioritized lists: a request with alternatives, of which the first that can be had is taken."""
+"""Prioritized lists: requests with alternatives (subrequests)."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_the_second_alternative_is_taken(scenario):
 
 @requirement(
     "PRIO-003",
-    "If no subrequest of a request can be satisfied, the pod must stay pending.",
+    "If no subrequest of a request can be satisfied, the pod must be unschedulable.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -133,7 +133,8 @@ def test_two_requests_with_alternatives(scenario):
 
 @requirement(
     "PRIO-007",
-    "A constraint on a request with subrequests must hold for the device of the chosen subrequest.",
+    "A constraint on a request with subrequests must hold for the device of the chosen subrequest, and "
+    "each container must see the device of its request.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -156,7 +157,8 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
 
 @requirement(
     "PRIO-008",
-    "The driver must apply configuration for the chosen subrequest or its request only there, and none for other subrequests.",
+    "The driver must apply configuration for the chosen subrequest, or for its request, to that request's device only. "
+    "Configuration for other subrequests must have no effect.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -178,7 +180,7 @@ def test_the_configuration_of_the_chosen_one(scenario, request_name):
 
 @requirement(
     "PRIO-009",
-    "If a constraint rules out a subrequest, the next subrequest must be chosen, for which the constraint does not apply.",
+    "If a constraint rules out the devices of a subrequest, the next subrequest, to which the constraint does not apply, must be chosen.",
     level=MUST,
     tier=E2E,
     devices=2,

@@ -1,4 +1,4 @@
-"""Resource quotas limit how many claims and devices a namespace may have."""
+"""ResourceQuotas on ResourceClaims and on devices of a DeviceClass."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 

@@ -1,4 +1,4 @@
-"""The driver's account may do what a driver does, and nothing else. Nothing is made: the API server is asked."""
+"""Permissions of the driver's service account. The tests ask the API server and create no objects."""
 
 from testbed.conformance import MUST, SHOULD, STATIC, Capability, requirement
 
@@ -13,7 +13,7 @@ CHANGING_CLASSES = (
     *("update deviceclasses.resource.k8s.io", "patch deviceclasses.resource.k8s.io"),
     *("delete deviceclasses.resource.k8s.io", "deletecollection deviceclasses.resource.k8s.io"),
 )
-# In its own namespace a driver may have helpers: daemons that share out a device.
+# Creating pods in its own namespace is allowed: some drivers run helper daemons there.
 MAKING_PODS = (
     *("create pods", "update pods", "patch pods"),
     *("create daemonsets.apps", "create deployments.apps", "create statefulsets.apps", "create jobs.batch"),
@@ -62,7 +62,8 @@ def test_the_driver_may_not_read_secrets(account):
 
 @requirement(
     "RBAC-003",
-    "The driver's service account should not be allowed to write ResourceClaims and templates, or to change or delete DeviceClasses.",
+    "The driver's service account should not be allowed to create, change or delete ResourceClaims and "
+    "ResourceClaimTemplates, or to change or delete DeviceClasses.",
     level=SHOULD,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -75,7 +76,8 @@ def test_the_driver_may_not_write_claims(account):
 
 @requirement(
     "RBAC-004",
-    "The driver's service account should not be allowed to create or enter pods, impersonate others, or change nodes or roles.",
+    "The driver's service account should not be allowed to create pods, run programs in pods, create "
+    "tokens, impersonate others, or change nodes or roles.",
     level=SHOULD,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
@@ -112,7 +114,7 @@ def test_the_driver_may_not_allocate(account):
 
 @requirement(
     "RBAC-006",
-    "The driver's service account should not be allowed to write the device status of another driver.",
+    "The driver's service account should not be allowed to write the status of another driver's devices.",
     level=SHOULD,
     tier=STATIC,
     kubernetes="1.36",
@@ -133,7 +135,7 @@ def test_the_driver_may_not_write_the_status_of_others(account):
 
 @requirement(
     "RBAC-007",
-    "The driver's service account should not be allowed to write the device status of claims that are allocated on other nodes.",
+    "The driver's service account should not be allowed to write the status of devices in claims that are allocated on other nodes.",
     level=SHOULD,
     tier=STATIC,
     kubernetes="1.36",

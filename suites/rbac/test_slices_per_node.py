@@ -1,4 +1,4 @@
-"""A driver's pod publishes for its own node: a node that was taken over cannot speak for others. All is tried, and nothing made."""
+"""A driver pod may change ResourceSlices of its own node only. The tests use dry runs and create no objects."""
 
 from testbed.conformance import MAY, SHOULD, STATIC, Capability, requirement
 

@@ -1,4 +1,4 @@
-"""A driver's kubelet plugin makes itself known to the kubelet of its node."""
+"""Registration of the driver with the kubelet of each node."""
 
 from testbed.conformance import E2E, MUST, requirement
 

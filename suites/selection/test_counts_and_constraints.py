@@ -1,4 +1,4 @@
-"""Users say how many devices they want, and what these must have in common."""
+"""Requests for several devices, and constraints between devices."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
@@ -102,7 +102,8 @@ def test_less_than_one_device(scenario):
 
 @requirement(
     "SELECT-025",
-    "The devices of one request under a matchAttribute constraint must have the same value of that attribute.",
+    "The devices of one request under a matchAttribute constraint must have the same value of that "
+    "attribute, and the container must see them all.",
     level=MUST,
     tier=E2E,
     devices=2,
@@ -124,7 +125,8 @@ def test_devices_of_a_request_match(scenario, driver):
 
 @requirement(
     "SELECT-026",
-    "The devices of several requests under a matchAttribute constraint must have the same value of that attribute.",
+    "The devices of several requests under a matchAttribute constraint must have the same value of that "
+    "attribute, and each container must see only its own.",
     level=MUST,
     tier=E2E,
     devices=2,

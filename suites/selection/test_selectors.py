@@ -1,4 +1,4 @@
-"""Users say with CEL which devices they want; values are what the driver publishes about its devices."""
+"""CEL selectors on the attributes and capacities that a driver publishes."""
 
 import pytest
 
@@ -102,7 +102,7 @@ def test_class_and_claim_both_count(scenario, driver):
 
 @requirement(
     "SELECT-006",
-    "A request for a minimum capacity must get a device with at least that much. If there is none, the pod must be unschedulable.",
+    "A selector for a minimum capacity must select a device with at least that capacity. If there is none, the pod must be unschedulable.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -161,7 +161,7 @@ def test_an_attribute_that_no_device_has(scenario):
 
 @requirement(
     "SELECT-009",
-    "The API server must reject a selector that is no valid CEL, not boolean, too long or too complex, and say why.",
+    "The API server must reject a selector that is not valid CEL, does not return a boolean, is too long or is too complex, and say why.",
     level=MUST,
     tier=E2E,
     source=API,

@@ -1,4 +1,4 @@
-"""The containers and pods that use one ResourceClaim: at once, one after another, and what the end of one means for the others."""
+"""Containers and pods that use one ResourceClaim: together, one after another, and when one of them ends."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
@@ -135,7 +135,8 @@ def test_the_last_pod_releases_the_claim(scenario):
 
 @requirement(
     "SHARE-008",
-    "Pods must be able to use a claim one after another, and the claim must be reserved only for the current one.",
+    "Pods must be able to use a claim one after another: the next pod must see its device, and "
+    "the claim must be reserved for that pod only.",
     level=MUST,
     tier=E2E,
     source=DOCS,

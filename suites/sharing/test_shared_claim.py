@@ -1,4 +1,4 @@
-"""One ResourceClaim, several consumers."""
+"""Two pods that share one ResourceClaim."""
 
 from testbed.conformance import E2E, MUST, requirement
 

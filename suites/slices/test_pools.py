@@ -1,4 +1,4 @@
-"""What a driver publishes is whole and without contradictions. Nothing is made for it: the slices are there, or they are not."""
+"""Published ResourceSlices are complete and consistent. The tests create no objects."""
 
 from testbed.conformance import MUST, SHOULD, STATIC, requirement
 

@@ -1,4 +1,4 @@
-"""DeviceTaintRules: an administrator taints devices, whatever their driver says of them."""
+"""DeviceTaintRules: taints that an administrator sets on devices."""
 
 from testbed.conformance import CLUSTER, E2E, MUST, requirement
 
@@ -66,7 +66,8 @@ def test_the_end_of_a_rule(scenario, driver):
 
 @requirement(
     "TAINT-022",
-    "A DeviceTaintRule with effect NoExecute must evict the pod that uses the device. Pod and rule must report it.",
+    "A DeviceTaintRule with effect NoExecute must evict the pod that uses the device, and the claim must be deallocated. "
+    "Pod and rule must report the eviction.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -93,7 +94,8 @@ def test_a_rule_evicts_a_pod(scenario):
 
 @requirement(
     "TAINT-023",
-    "A pod whose claim tolerates the taint of a NoExecute DeviceTaintRule must keep running with its device.",
+    "A pod whose claim tolerates the taint of a NoExecute DeviceTaintRule must keep running "
+    "with its device, also in a restarted container.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -121,7 +123,8 @@ def test_a_rule_can_be_tolerated(scenario, driver):
 
 @requirement(
     "TAINT-024",
-    "A pod that tolerates a NoExecute taint for some seconds must keep running for that time and then be evicted.",
+    "A pod that tolerates a NoExecute taint for some seconds must keep running for that time and "
+    "then be evicted, and its claim must be deallocated.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -148,7 +151,7 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
 
 @requirement(
     "TAINT-025",
-    "A DeviceTaintRule with effect None must neither evict pods nor keep new pods from the device.",
+    "A DeviceTaintRule with effect None must neither evict a pod nor keep new pods from getting and seeing the device.",
     level=MUST,
     tier=E2E,
     exclusive=True,

@@ -1,4 +1,4 @@
-"""Taints that a driver gives its devices, and claims that tolerate them."""
+"""Taints that the driver publishes for its devices, and claims that tolerate them."""
 
 import pytest
 
@@ -174,7 +174,8 @@ def test_the_allocation_repeats_the_tolerations(scenario, driver):
 
 @requirement(
     "TAINT-008",
-    "If the devices of a subrequest have a taint that it does not tolerate, the next subrequest must be chosen.",
+    "If the devices of a subrequest have a taint that it does not tolerate, the next subrequest must "
+    "be chosen, and the container must see its device.",
     level=MUST,
     tier=E2E,
     exclusive=True,

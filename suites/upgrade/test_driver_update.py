@@ -1,4 +1,4 @@
-"""The driver is updated while pods have its devices: what the old version has prepared is the new version's from then on."""
+"""Updates of the driver while pods use its devices."""
 
 from testbed.conformance import DISRUPTIVE, MUST, SHOULD, Capability, requirement
 
@@ -58,7 +58,8 @@ def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon,
 
 @requirement(
     "UPGRADE-003",
-    "The updated driver must prepare a claim that the old version prepared again, with the same result, when the kubelet asks for it.",
+    "When a restarted kubelet asks for it, the updated driver must prepare again, with the same "
+    "result, a claim that the old version prepared.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=(*NEEDED, Capability.RESTART_KUBELET),

@@ -1,6 +1,6 @@
-"""What a driver owes to the kubelet that calls it, sentence by sentence. There are no tests yet, so nothing is judged by these.
+"""What the kubelet requires of a driver at its sockets. These requirements have no tests yet, so no run judges them.
 
-A test takes its sentence from here to its `@requirement`; the ids stay.
+A new test takes its sentence from here, and the ID stays.
 """
 
 from testbed.conformance import MAY, MUST, SHOULD, WIRE, Level, Requirement
@@ -22,8 +22,8 @@ PLANNED = (
         "REG-101",
         MUST,
         REGISTRATION,
-        "The registration socket must be in the kubelet's plugin registry, with a unique name "
-        "without a leading dot and a short enough path.",
+        "The driver must create its registration socket in the kubelet's plugin registry, with a unique name that does not "
+        "start with a dot and a path short enough for a UNIX socket.",
         "W1",
     ),
     _planned(
@@ -79,7 +79,8 @@ PLANNED = (
         "PREP-101",
         MUST,
         DRA,
-        "NodePrepareResources must return for an allocated claim one entry with its UID, without an error, with all devices of the driver.",
+        "For an allocated claim, NodePrepareResources must return exactly one entry, with the claim's UID, "
+        "all allocated devices of the driver, and no error.",
         "W9 G11",
     ),
     _planned(
@@ -122,7 +123,8 @@ PLANNED = (
         "PREP-107",
         MUST,
         HELPER,
-        "For a claim that is missing, unallocated or only has other drivers' devices, the driver must prepare nothing and keep working.",
+        "If a claim does not exist, is not allocated or only has devices of other drivers, the "
+        "driver must prepare nothing for it and keep working.",
         "W18",
     ),
     _planned(
@@ -136,7 +138,8 @@ PLANNED = (
         "PREP-109",
         MUST,
         "KEP-5018, DRA AdminAccess for ResourceClaims and ResourceClaimTemplates",
-        "The driver must prepare a device in use for a claim with admin access without affecting its user, also when that claim ends.",
+        "For a claim with admin access, the driver must prepare a device that is in use without affecting its "
+        "user, and must not free the device when the claim ends.",
         "W20",
         "admin-access",
     ),
@@ -144,8 +147,8 @@ PLANNED = (
         "PREP-110",
         MUST,
         "API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration and OpaqueDeviceConfiguration",
-        "The driver must refuse invalid configuration and name the field, ignore that for other "
-        "drivers, and configure each request on its own.",
+        "The driver must refuse invalid configuration with an error that names the field, ignore configuration for other "
+        "drivers, and apply configuration to the requests that it names.",
         "W21",
         "configuration",
     ),
@@ -153,14 +156,16 @@ PLANNED = (
         "PREP-111",
         MUST,
         DRA,
-        "The driver must handle concurrent calls, for different claims and for one claim, without a deadlock and with the same result.",
+        "The driver must handle concurrent calls, for different claims and for the same claim, without a "
+        "deadlock and with the same result as sequential calls.",
         "W22",
     ),
     _planned(
         "PREP-112",
         MUST,
         DRA,
-        "The driver must end a cancelled call and hold nothing, so that the next call succeeds, and answer every other call within 45 s.",
+        "The driver must end a cancelled call and release what the call holds, so that the next call succeeds. "
+        "It must answer every other call within 45 s.",
         "W23 G11",
     ),
     _planned(
@@ -174,7 +179,8 @@ PLANNED = (
         "PREP-114",
         MUST,
         HELPER,
-        "A driver that was killed at any point must be back within 30 s, with its sockets, slices and claims, and able to unprepare these.",
+        "A driver that was killed at any point must be back within 30 s, with its sockets, slices and "
+        "prepared claims, and must be able to unprepare them.",
         "W28 G12",
     ),
     _planned(
@@ -188,8 +194,8 @@ PLANNED = (
         "PREP-116",
         SHOULD,
         ORDER,
-        "The driver should apply configuration in order, the class first. "
-        "Later entries should win, and those for all requests apply to each.",
+        "The driver should apply configuration in order, that of the class first. "
+        "Later entries should override earlier ones, and entries without requests should apply to all requests.",
         "W21",
         "configuration",
     ),
@@ -268,8 +274,8 @@ PLANNED = (
         "HEALTH-101",
         MAY,
         HEALTH,
-        "A driver may report device health. Its first message then covers every published "
-        "device, and it refreshes each before its timeout.",
+        "A driver may report device health. Its first message then covers every published device, and the driver "
+        "refreshes the health of each device before its timeout.",
         "W30",
         "health",
     ),
@@ -277,7 +283,8 @@ PLANNED = (
         "HEALTH-102",
         MAY,
         HEALTH,
-        "A driver may report device health. When a stream is cancelled, it then releases what the stream held and accepts another.",
+        "A driver may report device health. When a health stream is cancelled, the driver then "
+        "releases its resources and accepts a new stream.",
         "W30",
         "health",
     ),
@@ -285,7 +292,7 @@ PLANNED = (
         "HEALTH-103",
         MAY,
         HEALTH,
-        "A driver may come without device health. It then rejects the call at once and does not block the caller.",
+        "A driver may omit device health. It then rejects a health call at once, without blocking the caller.",
         "W30",
     ),
 )

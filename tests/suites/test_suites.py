@@ -180,6 +180,12 @@ def test_what_a_test_has_changed_is_put_right_before_its_objects_are_deleted(ent
     assert "scenario" not in names[1:]
 
 
+@pytest.mark.parametrize("entry", catalogue.read([SUITES]).every, ids=lambda entry: entry.requirement.id)
+def test_a_sentence_contains_the_word_of_its_level_and_of_no_other(entry: catalogue.Entry) -> None:
+    words = set(re.findall(r"[a-z]+", entry.requirement.sentence))
+    assert {level for level in Level if level.value.lower() in words} == {entry.requirement.level}
+
+
 def test_every_test_of_the_suites_is_a_requirement() -> None:
     written = [
         node for path in TESTS for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)
