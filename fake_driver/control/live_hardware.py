@@ -15,10 +15,10 @@ from pathlib import Path
 from fake_driver.atomic_files import write_atomically
 from fake_driver.control import overrides
 from fake_driver.control.overrides import NONE, VERBS, Data, Override
+from fake_driver.devices.health import Health, HealthStore
 from fake_driver.devices.model import Device
 from fake_driver.errors import ConfigurationError, suggestion
 from fake_driver.journal import Journal
-from fake_driver.kubelet.health import Health, HealthStore
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.publishing import slices
 from fake_driver.publishing.validation import find_problems

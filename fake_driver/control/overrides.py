@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fake_driver.devices.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from fake_driver.devices.model import Amounts, Change, Device, Row, Taint, Value, Version
 from fake_driver.errors import suggestion
 from fake_driver.hardware import values
 from fake_driver.hardware.pools import changed
-from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from fake_driver.strict_decoding import Section
 
 _STATES = (HEALTHY, UNHEALTHY, UNKNOWN)

@@ -14,12 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
+from fake_driver.devices.health import HealthStore
 from fake_driver.errors import ConfigurationError
 from fake_driver.journal import Journal
 from fake_driver.kubelet.armed_faults import ArmedFaults
-from fake_driver.kubelet.health import MOST_STREAMS, HealthService, HealthStore
+from fake_driver.kubelet.dra_service import DraService
+from fake_driver.kubelet.health_service import MAX_STREAMS, HealthService
 from fake_driver.kubelet.listener import Listener
-from fake_driver.kubelet.services import DraService, RegistrationService
+from fake_driver.kubelet.registration import RegistrationService
 from fake_driver.kubelet.socket_paths import SocketPaths
 from fake_driver.preparing.driver import Driver
 from testbed.kubelet.stubs import (
@@ -38,7 +40,7 @@ log = logging.getLogger(__name__)
 # Seconds that calls get to finish when the driver is told to stop; its pod has 10. Where none is under way nobody waits.
 _LAST_CALLS = 8.0
 _LONGEST_CALL = 45.0  # seconds that the kubelet waits for an answer
-_CALLS = 8 + 2 * MOST_STREAMS  # at once: prepare and unprepare, and the health streams of two versions
+_CALLS = 8 + 2 * MAX_STREAMS  # at once: prepare and unprepare, and the health streams of two versions
 _LOOK = 1.0  # seconds between looks at the sockets
 
 

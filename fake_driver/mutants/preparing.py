@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from fake_driver.errors import ClaimRefused
-from fake_driver.kubelet.services import DraService
+from fake_driver.kubelet.dra_service import DraService
 from fake_driver.preparing.callers import PATIENT, Caller
 from fake_driver.preparing.cdi import CdiDevice
 from fake_driver.preparing.checkpoint import Ledger

@@ -9,8 +9,8 @@ from typing import Any
 from fake_driver.api.claim_client import ClaimClient
 from fake_driver.api.client import Object, url_path
 from fake_driver.api.served_versions import GROUP
+from fake_driver.devices.health import UNKNOWN, Health, HealthStore, Key
 from fake_driver.devices.model import Device
-from fake_driver.kubelet.health import UNKNOWN, Health, HealthStore, Key
 from fake_driver.preparing.claims import AllocatedDevice
 from fake_driver.roles.node_driver import Parts
 

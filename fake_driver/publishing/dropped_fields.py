@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from fake_driver.journal import Journal
-from fake_driver.publishing.planner import dropped_fields, feature_gates
+from fake_driver.publishing.disabled_features import dropped_fields, feature_gates
 from fake_driver.publishing.slices import Object
 
 log = logging.getLogger(__name__)

@@ -19,20 +19,22 @@ from fake_driver.api.client import ApiClient
 from fake_driver.errors import ApiError
 from fake_driver.journal import Journal
 from fake_driver.publishing.counter_placement import with_counters_beside_devices
+from fake_driver.publishing.disabled_features import (
+    consumes_counters,
+    only_lacks_fields,
+    without_list_attributes,
+    without_overlapping_devices,
+)
 from fake_driver.publishing.dropped_fields import DroppedFields
 from fake_driver.publishing.planner import (
     Plan,
     Planner,
     as_update_of,
     comparable,
-    consumes_counters,
     generation_of,
-    only_lacks_fields,
     plan,
     state_key,
     with_generation,
-    without_list_attributes,
-    without_overlapping_devices,
 )
 from fake_driver.publishing.slice_watch import SliceCache, SliceEvent, SliceList, SliceWatch
 from fake_driver.publishing.slices import Object, Owner

@@ -92,6 +92,17 @@ def for_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) 
     return found
 
 
+def pool_name(slice_: Object) -> str:
+    """Return the name of the pool that a slice belongs to."""
+    return str(slice_["spec"]["pool"]["name"])
+
+
+def with_devices(slice_: Object, devices: list[Object]) -> Object:
+    """Return the slice with these devices. The API server stores no empty list, so an empty one is left out."""
+    others = {name: value for name, value in slice_["spec"].items() if name != "devices"}
+    return {**slice_, "spec": {**others, **({"devices": devices} if devices else {})}}
+
+
 def _slices(home: _Home, devices: Sequence[Device], places: Layout) -> list[Object]:
     # Counters of a device that is unplugged stay: nobody draws from them, and their slice need not be written.
     counters = _counters((*places.base, *devices))

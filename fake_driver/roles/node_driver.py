@@ -13,14 +13,14 @@ from fake_driver.api.client import ApiClient
 from fake_driver.control.control_socket import ControlSocket
 from fake_driver.control.live_hardware import Dependents, LiveHardware
 from fake_driver.control.request_handler import RequestHandler
+from fake_driver.devices.health import Health, HealthStore, initial_health
 from fake_driver.devices.model import Device
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import pools
 from fake_driver.journal import Journal
 from fake_driver.kubelet.armed_faults import ArmedFaults
-from fake_driver.kubelet.health import Health, HealthStore, initial_health
+from fake_driver.kubelet.dra_service import DraService
 from fake_driver.kubelet.server import PluginServer
-from fake_driver.kubelet.services import DraService
 from fake_driver.kubelet.socket_paths import SocketPaths
 from fake_driver.preparing import cdi, claims, device_status, opaque_configuration
 from fake_driver.preparing.cdi import CdiFolder, Environment

@@ -22,7 +22,7 @@ from fake_driver.hardware import description
 from fake_driver.hardware.pools import devices
 from fake_driver.journal import Journal
 from fake_driver.kubelet.armed_faults import ArmedFaults
-from fake_driver.kubelet.services import DraService
+from fake_driver.kubelet.dra_service import DraService
 from fake_driver.preparing.checkpoint import VERSION, encode
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from testbed import folders

@@ -8,7 +8,7 @@ from fake_driver.logs import LineFormatter
 
 
 def line(shape: str, message: str = "prepare", **facts: object) -> str:
-    record = logging.LogRecord("fake_driver.kubelet.services", logging.INFO, "x.py", 1, message, (), None)
+    record = logging.LogRecord("fake_driver.kubelet.dra_service", logging.INFO, "x.py", 1, message, (), None)
     record.facts = facts
     record.created = 1000.25
     return LineFormatter(shape, {"driver": "gpu.example", "node": ""}).format(record)
@@ -16,7 +16,7 @@ def line(shape: str, message: str = "prepare", **facts: object) -> str:
 
 def test_logfmt_quotes_what_is_more_than_a_word() -> None:
     assert line("logfmt", "told to stop", uid="a-1", devices=["gpu-0"], error='no "x"\nat all', seconds=0.5) == (
-        'time=1970-01-01T00:16:40.250Z level=info logger=fake_driver.kubelet.services message="told to stop" driver=gpu.example '
+        'time=1970-01-01T00:16:40.250Z level=info logger=fake_driver.kubelet.dra_service message="told to stop" driver=gpu.example '
         'uid=a-1 devices="[\\"gpu-0\\"]" error="no \\"x\\"\\nat all" seconds=0.5'
     )
 
@@ -25,7 +25,7 @@ def test_json_has_the_same_words() -> None:
     assert json.loads(line("json", uid="a-1", seconds=0.5)) == {
         "time": "1970-01-01T00:16:40.250Z",
         "level": "info",
-        "logger": "fake_driver.kubelet.services",
+        "logger": "fake_driver.kubelet.dra_service",
         "message": "prepare",
         "driver": "gpu.example",
         "uid": "a-1",

@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from fake_driver.control.live_hardware import Dependents, LiveHardware
+from fake_driver.devices.health import HealthStore, initial_health
 from fake_driver.devices.model import Device, Policy, Taint
 from fake_driver.errors import ConfigurationError
 from fake_driver.journal import Journal
-from fake_driver.kubelet.health import HealthStore, initial_health
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.publishing.slices import Owner, for_node
 from fake_driver.publishing.validation import find_problems

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fake_driver.devices.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from fake_driver.hardware import description
 from fake_driver.hardware.pools import devices
-from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from fake_driver.mutants import selection
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.checkpoint import Checkpoint

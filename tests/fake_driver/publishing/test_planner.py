@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fake_driver.devices.model import Device, Draw, Pool, Taint
-from fake_driver.publishing.planner import (
-    comparable,
-    dropped_fields,
-    feature_gates,
-    only_lacks_fields,
-    plan,
-    state_key,
-    without_list_attributes,
-    without_overlapping_devices,
-)
+from fake_driver.devices.model import Device, Pool, Taint
+from fake_driver.publishing.planner import comparable, plan, state_key
 from fake_driver.publishing.slices import Layout, Owner, for_network, for_node
 from fake_driver.publishing.validation import find_problems
 
@@ -146,14 +137,6 @@ def test_what_the_server_keeps_otherwise_is_not_asked_for_again_until_somebody_e
     assert plan([sent], [stored], accepted)
 
 
-def test_dropped_fields_are_named_by_their_path() -> None:
-    (sent,) = wanted(1)
-    stored = copy.deepcopy(sent)
-    del stored["spec"]["devices"][0]["capacity"]
-    assert dropped_fields(sent, stored) == ["spec.devices[0].capacity.memory.value"]
-    assert dropped_fields(sent, sent) == []
-
-
 @given(
     st.lists(
         st.tuples(st.sampled_from([0, 1, 128, 129, 257, 400]), st.sampled_from("ab"), st.sets(st.integers(0, 3))),
@@ -231,62 +214,3 @@ def test_times_that_the_server_gives_to_taints_are_no_difference_and_are_kept() 
     (change,) = plan(tainted(one, other), server.there.values(), {}).replace
     times = {taint["key"]: taint.get("timeAdded") for taint in change["spec"]["devices"][0]["taints"]}
     assert times == {"a": "2026-01-01T00:00:00Z", "b": None}
-
-
-def test_lacking_fields_are_told_from_other_differences() -> None:
-    (sent,) = tainted(Taint("a", "NoSchedule"))
-    stored = copy.deepcopy(sent)
-    assert not only_lacks_fields(stored, sent)
-    del stored["spec"]["devices"][0]["taints"]
-    assert only_lacks_fields(stored, sent)
-    stored["spec"]["devices"][0]["name"] = "gpu-9"
-    assert not only_lacks_fields(stored, sent)
-
-
-def test_a_dropped_field_says_which_feature_gate_would_keep_it() -> None:
-    fields = [
-        "spec.devices[0].taints[0].key",
-        "spec.devices[1].attributes.l.ints[0]",
-        "spec.devices[0].attributes.taint.int",
-    ]
-    assert feature_gates(fields) == ["DRADeviceTaints", "DRAListTypeAttributes"]
-
-
-def test_lists_can_be_left_out() -> None:
-    (sent,) = for_node(DRIVER, NODE, (Device("gpu-0", "gpu", {"l": (1, 2), "i": 1}, {}),))
-    (less,) = without_list_attributes([sent])
-    assert less["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
-    assert without_list_attributes([less]) == [less]
-    assert without_list_attributes(for_node(DRIVER, NODE, ())) == for_node(DRIVER, NODE, ())
-
-
-def drawing(name: str, compute: int) -> Device:
-    return Device(name, "gpu", {}, {}, draws=(Draw("gpu-0", {"compute": str(compute)}, {"compute": "7"}),))
-
-
-WHOLE, PARTS = drawing("gpu-0", 7), tuple(drawing(f"gpu-0-3g-{index}", 3) for index in range(3))
-
-
-def fitted(*devices: Device) -> list[str]:
-    slices = without_overlapping_devices(for_network(DRIVER, [Pool("near", devices), Pool("far", devices)]))
-    names = [
-        [one["name"] for each in slices for one in each["spec"].get("devices", ()) if each["spec"]["pool"]["name"] == pool]
-        for pool in ("near", "far")
-    ]  # fmt: skip
-    assert names[0] == names[1]
-    return names[0]
-
-
-def test_devices_that_are_the_same_hardware_can_be_left_out() -> None:
-    other = Device("gpu-1", "gpu", {}, {})
-    assert fitted(WHOLE, *PARTS, other) == ["gpu-0", "gpu-1"]
-    assert fitted(*PARTS, other) == ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1"]
-    assert fitted(*gpus(3)) == ["gpu-0", "gpu-1", "gpu-2"]
-
-
-def test_a_slice_from_which_all_devices_are_left_out_says_nothing_of_devices() -> None:
-    full = for_node(DRIVER, NODE, (*gpus(0), WHOLE, *(drawing(f"gpu-0-1g-{index}", 1) for index in range(100))))
-    less = without_overlapping_devices(full)
-    assert [each["metadata"] for each in less] == [each["metadata"] for each in full]
-    assert "devices" not in less[1]["spec"]
-    assert less[2] == full[2]

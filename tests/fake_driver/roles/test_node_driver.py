@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from fake_driver.kubelet.health import UNKNOWN
+from fake_driver.devices.health import UNKNOWN
 from fake_driver.mutants.selection import FAULTS
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings

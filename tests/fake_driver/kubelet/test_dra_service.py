@@ -20,7 +20,7 @@ from fake_driver.preparing.cdi import CdiDevice, CdiFolder
 from fake_driver.preparing.opaque_configuration import API_VERSION
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
-from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc, registration_v1_pb2
+from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
@@ -34,46 +34,8 @@ def socket(start: Callable[..., Process], settings: Settings) -> Path:
     return settings.data / "dra.sock"
 
 
-@pytest.fixture
-def registration(socket: Path, settings: Settings) -> Path:
-    return Path(settings.registry) / f"{settings.driver}-reg.sock"
-
-
 def journal(settings: Settings) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (settings.data / "journal.jsonl").read_text().splitlines()]
-
-
-def test_the_kubelet_learns_who_it_is_and_what_it_serves_newest_first(
-    kubelet: Kubelet, registration: Path, settings: Settings
-) -> None:
-    info = kubelet.register(registration)
-    assert (info.type, info.name) == ("DRAPlugin", settings.driver)
-    assert info.endpoint == str(settings.data / "dra.sock")
-    assert list(info.supported_versions) == [
-        "v1.DRAPlugin",
-        "v1beta1.DRAPlugin",
-        "v1.DRAResourceHealth",
-        "v1alpha1.DRAResourceHealth",
-    ]
-
-
-def test_fifty_kubelets_at_once_learn_it_within_a_second(kubelet: Kubelet, registration: Path) -> None:
-    stub = kubelet.registration(registration)
-    calls = [stub.GetInfo.future(registration_v1_pb2.InfoRequest(), timeout=1) for _ in range(50)]
-    assert {call.result().name for call in calls} == {"gpu.dra-testbed.example"}
-
-
-def test_a_refused_registration_is_survived_told_and_can_be_made_good(
-    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    process = start(settings)
-    registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
-    refusal = registration_v1_pb2.RegistrationStatus(plugin_registered=False, error="no handler")
-    kubelet.registration(registration).NotifyRegistrationStatus(refusal, timeout=5)
-    assert "the kubelet has not registered this driver" in process.missing()
-    assert "the kubelet refused this driver: no handler" in caplog.text
-    kubelet.register(registration)
-    assert "the kubelet has not registered this driver" not in process.missing()
 
 
 def test_prepare_answers_with_what_the_kubelet_needs(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:

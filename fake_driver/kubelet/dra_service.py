@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -22,12 +21,9 @@ from fake_driver.kubelet.armed_faults import ArmedFaults, FaultTriggered
 from fake_driver.preparing.callers import Caller
 from fake_driver.preparing.claims import ClaimRef
 from fake_driver.preparing.driver import Driver, Prepared
-from testbed.kubelet.stubs import registration_v1_pb2
 
 log = logging.getLogger(__name__)
 _FOR_THE_API = 0.8  # of the caller's time; the rest is for the disk and the way back
-# The kubelet takes the first that it knows, so the newest comes first. These are names of its own, not the paths of the gRPC services.
-SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 
 
 class DraService:
@@ -97,32 +93,6 @@ class DraService:
         if entry.error:
             facts["error"] = entry.error
         self._journal.note(verb, claim=ref.name, namespace=ref.namespace, uid=ref.uid, **facts, seconds=_since(began))
-
-
-class RegistrationService:
-    """Tells the kubelet who this is; `told` is called with what the kubelet made of it."""
-
-    def __init__(
-        self,
-        driver: str,
-        endpoint: Path,
-        told: Callable[[bool, str], None],
-        asked: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._info = registration_v1_pb2.PluginInfo(
-            type="DRAPlugin", name=driver, endpoint=str(endpoint), supported_versions=SERVICES
-        )
-        self._told, self._asked = told, asked
-
-    def GetInfo(self, _request: Any, _context: grpc.ServicerContext) -> registration_v1_pb2.PluginInfo:  # noqa: N802 - as on the wire
-        """Who this is."""
-        self._asked()
-        return self._info
-
-    def NotifyRegistrationStatus(self, request: Any, _context: grpc.ServicerContext) -> Any:  # noqa: N802 - as on the wire
-        """What became of it. A refusal is survived: the kubelet tries again by itself."""
-        self._told(request.plugin_registered, request.error)
-        return registration_v1_pb2.RegistrationStatusResponse()
 
 
 def _fail(ref: ClaimRef, failing: Mapping[str, str]) -> None:

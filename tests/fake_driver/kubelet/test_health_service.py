@@ -1,19 +1,17 @@
-"""The board, and the stream over a real socket."""
+"""The health stream over a real socket."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
 
-from fake_driver.devices.model import Device, Row
-from fake_driver.kubelet import health
-from fake_driver.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health, HealthStore, initial_health
+from fake_driver.devices.health import HEALTHY, UNHEALTHY, Health
+from fake_driver.kubelet import health_service
 from fake_driver.roles.node_driver import Process
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import (
@@ -27,37 +25,6 @@ if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
 
 GPU = ("worker", "gpu-1")
-
-
-@pytest.mark.parametrize(
-    ("attributes", "expected"),
-    [
-        ({}, Health()),
-        ({"healthy": True}, Health()),
-        ({"healthy": "no"}, Health()),
-        ({"healthy": False}, Health(UNHEALTHY, "the hardware file says so")),
-    ],
-)
-def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(attributes: Row, expected: Health) -> None:
-    assert initial_health(Device("gpu-0", "gpu", attributes, {})) == expected
-
-
-def test_a_reader_waits_for_news() -> None:
-    board = HealthStore({("p", "a"): Health()})
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(board.read, 1, 5)
-        board.write(("p", "a"), Health(UNKNOWN))
-        found = reading.result(5)
-    assert found == (2, {("p", "a"): Health(UNKNOWN)})
-
-
-def test_without_news_the_same_is_read_again_after_a_while_and_nothing_after_the_end() -> None:
-    board = HealthStore({("p", "a"): Health()})
-    assert board.read(1, 0.01) == (1, {("p", "a"): Health()})
-    board.remove(("p", "a"))
-    assert board.read(1, 5) == (2, {})
-    board.close()
-    assert board.read(2, 5) is None
 
 
 VERSIONS = pytest.mark.parametrize(
@@ -102,8 +69,8 @@ def test_it_hears_the_same_again_before_it_would_forget(
     messages: ModuleType,
     stubs: ModuleType,
 ) -> None:
-    assert health._REPEAT < health._TIMEOUT / 2
-    monkeypatch.setattr(health, "_REPEAT", 0.01)
+    assert health_service._REPEAT < health_service._TIMEOUT / 2
+    monkeypatch.setattr(health_service, "_REPEAT", 0.01)
     start(settings)
     stream: Iterator[Any] = watch(kubelet, settings, messages, stubs)
     assert seen(next(stream), messages) == seen(next(stream), messages)

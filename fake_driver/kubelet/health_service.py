@@ -1,0 +1,63 @@
+"""The gRPC stream that reports the health of devices to the kubelet.
+
+The kubelet shows it in the status of containers that use the device, and forgets what is not repeated within 30 seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import grpc
+
+from fake_driver.devices.health import Health, HealthStore, Key
+from fake_driver.journal import Journal
+
+_TIMEOUT, _REPEAT = 30, 10.0  # seconds: how long the kubelet believes a report, and how often we repeat it
+MAX_STREAMS = 4  # each holds a thread that could prepare a claim; a kubelet has one
+
+
+class HealthService:
+    """The stream of one API version; `messages` is the module of its messages."""
+
+    def __init__(
+        self, board: HealthStore, messages: ModuleType, journal: Journal, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._board, self._messages, self._journal, self._clock = board, messages, journal, clock
+        self._streams = threading.BoundedSemaphore(MAX_STREAMS)
+
+    def NodeWatchResources(self, _request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802 - as on the wire
+        """All devices, at once and whenever one of them changes, and often enough to be believed."""
+        if not self._streams.acquire(blocking=False):
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} callers watch the health already")
+        # A caller that went away is noticed when there is news, so its end is news.
+        with contextlib.ExitStack() as ends:
+            ends.callback(self._streams.release)
+            if not context.add_callback(self._board.tell):
+                return
+            version, api = 0, self._messages.DESCRIPTOR.package
+            self._journal.note("health-watch", version=api, began=True)
+            ends.callback(self._journal.note, "health-watch", version=api, began=False)
+            while context.is_active() and (found := self._board.read(version, _REPEAT)):
+                version = found[0]
+                if context.is_active():
+                    yield self._response(found[1])
+
+    def _response(self, health: Mapping[Key, Health]) -> Any:
+        now = int(self._clock())
+        devices = (self._device(key, one, now) for key, one in health.items())
+        return self._messages.NodeWatchResourcesResponse(devices=devices)
+
+    def _device(self, key: Key, health: Health, now: int) -> Any:
+        identity = self._messages.DeviceIdentifier(pool_name=key[0], device_name=key[1])
+        return self._messages.DeviceHealth(
+            device=identity,
+            health=self._messages.HealthStatus.Value(health.status),
+            last_updated_time=now,
+            health_check_timeout_seconds=_TIMEOUT,
+            message=health.message,
+        )

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fake_driver.devices.health import UNHEALTHY, UNKNOWN, Health, HealthStore, initial_health
+from fake_driver.devices.model import Device, Row
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, Health()),
+        ({"healthy": True}, Health()),
+        ({"healthy": "no"}, Health()),
+        ({"healthy": False}, Health(UNHEALTHY, "the hardware file says so")),
+    ],
+)
+def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(attributes: Row, expected: Health) -> None:
+    assert initial_health(Device("gpu-0", "gpu", attributes, {})) == expected
+
+
+def test_a_reader_waits_for_news() -> None:
+    board = HealthStore({("p", "a"): Health()})
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(board.read, 1, 5)
+        board.write(("p", "a"), Health(UNKNOWN))
+        found = reading.result(5)
+    assert found == (2, {("p", "a"): Health(UNKNOWN)})
+
+
+def test_without_news_the_same_is_read_again_after_a_while_and_nothing_after_the_end() -> None:
+    board = HealthStore({("p", "a"): Health()})
+    assert board.read(1, 0.01) == (1, {("p", "a"): Health()})
+    board.remove(("p", "a"))
+    assert board.read(1, 5) == (2, {})
+    board.close()
+    assert board.read(2, 5) is None
