@@ -27,10 +27,10 @@ from ci.mutants.matrix import CAUGHT, UNCLEAR, Seen, State, missing, plan, resul
 from testbed import bringup, folders
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
-from testbed.conformance.running import SuiteRun
 from testbed.errors import TestbedError
 from testbed.models.config import effective
 from testbed.progress import Progress
+from testbed.runs.pytest_process import SuiteRun
 
 PAGE = Path(__file__).parents[2] / "docs/mutants.md"
 _WORK = Path(".tox/mutants-so-far")

@@ -18,7 +18,6 @@ from testbed import folders
 from testbed.bench.statistics import Figure, figures
 from testbed.bringup import Testbed, bring_up, tear_down
 from testbed.conformance import catalogue, events, profiles
-from testbed.conformance.running import SuiteRun, run_suites
 from testbed.errors import TestbedError, UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Object
@@ -26,6 +25,7 @@ from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Result, Tier
 from testbed.progress import Progress, Silent
+from testbed.runs.pytest_process import SuiteRun, run_suites
 from testbed.vocabulary.scenario import opened
 from testbed.vocabulary.world import RESOURCE, World
 

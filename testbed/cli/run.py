@@ -18,10 +18,10 @@ from testbed.waiting import set_patience
 if TYPE_CHECKING:
     from testbed.bringup.planning import Plan
     from testbed.conformance.catalogue import Catalogue, Entry
-    from testbed.conformance.opening import Opening
     from testbed.conformance.requirement import Requirement
     from testbed.conformance.selection import Choice, Facts
     from testbed.models.config import TestbedConfig
+    from testbed.runs.early_report import Opening
 
 _TIERS = click.Choice(["static", "wire", "e2e", "disruptive"])
 _KEEP = click.Choice(["never", "on-failure", "always"])
@@ -145,21 +145,21 @@ def _chosen(keyword: str) -> frozenset[str] | None:
     """The tests that -k chooses, None without it. An expression that is wrong or chooses nothing is known before anything is made."""
     if not keyword.strip():
         return None
-    from testbed.conformance import running  # noqa: PLC0415 - so that --help stays quick
+    from testbed.runs import pytest_process  # noqa: PLC0415 - so that --help stays quick
 
-    return running.chosen(keyword)
+    return pytest_process.chosen(keyword)
 
 
 def _judge(name: str, wanted: Wanted, ours: dict[str, Any]) -> int:
-    from testbed.conformance.running import SuiteRun, run_suites  # noqa: PLC0415
     from testbed.reporting import report  # noqa: PLC0415 - so that --help stays quick
+    from testbed.runs.pytest_process import SuiteRun, run_suites  # noqa: PLC0415
 
     driver = options.configuration(wanted.flags).driver if wanted.flags["driver"] else None
     return report.status_of(run_suites(SuiteRun(name, driver=driver, **ours)))
 
 
 def _opening(found: target.Target, ours: dict[str, Any]) -> Opening:
-    from testbed.conformance.opening import Opening, environment_of, first_event  # noqa: PLC0415 - so that --help stays quick
+    from testbed.runs.early_report import Opening, environment_of, first_event  # noqa: PLC0415 - so that --help stays quick
 
     first = first_event(found.driver, environment_of(found.config), _profile(ours), ours["patience"])
     return Opening(ours["report"], first)

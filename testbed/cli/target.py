@@ -13,8 +13,8 @@ from testbed.errors import UsageError
 
 if TYPE_CHECKING:
     from testbed.bringup import Testbed
-    from testbed.conformance.opening import Opening
     from testbed.models.config import TestbedConfig
+    from testbed.runs.early_report import Opening
 
 
 @dataclass

@@ -16,7 +16,6 @@ from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
-from testbed.conformance.opening import first_event
 from testbed.conformance.selection import Choice, narrowed, plan
 from testbed.conformance.verdicts import worst
 from testbed.errors import TestbedError
@@ -25,6 +24,7 @@ from testbed.models.words import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
 from testbed.progress import Screen
 from testbed.reporting import report, table
+from testbed.runs.early_report import first_event
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 

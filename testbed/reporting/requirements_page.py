@@ -9,7 +9,7 @@ from testbed.conformance.requirement import Requirement
 
 _HEAD = """# Requirements
 
-What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.conformance --write`.
+What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.reporting --write`.
 
 Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
 What each is proven with, a driver or a cluster that it fails on, is in [mutants.md](mutants.md).

@@ -17,7 +17,7 @@ _HEAD = """# What others ask, and what covers it
 
 Kubernetes tests itself: end to end (L, P, S, AA, PL, PD, CG, CC, T, DS, M, H, E, A, R, B, U, WL, AL) and on one node (N).
 G is what these tests leave open, # a bug that reached releases, W a check on the wire. All are named in `suites/upstream.yaml`, in our
-words; a requirement says with `covers` what it asks as well, and may ask more. Made by `python -m testbed.conformance --write`.
+words; a requirement says with `covers` what it asks as well, and may ask more. Made by `python -m testbed.reporting --write`.
 
 """
 

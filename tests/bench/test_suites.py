@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from testbed.bench import suites
-from testbed.conformance.running import SuiteRun
 from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Tier
 from testbed.progress import Progress
 from testbed.reporting import report as reports
+from testbed.runs.pytest_process import SuiteRun
 from tests.fakes import cluster
 
 

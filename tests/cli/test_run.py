@@ -10,11 +10,12 @@ import pytest
 from testbed import bringup
 from testbed.bringup import testbeds
 from testbed.cli.main import run
-from testbed.conformance import events, running
-from testbed.conformance.running import SuiteRun
+from testbed.conformance import events
 from testbed.errors import TestbedError, UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
+from testbed.runs import pytest_process
+from testbed.runs.pytest_process import SuiteRun
 from testbed.waiting import Budget, set_patience
 from tests.fakes import cluster
 
@@ -76,7 +77,7 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
     for name in ("bring_up", "tear_down", "keep"):
         monkeypatch.setattr(bringup, name, getattr(made, name))
     monkeypatch.setattr(bringup, "attach", lambda _: cluster.make())
-    monkeypatch.setattr(running, "run_suites", made.run_suites)
+    monkeypatch.setattr(pytest_process, "run_suites", made.run_suites)
     return made
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from testbed import bringup
 from testbed.conformance.events import read
-from testbed.conformance.running import plugin_options
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.plugin import starting  # noqa: F401 - imported here once, and not again by each inner pytest
 from testbed.reporting import report
+from testbed.runs.pytest_process import plugin_options
 from testbed.waiting import set_patience
 from tests.fakes.cluster import DEVICES_PER_NODE
 

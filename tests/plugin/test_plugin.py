@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from testbed.conformance import events
-from testbed.conformance.running import SuiteRun, plugin_options, run_suites
+from testbed.runs.pytest_process import SuiteRun, plugin_options, run_suites
 from tests.fakes import cluster
 
 Judge = Callable[..., Any]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from testbed.conformance import events
-from testbed.conformance.opening import Opening
 from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Verdict
 from testbed.reporting import summary
+from testbed.runs.early_report import Opening
 from tests.reporting.test_report import STARTED
 
 

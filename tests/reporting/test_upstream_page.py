@@ -9,10 +9,10 @@ import pytest
 
 from testbed import folders
 from testbed.conformance import E2E, MUST, Requirement, catalogue
-from testbed.conformance.__main__ import stale, write
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.errors import UsageError
 from testbed.reporting import upstream_page
+from testbed.reporting.__main__ import stale, write
 from testbed.reporting.upstream_page import Upstream
 
 SUITES = folders.data("suites")

@@ -18,11 +18,11 @@ import yaml
 
 from testbed import folders, images
 from testbed.bringup import Testbed
-from testbed.conformance.running import plugin_options
 from testbed.kube.client import Kube
 from testbed.kube.discovery import labelled
 from testbed.kube.ownership import ANYBODYS
 from testbed.progress import Silent
+from testbed.runs.pytest_process import plugin_options
 from testbed.waiting import Budget, eventually_true
 
 TESTBED = [sys.executable, "-m", "testbed.cli.main"]

@@ -11,13 +11,14 @@ import pytest
 
 import testbed
 from testbed import folders, process
-from testbed.conformance import events, running
-from testbed.conformance.opening import Opening
-from testbed.conformance.running import SuiteRun, run_suites
+from testbed.conformance import events
 from testbed.errors import TestbedError, UsageError
 from testbed.models.words import Result
 from testbed.process import ProcessId
 from testbed.reporting import report
+from testbed.runs import pytest_process
+from testbed.runs.early_report import Opening
+from testbed.runs.pytest_process import SuiteRun, run_suites
 from testbed.waiting import Budget, eventually_true
 from tests.reporting.test_report import STARTED
 
@@ -143,9 +144,9 @@ def test_a_pytest_that_never_began_leaves_the_report_as_it_was_opened(
 
 def test_the_plugin_is_named_only_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [])
-    assert running.plugin_options() == ["-p", "testbed.plugin"]
+    assert pytest_process.plugin_options() == ["-p", "testbed.plugin"]
     monkeypatch.setattr(metadata, "entry_points", lambda **_: ["dra_testbed"])
-    assert running.plugin_options() == []
+    assert pytest_process.plugin_options() == []
 
 
 def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
@@ -159,7 +160,7 @@ def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
     monkeypatch.chdir(tmp_path)
     argv = [sys.executable, "-P", "-m", "pytest"]
     assert SuiteRun("t", tmp_path).argv()[:4] == argv
-    ran = process.run([*argv, suite, "-q", "-p", "no:cacheprovider"], env=running.environment(), check=False)
+    ran = process.run([*argv, suite, "-q", "-p", "no:cacheprovider"], env=pytest_process.environment(), check=False)
     assert f"SystemExit: {testbed.__file__}" in ran.stdout
 
 
@@ -175,7 +176,7 @@ def test_no_project_around_the_report_or_the_working_folder_has_a_say(
     (tmp_path / "report").mkdir()
     argv = SuiteRun("t", tmp_path / "report").argv()
     words = [word for word in argv if word not in ("--testbed", "t", "--patience", "1")]
-    ran = process.run(words, cwd=tmp_path, env=running.environment(), check=False)
+    ran = process.run(words, cwd=tmp_path, env=pytest_process.environment(), check=False)
     assert f"SystemExit: {suites}" in ran.stdout
 
 
@@ -197,12 +198,12 @@ def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: 
         f"def test_long():\n    pathlib.Path({str(pids)!r}).write_text(f'{{os.getpid()}}.')\n    signal.pause()\n"
     )
     runner = (
-        "import pathlib, sys\nfrom testbed.conformance.running import SuiteRun, run_suites\n"
+        "import pathlib, sys\nfrom testbed.runs.pytest_process import SuiteRun, run_suites\n"
         "SuiteRun.argv = lambda self: [sys.executable, '-P', '-m', 'pytest', '-p', 'no:cacheprovider', sys.argv[1]]\n"
         "run_suites(SuiteRun('t', pathlib.Path(sys.argv[2])))\n"
     )
     argv = [sys.executable, "-c", runner, str(suite), str(tmp_path / "report")]
-    ours = process.start(argv, log=tmp_path / "log", env=running.environment())
+    ours = process.start(argv, log=tmp_path / "log", env=pytest_process.environment())
     try:
         assert eventually_true(lambda: pids.exists() and pids.read_text().endswith("."), SOON)
         suites = ProcessId.of(int(pids.read_text().strip(".")))

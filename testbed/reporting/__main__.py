@@ -1,4 +1,4 @@
-"""`python -m testbed.conformance --write`: the catalogue for people to read, as pages in docs/. `--check` says whether they are fresh."""
+"""`python -m testbed.reporting --write`: the catalogue for people to read, as pages in docs/. `--check` says whether they are fresh."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ if __name__ == "__main__":
         write(docs)
     elif sys.argv[1:] == ["--check"]:
         if old := stale(docs):
-            raise SystemExit(f"not fresh: docs/{', docs/'.join(old)}; python -m testbed.conformance --write")
+            raise SystemExit(f"not fresh: docs/{', docs/'.join(old)}; python -m testbed.reporting --write")
     else:
-        raise SystemExit("python -m testbed.conformance --write|--check")
+        raise SystemExit("python -m testbed.reporting --write|--check")
