@@ -41,7 +41,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io"
     ],
 )
 def test_a_claim_without_meaning_is_refused(scenario, manifest, words):
-    assert words in scenario.should_not_be_created(manifest)
+    assert words in scenario.should_be_refused_on_create(manifest)
 
 
 @requirement(

@@ -32,4 +32,4 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
     ],
 )
 def test_a_contradictory_pod_is_refused(scenario, manifest, words):
-    assert words in scenario.should_not_be_created(manifest)
+    assert words in scenario.should_be_refused_on_create(manifest)

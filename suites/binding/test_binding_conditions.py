@@ -21,7 +21,7 @@ def test_a_pod_waits_for_its_device(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
     pod = scenario.pod("pod").should_stay_unscheduled()
-    pod.should_be_told("BindingConditionsPending", "waiting for binding conditions for device on node")
+    pod.should_have_event("BindingConditionsPending", "waiting for binding conditions for device on node")
 
     assert len(claim.devices) == 1
 
@@ -69,7 +69,7 @@ def test_a_pod_runs_when_its_device_is_attached(scenario, driver):
 def test_a_condition_that_is_false(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
-    (device,), (result,) = claim.devices, claim.results
+    (device,), (result,) = claim.devices, claim.allocation_results
 
     conditions = result.get("bindingConditions", ["none"])
     scenario.apply_status("binding/conditions.yaml", device=device, conditions=conditions, status=False)
@@ -91,7 +91,7 @@ def test_a_condition_that_is_false(scenario):
 def test_the_allocation_repeats_the_conditions(scenario, driver):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
-    (device,), (result,) = claim.devices, claim.results
+    (device,), (result,) = claim.devices, claim.allocation_results
 
     assert result.get("bindingConditions") == driver.binding_conditions(device)
     assert result.get("bindingFailureConditions") == driver.binding_failure_conditions(device)
@@ -111,13 +111,13 @@ def test_the_allocation_repeats_the_conditions(scenario, driver):
 def test_attaching_fails(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
-    (device,), (result,) = claim.devices, claim.results
+    (device,), (result,) = claim.devices, claim.allocation_results
 
     condition = result.get("bindingFailureConditions", ["none"])[0]
     scenario.apply_status("binding/conditions.yaml", device=device, conditions=[condition], status=True)
-    scenario.pod("pod").should_be_told("FailedScheduling", "device binding failed")
+    scenario.pod("pod").should_have_event("FailedScheduling", "device binding failed")
 
-    claim.should_say_nothing_of(device)
+    claim.should_have_no_status_for(device)
 
     assert len(claim.should_be_allocated().devices) == 1
 

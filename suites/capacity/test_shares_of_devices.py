@@ -24,7 +24,7 @@ POLICY = "API reference: ResourceSlice v1 resource.k8s.io, CapacityRequestPolicy
     covers=("CC1",),
 )
 def test_two_pods_share_a_device(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
     left, right = scenario.pods("left", "right").should_run()
@@ -44,11 +44,11 @@ def test_two_pods_share_a_device(scenario, driver, node):
     mutants=("sharing-missing", "share-ids-alike"),
 )
 def test_each_share_has_an_id(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
     scenario.pods("left", "right").should_run()
-    left, right = scenario.claim("left").shares, scenario.claim("right").shares
+    left, right = scenario.claim("left").share_ids, scenario.claim("right").share_ids
 
     assert len(left) == len(right) == 1
     assert left != right
@@ -70,7 +70,7 @@ def test_each_share_has_an_id(scenario, driver, node):
     ),
 )
 def test_the_capacity_is_used_up(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
     left, _ = scenario.pods("left", "right").should_run()
@@ -94,12 +94,12 @@ def test_the_capacity_is_used_up(scenario, driver, node):
     mutants=("sharing-missing", "capacities-unasked"),
 )
 def test_the_allocation_says_how_much_is_consumed(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/one-pod.yaml", **wanted)
     scenario.pod("pod").should_run()
 
-    assert scenario.claim("some").consumed(driver.sharing.capacity) == [driver.sharing.half]
+    assert scenario.claim("some").consumed_capacity(driver.sharing.capacity) == [driver.sharing.half]
 
 
 @requirement(
@@ -117,12 +117,12 @@ def test_the_allocation_says_how_much_is_consumed(scenario, driver, node):
     ),
 )
 def test_an_uneven_amount_is_rounded_up(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.uneven, "wanted": driver.identity(device)}
     scenario.apply("capacity/one-pod.yaml", **wanted)
     scenario.pod("pod").should_run()
 
-    assert scenario.claim("some").consumed(driver.sharing.capacity) == [driver.sharing.rounded]
+    assert scenario.claim("some").consumed_capacity(driver.sharing.capacity) == [driver.sharing.rounded]
 
 
 @requirement(
@@ -137,10 +137,10 @@ def test_an_uneven_amount_is_rounded_up(scenario, driver, node):
     mutants=("policies-missing",),
 )
 def test_more_than_one_claim_may_have(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {
         "capacity": driver.sharing.capacity,
-        "amount": driver.too_much_of(device),
+        "amount": driver.amount_above_limit(device),
         "wanted": driver.identity(device),
     }
     scenario.apply("capacity/one-pod.yaml", **wanted)
@@ -165,11 +165,11 @@ def test_more_than_one_claim_may_have(scenario, driver, node):
     ),
 )
 def test_no_amount(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     scenario.apply("capacity/no-amount.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_run()
 
-    assert scenario.claim("some").consumed(driver.sharing.capacity) == [driver.default_share(device)]
+    assert scenario.claim("some").consumed_capacity(driver.sharing.capacity) == [driver.default_share(device)]
     assert pod.seen_devices == {device}
 
 
@@ -189,13 +189,13 @@ def test_no_amount(scenario, driver, node):
     ),
 )
 def test_one_claim_has_two_shares(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
     left, right = scenario.pod("pod").should_run().containers("left", "right")
 
     assert left.seen_devices == right.seen_devices == {device}
-    assert len(scenario.claim("both").shares) == 2
+    assert len(scenario.claim("both").share_ids) == 2
 
 
 @requirement(
@@ -215,7 +215,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
     covers=("G3",),
 )
 def test_shares_of_distinct_devices(scenario, driver, node):
-    unique = driver.identity(max(driver.shared_on(node, at_least=2))).full_name
+    unique = driver.identity(max(driver.shareable_on(node, at_least=2))).full_name
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "unique_attribute": unique}
     scenario.apply("capacity/distinct.yaml", **wanted)
     left, right = scenario.pod("pod").should_run().containers("left", "right")
@@ -240,7 +240,7 @@ def test_shares_of_distinct_devices(scenario, driver, node):
     ),
 )
 def test_the_end_of_one_share(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
     left, right = scenario.pods("left", "right").should_run()
@@ -265,14 +265,14 @@ def test_the_end_of_one_share(scenario, driver, node):
     ),
 )
 def test_the_status_speaks_of_the_share(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/one-pod.yaml", **wanted)
     scenario.pod("pod").should_run()
-    claim = scenario.claim("some").should_have_a_status()
+    claim = scenario.claim("some").should_have_device_status()
 
-    assert claim.shares_with_status == claim.shares
-    assert claim.shares
+    assert claim.share_ids_with_status == claim.share_ids
+    assert claim.share_ids
 
 
 @requirement(
@@ -290,11 +290,11 @@ def test_the_status_speaks_of_the_share(scenario, driver, node):
     mutants=("answer-without-shares", "sharing-missing"),
 )
 def test_pod_resources_name_each_share(scenario, kubelets, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
     pod = scenario.pod("pod").should_run()
-    shares = scenario.claim("both").shares
+    share_ids = scenario.claim("both").share_ids
 
-    assert kubelets.shares_listed(pod) == shares
-    assert len(shares) == 2
+    assert kubelets.list_shares(pod) == share_ids
+    assert len(share_ids) == 2

@@ -24,9 +24,9 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
     scenario.apply("cdi/plain-on-a-node.yaml", node=pod.node)
     plain = scenario.pod("plain").should_run().container("plain")
 
-    assert without.surroundings == plain.surroundings
-    assert with_claim.surroundings - plain.surroundings, "the claim added nothing"
-    assert with_claim.names_around >= plain.names_around
+    assert without.environment == plain.environment
+    assert with_claim.environment - plain.environment, "the claim added nothing"
+    assert with_claim.environment_names >= plain.environment_names
 
 
 @requirement(
@@ -46,8 +46,8 @@ def test_a_container_has_what_its_requests_add(scenario):
     scenario.apply("basic/whole-claim-and-requests.yaml")
     both, left, right = scenario.pod("pod").should_run().containers("both", "only-left", "only-right")
 
-    assert left.surroundings != right.surroundings
-    assert both.surroundings >= left.surroundings | right.surroundings
+    assert left.environment != right.environment
+    assert both.environment >= left.environment | right.environment
 
 
 @requirement(
@@ -62,9 +62,9 @@ def test_a_container_has_what_its_requests_add(scenario):
 def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
     container = scenario.pod("pod").should_run().should_stay_running().container("workload")
-    before = container.surroundings
+    before = container.environment
 
-    assert container.restart().surroundings == before
+    assert container.restart().environment == before
     assert before
 
 
@@ -83,9 +83,9 @@ def test_a_sidecar_has_the_same_around_it(scenario):
     scenario.apply("cdi/sidecar.yaml")
     sidecar, workload, without = scenario.pod("pod").should_run().containers("sidecar", "workload", "without")
 
-    assert sidecar.surroundings == workload.surroundings
-    assert sidecar.surroundings - without.surroundings, "the claim added nothing"
-    assert sidecar.names_around >= without.names_around
+    assert sidecar.environment == workload.environment
+    assert sidecar.environment - without.environment, "the claim added nothing"
+    assert sidecar.environment_names >= without.environment_names
 
 
 @requirement(
@@ -130,7 +130,7 @@ def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
     pods.delete().should_be_gone()
 
     # An ID that was defined for one claim is removed with the claim.
-    assert in_common <= kubelets.cdi_ids_defined(node)
+    assert in_common <= kubelets.defined_cdi_ids(node)
 
 
 @requirement(

@@ -197,7 +197,7 @@ def test_a_claim_that_no_container_refers_to_is_prepared(scenario, kubelets, nod
 
     pod.delete().should_be_gone()
 
-    kubelets.should_have_in_use(node, before)
+    kubelets.should_have_claims_in_use(node, before)
 
 
 @requirement(

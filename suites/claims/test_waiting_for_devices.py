@@ -41,7 +41,7 @@ def test_a_pod_waits_for_its_claim(scenario):
 )
 def test_a_pod_waits_for_its_template(scenario):
     scenario.apply("claims/pod-before-its-template.yaml")
-    pod = scenario.pod("pod").should_be_told(
+    pod = scenario.pod("pod").should_have_event(
         "FailedResourceClaimCreation", 'resourceclaimtemplate.resource.k8s.io "late" not found'
     )
 

@@ -219,5 +219,5 @@ def test_the_allocation_keeps_the_configuration(scenario):
     scenario.apply("configuration/class-and-claim.yaml")
     scenario.pod("pod").should_run()
 
-    assert scenario.claim("configured").configured_by == ("FromClass", "FromClaim")
-    assert scenario.claim("configured").configured_as == ("one", "other")
+    assert scenario.claim("configured").configuration_sources == ("FromClass", "FromClaim")
+    assert scenario.claim("configured").configuration_settings == ("one", "other")

@@ -20,9 +20,9 @@ REASON = "FailedPrepareDynamicResources"
 )
 def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
-    pod = scenario.pod("pod").should_be_refused_by_its_driver("wrong", because=driver.mistaken_field)
+    pod = scenario.pod("pod").should_fail_to_prepare("wrong", because=driver.invalid_field)
 
-    pod.should_be_refused_again_by_its_driver("wrong", because=driver.mistaken_field).should_stay_pending()
+    pod.should_fail_to_prepare_again("wrong", because=driver.invalid_field).should_stay_pending()
 
 
 @requirement(
@@ -38,9 +38,9 @@ def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
 )
 def test_the_mistake_is_in_the_class(scenario, driver):
     scenario.apply("configuration/invalid-in-class.yaml")
-    pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
+    pod = scenario.pod("pod").should_have_event(REASON, driver.invalid_field)
 
-    pod.should_be_told_again(REASON, driver.mistaken_field).should_stay_pending()
+    pod.should_have_event_again(REASON, driver.invalid_field).should_stay_pending()
 
 
 @requirement(
@@ -56,7 +56,7 @@ def test_the_mistake_is_in_the_class(scenario, driver):
 )
 def test_a_mistake_harms_nobody_else(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
-    pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
+    pod = scenario.pod("pod").should_have_event(REASON, driver.invalid_field)
 
     scenario.apply("configuration/good.yaml", node=pod.node)
 
@@ -77,7 +77,7 @@ def test_a_mistake_harms_nobody_else(scenario, driver):
 )
 def test_a_mistake_keeps_no_device(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
-    pod = scenario.pod("pod").should_be_told(REASON, driver.mistaken_field)
+    pod = scenario.pod("pod").should_have_event(REASON, driver.invalid_field)
     (device,), node = pod.devices, pod.node
     scenario.apply("configuration/next-claim.yaml")
     scenario.apply_status("basic/allocation.yaml", claim="next", node=node, pool=device.pool, name=device.name)
@@ -87,4 +87,4 @@ def test_a_mistake_keeps_no_device(scenario, driver):
     scenario.apply("configuration/next.yaml", node=node)
     scenario.claim("next").should_be_reserved_for("next")
 
-    assert scenario.pod("next").look_again().should_run().seen_devices == {device}
+    assert scenario.pod("next").trigger_sync().should_run().seen_devices == {device}

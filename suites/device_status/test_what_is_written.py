@@ -80,7 +80,7 @@ def test_a_device_has_room_for_eight_conditions(scenario):
     refusal = scenario.status_should_be_refused("device_status/conditions.yaml", device=device, count=9)
     assert "must have at most 8 items" in refusal
 
-    scenario.status_should_be_taken("device_status/conditions.yaml", device=device, count=8)
+    scenario.status_should_be_accepted("device_status/conditions.yaml", device=device, count=8)
     assert len(scenario.claim("my-device").conditions(device)) == 8
 
 
@@ -110,7 +110,7 @@ def test_data_is_a_json_object_of_limited_size(scenario, taken, refused, words):
 
     assert words in scenario.status_should_be_refused("device_status/data.yaml", device=device, data=refused)
 
-    scenario.status_should_be_taken("device_status/data.yaml", device=device, data=taken)
+    scenario.status_should_be_accepted("device_status/data.yaml", device=device, data=taken)
     assert scenario.claim("my-device").data(device) == taken
 
 
@@ -143,7 +143,7 @@ def test_network_data_is_checked(scenario, taken, refused, words):
 
     assert words in scenario.status_should_be_refused("device_status/network.yaml", device=device, network=refused)
 
-    scenario.status_should_be_taken("device_status/network.yaml", device=device, network=taken)
+    scenario.status_should_be_accepted("device_status/network.yaml", device=device, network=taken)
     assert scenario.claim("my-device").network_data(device) == taken
 
 
@@ -166,11 +166,11 @@ def test_it_goes_with_the_allocation(scenario):
     claim = scenario.claim("my-device").should_have_condition(device, "Seen")
 
     pod.delete().should_be_gone()
-    claim.should_be_deallocated().should_say_nothing_of(device)
+    claim.should_be_deallocated().should_have_no_status_for(device)
     scenario.apply("basic/second-pod.yaml")
     scenario.pod("second").should_run()
 
-    assert claim.devices_that_are("Seen") == frozenset()
+    assert claim.devices_with_condition("Seen") == frozenset()
 
 
 @requirement(
@@ -258,7 +258,7 @@ def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
 
     claim = scenario.claim("chosen").should_have_condition(one, "Ready").should_have_condition(other, "Ready")
 
-    assert claim.devices_that_are("Ready") == {one, other}
+    assert claim.devices_with_condition("Ready") == {one, other}
 
 
 @requirement(
@@ -280,7 +280,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
 
     scenario.apply("basic/second-pod.yaml")
     scenario.pod("second").should_run()
-    claim = scenario.claim("my-device").should_say_more_of(device, than="Seen")
+    claim = scenario.claim("my-device").should_have_more_status_for(device, than="Seen")
 
     assert claim.conditions(device).get("Seen") == "True"
 
@@ -298,6 +298,6 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
 def test_the_driver_speaks_of_the_right_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
-    claim = scenario.claim("my-device").should_have_a_status()
+    claim = scenario.claim("my-device").should_have_device_status()
 
-    assert driver.devices_named_in(claim.said_of(device)) <= {device}
+    assert driver.devices_named_in(claim.status_of(device)) <= {device}

@@ -111,7 +111,7 @@ def test_a_quota_on_what_the_scheduler_makes(scenario, name):
     scenario.apply("extended/quota-on.yaml", limited=limited, most=0)
     scenario.quota("quota").should_count(limited, used="0")
     scenario.apply("extended/pod.yaml", count=1)
-    pod = scenario.pod("pod").should_be_told("FailedScheduling", "exceeded quota: quota").should_stay_unscheduled()
+    pod = scenario.pod("pod").should_have_event("FailedScheduling", "exceeded quota: quota").should_stay_unscheduled()
 
     scenario.apply("extended/quota-on.yaml", limited=limited, most=1)
     pod.should_run()

@@ -127,9 +127,9 @@ def test_the_health_of_a_device_changes(scenario, driver, hardware):
     scenario.apply("basic/chosen-device.yaml", name="pod", wanted=driver.identity(device))
     container = scenario.pod("pod").should_run().container("workload").should_have_health("device", "Healthy")
 
-    hardware.say_health(device, "unhealthy")
+    hardware.set_health(device, "unhealthy")
     container.should_have_health("device", "Unhealthy")
-    hardware.say_health(device, "healthy")
+    hardware.set_health(device, "healthy")
 
     assert container.should_have_health("device", "Healthy").seen_devices == {device}
 
@@ -151,10 +151,10 @@ def test_health_while_the_driver_is_away(scenario, daemon, node):
     pod = scenario.pod("pod").should_run()
     container = pod.container("workload").should_have_health("device", "Healthy")
 
-    daemon.leave(node)
-    pod.look_again()
+    daemon.stop_on(node)
+    pod.trigger_sync()
     container.should_have_health("device", "Unknown")
-    daemon.come_back()
+    daemon.start_again()
     container.should_have_health("device", "Healthy")
 
     assert pod.should_stay_running().seen_devices == pod.devices
@@ -173,7 +173,7 @@ def test_health_while_the_driver_is_away(scenario, daemon, node):
     covers=("N37", "G22"),
 )
 def test_shares_of_a_device_are_well(scenario, driver, node):
-    device, *_ = driver.shared_on(node)
+    device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
     left, right = scenario.pod("pod").should_run().containers("left", "right")
@@ -204,5 +204,5 @@ def test_pods_come_and_go(scenario):
 
     first.delete().should_be_gone()
 
-    second.look_again().container("workload").should_have_health("device", "Healthy")
-    third.look_again().container("workload").should_have_health("device", "Healthy")
+    second.trigger_sync().container("workload").should_have_health("device", "Healthy")
+    third.trigger_sync().container("workload").should_have_health("device", "Healthy")

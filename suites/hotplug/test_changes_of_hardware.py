@@ -79,7 +79,7 @@ def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
 
     change = hardware.unplug(device)
 
-    assert change.half_done == ()
+    assert change.intermediate_states == ()
     assert change.generations == sorted(change.generations)
     assert pod.seen_devices == {other}
 
@@ -99,7 +99,7 @@ def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
     device = max(driver.devices)
 
     hardware.set(device, driver.examples.attribute, "changed")
-    scenario.apply("hotplug/chosen-device.yaml", wanted=driver.says(device, driver.examples.attribute))
+    scenario.apply("hotplug/chosen-device.yaml", wanted=driver.published_value(device, driver.examples.attribute))
     pod = scenario.pod("pod").should_run()
 
     assert pod.seen_devices == {device}

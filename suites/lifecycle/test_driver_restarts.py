@@ -39,11 +39,11 @@ def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
     covers=("P8",),
 )
 def test_a_pod_waits_for_its_driver(scenario, daemon, node):
-    daemon.leave(node)
+    daemon.stop_on(node)
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod = scenario.pod("pod").should_miss_its_driver()
+    pod = scenario.pod("pod").should_wait_for_its_driver()
     pod.should_stay_pending()
-    daemon.come_back()
+    daemon.start_again()
     pod.should_recover()
 
     assert pod.seen_devices == pod.devices
@@ -68,9 +68,9 @@ def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, nod
     scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
-    daemon.leave(node)
-    pod.delete().should_stay_ending()
-    daemon.come_back()
+    daemon.stop_on(node)
+    pod.delete().should_stay_terminating()
+    daemon.start_again()
     pod.should_be_gone()
     scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
 
@@ -115,10 +115,10 @@ def test_slices_go_when_their_driver_stays_away(scenario, driver, daemon, node):
     pod = scenario.pod("pod").should_run()
     devices, slices = driver.devices_on(node), driver.slices_on(node)
 
-    daemon.leave(node)
-    driver.should_lose(slices, node)
-    daemon.come_back()
-    driver.should_publish_instead_of(slices, node)
+    daemon.stop_on(node)
+    driver.should_lose_slices(slices, node)
+    daemon.start_again()
+    driver.should_replace_slices(slices, node)
 
     assert driver.devices_on(node) == devices
     assert pod.should_stay_running().seen_devices == pod.devices

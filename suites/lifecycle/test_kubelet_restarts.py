@@ -61,13 +61,13 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
 def test_deleted_slices_are_published_again(scenario, driver, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
-    devices, slices, others = driver.devices_on(node), driver.slices_on(node), driver.slices_beside(node)
+    devices, slices, others = driver.devices_on(node), driver.slices_on(node), driver.slices_not_on(node)
 
     node.restart_kubelet()
-    driver.should_publish_instead_of(slices, node)
+    driver.should_replace_slices(slices, node)
 
     assert driver.devices_on(node) == devices
-    assert driver.slices_beside(node) == others
+    assert driver.slices_not_on(node) == others
     container = pod.should_stay_running().container("workload")
     assert (container.seen_devices, container.restarts) == (pod.devices, 0)
 
@@ -153,12 +153,12 @@ def test_a_claim_is_prepared_again_for_a_second_pod(scenario, node):
     covers=("N9",),
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, node):
-    daemon.leave(node)
+    daemon.stop_on(node)
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod = scenario.pod("pod").should_miss_its_driver()
+    pod = scenario.pod("pod").should_wait_for_its_driver()
 
     node.restart_kubelet()
-    daemon.come_back()
+    daemon.start_again()
     pod.should_recover()
 
     assert pod.seen_devices == pod.devices
@@ -184,10 +184,10 @@ def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver,
     scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
     pod = scenario.pod("first").should_run()
 
-    daemon.leave(node)
-    pod.delete().should_stay_ending()
+    daemon.stop_on(node)
+    pod.delete().should_stay_terminating()
     node.restart_kubelet()
-    daemon.come_back()
+    daemon.start_again()
     pod.should_be_gone()
     scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
 

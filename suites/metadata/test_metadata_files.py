@@ -86,7 +86,7 @@ def test_the_file_says_what_the_slice_says(scenario, driver):
 
     # Either side may have attributes that the other does not have.
     assert found | published == published | found
-    assert driver.says(device, driver.examples.attribute).full_name in found
+    assert driver.published_value(device, driver.examples.attribute).full_name in found
 
 
 @requirement(
@@ -119,8 +119,8 @@ def test_the_newest_version_comes_first(scenario):
     covers=("M4",),
 )
 def test_two_drivers_for_one_request(scenario, driver, node):
-    own, other = max(driver.devices_on(node)), max(driver.distinct_companion.devices_on(node))
-    said = {"own": driver.identity(own), "other": driver.distinct_companion.identity(other)}
+    own, other = max(driver.devices_on(node)), max(driver.companion_with_identity.devices_on(node))
+    said = {"own": driver.identity(own), "other": driver.companion_with_identity.identity(other)}
     scenario.apply("metadata/two-drivers.yaml", other_driver=driver.companion.name, **said)
     container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("both")
 

@@ -24,7 +24,7 @@ def test_claims_in_use_are_counted(scenario, kubelets, node):
 
     pod.delete().should_be_gone()
 
-    kubelets.should_have_in_use(node, before)
+    kubelets.should_have_claims_in_use(node, before)
 
 
 @requirement(
@@ -50,7 +50,7 @@ def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
 
     second.delete().should_be_gone()
 
-    kubelets.should_have_in_use(node, before)
+    kubelets.should_have_claims_in_use(node, before)
 
 
 @requirement(

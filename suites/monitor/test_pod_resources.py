@@ -24,9 +24,9 @@ def test_list_names_the_devices_of_a_pod(scenario, kubelets):
     pod, plain = scenario.pods("pod", "plain").should_run()
     claim = pod.claims["device"]
 
-    assert kubelets.claims_listed(pod) == {claim.name: claim.devices}
+    assert kubelets.list_claims(pod) == {claim.name: claim.devices}
     assert kubelets.lists(plain)
-    assert kubelets.claims_listed(plain) == {}
+    assert kubelets.list_claims(plain) == {}
 
 
 @requirement(
@@ -45,7 +45,7 @@ def test_get_names_the_devices_of_a_pod(scenario, kubelets):
     pod = scenario.pod("pod").should_run()
     claim = pod.claims["device"]
 
-    assert kubelets.claims_of(pod) == {claim.name: claim.devices}
+    assert kubelets.get_claims(pod) == {claim.name: claim.devices}
 
 
 @requirement(
@@ -64,7 +64,7 @@ def test_a_shared_claim_is_named_with_each_pod(scenario, kubelets):
     scenario.apply("monitor/shared.yaml")
     first, second = scenario.pods("first", "second").should_run()
 
-    assert kubelets.claims_of(first) == kubelets.claims_of(second) == {"shared": scenario.claim("shared").devices}
+    assert kubelets.get_claims(first) == kubelets.get_claims(second) == {"shared": scenario.claim("shared").devices}
 
 
 @requirement(
@@ -85,7 +85,7 @@ def test_every_device_of_a_claim_is_named(scenario, kubelets):
     pod = scenario.pod("pod").should_run()
     claim = pod.claims["device"]
 
-    assert kubelets.claims_of(pod) == {claim.name: claim.devices}
+    assert kubelets.get_claims(pod) == {claim.name: claim.devices}
     assert len(claim.devices) == 2
 
 
@@ -103,8 +103,8 @@ def test_every_device_of_a_claim_is_named(scenario, kubelets):
 def test_an_ended_pod_is_forgotten(scenario, kubelets, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
-    assert kubelets.claims_listed(pod)
+    assert kubelets.list_claims(pod)
 
     pod.delete().should_be_gone()
 
-    kubelets.should_forget(pod, node)
+    kubelets.should_list_no_claims(pod, node)

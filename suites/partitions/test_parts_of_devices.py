@@ -24,7 +24,7 @@ KEP = "KEP-4815, DRA partitionable devices"
     ),
 )
 def test_a_pod_gets_a_part(scenario, driver, node):
-    part, _ = driver.divisible_on(node).companions
+    part, _ = driver.partitionable_on(node).compatible_parts
     scenario.apply("partitions/one-part.yaml", wanted=driver.identity(part))
 
     assert scenario.pod("pod").should_run().seen_devices == {part}
@@ -45,7 +45,7 @@ def test_a_pod_gets_a_part(scenario, driver, node):
     ),
 )
 def test_two_pods_have_parts_of_one_device(scenario, driver, node):
-    one, other = driver.divisible_on(node).companions
+    one, other = driver.partitionable_on(node).compatible_parts
     scenario.apply("partitions/two-pods.yaml", left=driver.identity(one), right=driver.identity(other))
     left, right = scenario.pods("left", "right").should_run()
 
@@ -71,15 +71,15 @@ def test_two_pods_have_parts_of_one_device(scenario, driver, node):
     covers=("PD1",),
 )
 def test_a_part_excludes_the_whole(scenario, driver, node):
-    divisible = driver.divisible_on(node)
-    scenario.apply("partitions/first.yaml", wanted=driver.identity(divisible.companions[0]))
+    partitionable = driver.partitionable_on(node)
+    scenario.apply("partitions/first.yaml", wanted=driver.identity(partitionable.compatible_parts[0]))
     first = scenario.pod("first").should_run()
-    scenario.apply("partitions/second.yaml", wanted=driver.identity(divisible.whole))
+    scenario.apply("partitions/second.yaml", wanted=driver.identity(partitionable.whole))
     second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
 
     first.delete().should_be_gone()
 
-    assert second.should_run().seen_devices == {divisible.whole}
+    assert second.should_run().seen_devices == {partitionable.whole}
 
 
 @requirement(
@@ -99,15 +99,15 @@ def test_a_part_excludes_the_whole(scenario, driver, node):
     ),
 )
 def test_the_whole_excludes_parts(scenario, driver, node):
-    divisible = driver.divisible_on(node)
-    scenario.apply("partitions/first.yaml", wanted=driver.identity(divisible.whole))
+    partitionable = driver.partitionable_on(node)
+    scenario.apply("partitions/first.yaml", wanted=driver.identity(partitionable.whole))
     first = scenario.pod("first").should_run()
-    scenario.apply("partitions/second.yaml", wanted=driver.identity(divisible.companions[0]))
+    scenario.apply("partitions/second.yaml", wanted=driver.identity(partitionable.compatible_parts[0]))
     second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
 
     first.delete().should_be_gone()
 
-    assert second.should_run().seen_devices == {divisible.companions[0]}
+    assert second.should_run().seen_devices == {partitionable.compatible_parts[0]}
 
 
 @requirement(
@@ -122,7 +122,7 @@ def test_the_whole_excludes_parts(scenario, driver, node):
     mutants=("counters-missing", "parts-offered-twice"),
 )
 def test_parts_that_exclude_each_other(scenario, driver, node):
-    one, other = driver.divisible_on(node).rivals
+    one, other = driver.partitionable_on(node).conflicting_parts
     scenario.apply("partitions/first.yaml", wanted=driver.identity(one))
     first = scenario.pod("first").should_run()
     scenario.apply("partitions/second.yaml", wanted=driver.identity(other))
@@ -149,7 +149,7 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
     ),
 )
 def test_one_claim_has_two_parts(scenario, driver, node):
-    one, other = driver.divisible_on(node).companions
+    one, other = driver.partitionable_on(node).compatible_parts
     scenario.apply("partitions/two-parts-of-one-claim.yaml", left=driver.identity(one), right=driver.identity(other))
     left, right = scenario.pod("pod").should_run().containers("left", "right")
 
@@ -173,12 +173,12 @@ def test_one_claim_has_two_parts(scenario, driver, node):
     ),
 )
 def test_a_whole_or_else_a_part(scenario, driver, node):
-    divisible = driver.divisible_on(node)
-    one, other = divisible.companions
+    partitionable = driver.partitionable_on(node)
+    one, other = partitionable.compatible_parts
     scenario.apply("partitions/first.yaml", wanted=driver.identity(one))
     scenario.pod("first").should_run()
 
-    choices = {"whole": driver.identity(divisible.whole), "part": driver.identity(other)}
+    choices = {"whole": driver.identity(partitionable.whole), "part": driver.identity(other)}
     scenario.apply("partitions/whole-or-part.yaml", **choices)
 
     assert scenario.pod("pod").should_run().seen_devices == {other}
@@ -199,8 +199,8 @@ def test_a_whole_or_else_a_part(scenario, driver, node):
 )
 @pytest.mark.parametrize("owned", ["whole", "part"])
 def test_a_whole_and_its_part_are_never_prepared_together(scenario, node, driver, owned):
-    divisible = driver.divisible_on(node)
-    whole, part = divisible.whole, divisible.companions[0]
+    partitionable = driver.partitionable_on(node)
+    whole, part = partitionable.whole, partitionable.compatible_parts[0]
     mine, wanted = (whole, part) if owned == "whole" else (part, whole)
     scenario.apply("partitions/first.yaml", wanted=driver.identity(mine))
     owner = scenario.pod("first").should_run()
@@ -208,7 +208,7 @@ def test_a_whole_and_its_part_are_never_prepared_together(scenario, node, driver
     scenario.apply("partitions/allocated.yaml", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=wanted.pool, name=wanted.name)
     scenario.claim("other").should_be_reserved_for("other")
-    other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other").should_be_refused_again_by_its_driver("other").should_stay_pending()
+    other = scenario.pod("other").trigger_sync()
+    other.should_fail_to_prepare("other").should_fail_to_prepare_again("other").should_stay_pending()
 
     assert owner.container("workload").restart().seen_devices == {mine}

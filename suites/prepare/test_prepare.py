@@ -25,8 +25,8 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
-    other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other").should_be_refused_again_by_its_driver("other").should_stay_pending()
+    other = scenario.pod("other").trigger_sync()
+    other.should_fail_to_prepare("other").should_fail_to_prepare_again("other").should_stay_pending()
 
     assert owner.container("workload").restart().seen_devices == {device}
 
@@ -49,11 +49,11 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
-    other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other")
+    other = scenario.pod("other").trigger_sync()
+    other.should_fail_to_prepare("other")
 
     owner.delete().should_be_gone()
-    other.look_again().should_run()
+    other.trigger_sync().should_run()
 
     assert other.seen_devices == {device}
 
@@ -73,10 +73,10 @@ def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
     scenario.claim("other").should_be_reserved_for("other")
-    other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other")
+    other = scenario.pod("other").trigger_sync()
+    other.should_fail_to_prepare("other")
 
-    other.should_be_refused_again_by_its_driver("other").should_stay_pending()
+    other.should_fail_to_prepare_again("other").should_stay_pending()
 
 
 @requirement(
@@ -95,10 +95,10 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool="no-such-pool", name=name)
     scenario.claim("other").should_be_reserved_for("other")
-    other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other")
+    other = scenario.pod("other").trigger_sync()
+    other.should_fail_to_prepare("other")
 
-    other.should_be_refused_again_by_its_driver("other").should_stay_pending()
+    other.should_fail_to_prepare_again("other").should_stay_pending()
 
 
 @requirement(
@@ -120,14 +120,14 @@ def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
     scenario.apply_status("basic/allocation.yaml", node=node, pool=device.pool, **bad)
     scenario.claim("good").should_be_reserved_for("both")
     scenario.claim("bad").should_be_reserved_for("both")
-    both = scenario.pod("both").look_again()
-    both.should_be_refused_by_its_driver("bad").delete().should_be_gone()
+    both = scenario.pod("both").trigger_sync()
+    both.should_fail_to_prepare("bad").delete().should_be_gone()
 
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
 
-    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+    assert scenario.pod("other").trigger_sync().should_run().seen_devices == {device}
 
 
 @requirement(

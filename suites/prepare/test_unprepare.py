@@ -29,7 +29,7 @@ def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.claim("other").should_be_reserved_for("other")
 
-    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+    assert scenario.pod("other").trigger_sync().should_run().seen_devices == {device}
 
 
 @requirement(
@@ -53,12 +53,12 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
 
     owner.delete(by_force=True).should_be_gone()
-    kubelets.should_have_in_use(node, before)
+    kubelets.should_have_claims_in_use(node, before)
 
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.claim("other").should_be_reserved_for("other")
 
-    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+    assert scenario.pod("other").trigger_sync().should_run().seen_devices == {device}
 
 
 @requirement(
@@ -79,14 +79,14 @@ def test_a_claim_has_vanished_while_it_was_used(scenario, node):
     scenario.apply("prepare/claim.yaml", claim="other")
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
 
-    claim.vanish()
+    claim.delete_despite_finalizers()
     claim.should_be_gone()
     owner.delete().should_be_gone()
 
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.claim("other").should_be_reserved_for("other")
 
-    assert scenario.pod("other").look_again().should_run().seen_devices == {device}
+    assert scenario.pod("other").trigger_sync().should_run().seen_devices == {device}
 
 
 @requirement(
@@ -104,8 +104,8 @@ def test_a_claim_that_was_never_prepared(scenario, node, driver):
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
     scenario.claim("other").should_be_reserved_for("other")
-    other = scenario.pod("other").look_again()
-    other.should_be_refused_by_its_driver("other")
+    other = scenario.pod("other").trigger_sync()
+    other.should_fail_to_prepare("other")
 
     other.delete().should_be_gone()
 

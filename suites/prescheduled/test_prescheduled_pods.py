@@ -20,9 +20,9 @@ NOT_ALLOWED = "is not allowed to use ResourceClaim my-device"
 )
 def test_the_claim_does_not_exist(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, UNKNOWN)
+    pod = scenario.pod("pod").should_have_event(REASON, UNKNOWN)
 
-    pod.should_be_told_again(REASON, UNKNOWN).should_stay_pending()
+    pod.should_have_event_again(REASON, UNKNOWN).should_stay_pending()
 
 
 @requirement(
@@ -38,7 +38,7 @@ def test_the_claim_does_not_exist(scenario, node):
 def test_the_claim_is_not_allocated(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED).should_be_told_again(REASON, NOT_ALLOWED)
+    pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED).should_have_event_again(REASON, NOT_ALLOWED)
 
     assert pod.should_stay_pending().devices == frozenset()
 
@@ -55,9 +55,9 @@ def test_the_claim_is_not_allocated(scenario, node):
 )
 def test_the_claim_comes_from_a_template(scenario, node):
     scenario.apply("prescheduled/pod-with-template.yaml", node=node)
-    pod = scenario.pod("pod").should_have_claims().look_again()
+    pod = scenario.pod("pod").should_have_claims().trigger_sync()
     refusal = "is not allowed to use ResourceClaim pod-device-"
-    pod.should_be_told(REASON, refusal).should_be_told_again(REASON, refusal)
+    pod.should_have_event(REASON, refusal).should_have_event_again(REASON, refusal)
 
     assert pod.claims["device"].owner == ("Pod", "pod")
     assert pod.should_stay_pending().devices == frozenset()
@@ -76,11 +76,11 @@ def test_the_claim_comes_from_a_template(scenario, node):
 def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED)
+    pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED)
 
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    pod.look_again().should_run()
+    pod.trigger_sync().should_run()
 
     assert pod.seen_devices == scenario.pod("scheduled").should_run().seen_devices == pod.devices
 
@@ -101,7 +101,7 @@ def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
 
     scenario.apply("prescheduled/pod.yaml", node=node)
     claim = scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    pod = scenario.pod("pod").look_again().should_run()
+    pod = scenario.pod("pod").trigger_sync().should_run()
 
     assert pod.seen_devices == claim.devices
 
@@ -121,7 +121,7 @@ def test_the_claim_is_released_with_it(scenario, node):
     scheduled, claim = scenario.pod("scheduled").should_run(), scenario.claim("my-device")
     scenario.apply("prescheduled/pod.yaml", node=node)
     claim.should_be_reserved_for("pod", "scheduled")
-    pod = scenario.pod("pod").look_again().should_run()
+    pod = scenario.pod("pod").trigger_sync().should_run()
 
     scheduled.delete().should_be_gone()
     assert claim.should_be_reserved_for("pod").devices
@@ -158,7 +158,7 @@ def test_a_node_selector_works(scenario, node):
 def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED)
+    pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED)
 
     scenario.apply("prescheduled/pod-without-claims.yaml", node=node)
     scenario.pod("plain").should_run()
@@ -183,9 +183,9 @@ def test_the_claim_is_allocated_on_another_node(scenario, nodes):
 
     scenario.apply("prescheduled/pod.yaml", node=max(nodes))
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    pod = scenario.pod("pod").look_again().should_be_refused_by_its_driver("my-device")
+    pod = scenario.pod("pod").trigger_sync().should_fail_to_prepare("my-device")
 
-    pod.should_be_refused_again_by_its_driver("my-device").should_stay_pending()
+    pod.should_fail_to_prepare_again("my-device").should_stay_pending()
 
 
 @requirement(
@@ -202,8 +202,8 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     scenario.apply("prescheduled/two-claims.yaml", node=node)
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
     refusal = "is not allowed to use ResourceClaim other"
-    pod = scenario.pod("pod").look_again().should_be_told(REASON, refusal)
-    pod.should_be_told_again(REASON, refusal).should_stay_pending()
+    pod = scenario.pod("pod").trigger_sync().should_have_event(REASON, refusal)
+    pod.should_have_event_again(REASON, refusal).should_stay_pending()
 
     assert scheduled.container("workload").restart().seen_devices == scheduled.devices
 
@@ -227,7 +227,7 @@ def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
     scheduled = scenario.pod("scheduled").should_run()
     scenario.apply("prescheduled/two-claims.yaml", node=node)
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    pod = scenario.pod("pod").look_again().should_be_told(REASON, "is not allowed to use ResourceClaim other")
+    pod = scenario.pod("pod").trigger_sync().should_have_event(REASON, "is not allowed to use ResourceClaim other")
 
     pod.delete().should_be_gone()
 
@@ -245,11 +245,11 @@ def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
 )
 def test_it_runs_as_soon_as_its_claim_is_made_and_allocated(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, UNKNOWN)
+    pod = scenario.pod("pod").should_have_event(REASON, UNKNOWN)
 
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    pod.look_again().should_run()
+    pod.trigger_sync().should_run()
 
     assert pod.seen_devices == pod.devices
 
@@ -270,7 +270,7 @@ def test_the_claim_is_to_be_deleted(scenario, node):
     claim.delete()
 
     scenario.apply("prescheduled/pod.yaml", node=node)
-    pod = scenario.pod("pod").should_be_told(REASON, NOT_ALLOWED).should_be_told_again(REASON, NOT_ALLOWED)
+    pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED).should_have_event_again(REASON, NOT_ALLOWED)
 
     pod.should_stay_pending()
     assert claim.pods == {"scheduled"}

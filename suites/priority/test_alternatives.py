@@ -152,7 +152,7 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
 
     assert left.seen_devices == {one}
     assert right.seen_devices == {other}
-    assert driver.says(one, attribute) == driver.says(other, attribute)
+    assert driver.published_value(one, attribute) == driver.published_value(other, attribute)
 
 
 @requirement(

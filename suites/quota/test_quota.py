@@ -64,6 +64,6 @@ def test_a_quota_on_generated_claims(scenario):
     scenario.quota("quota").should_count("count/resourceclaims.resource.k8s.io", used="1")
 
     scenario.apply("quota/pod.yaml")
-    pod = scenario.pod("pod").should_be_told("FailedResourceClaimCreation", "exceeded quota: quota")
+    pod = scenario.pod("pod").should_have_event("FailedResourceClaimCreation", "exceeded quota: quota")
 
     assert pod.should_stay_unscheduled().devices == frozenset()

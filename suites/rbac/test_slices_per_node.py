@@ -17,8 +17,8 @@ DOCS = "KEP-4381, section Security; k8s.io/dynamic-resource-allocation: kubeletp
     mutants=("slices-of-all-nodes",),
 )
 def test_slices_of_another_node_are_refused(account):
-    assert account.may_not_publish(node=account.node) == ""
-    assert account.may_not_publish(node="another-node"), "a slice for another node would be taken"
+    assert account.refusal_to_publish(node=account.node) == ""
+    assert account.refusal_to_publish(node="another-node"), "a slice for another node would be taken"
 
 
 @requirement(
@@ -33,7 +33,7 @@ def test_slices_of_another_node_are_refused(account):
     mutants=("slices-of-all-nodes",),
 )
 def test_slices_of_the_whole_cluster_are_refused(account):
-    assert account.may_not_publish(), "a slice for the whole cluster would be taken"
+    assert account.refusal_to_publish(), "a slice for the whole cluster would be taken"
 
 
 @requirement(
@@ -46,7 +46,7 @@ def test_slices_of_the_whole_cluster_are_refused(account):
     mutants=("slices-of-all-nodes",),
 )
 def test_slices_of_another_driver_are_refused(account):
-    refusal = account.may_not_publish(node=account.node, driver="another-driver.example")
+    refusal = account.refusal_to_publish(node=account.node, driver="another-driver.example")
 
     assert refusal, "a slice of another driver would be taken"
 
@@ -64,8 +64,8 @@ def test_slices_of_another_driver_are_refused(account):
     mutants=("slices-of-all-nodes", "deletes-slices-of-all-nodes"),
 )
 def test_slices_of_other_nodes_may_be_neither_changed_nor_deleted(account):
-    refusals = account.may_not_change_slices_of_others()
+    refusals = account.refusals_to_change_slices_of_others()
 
     assert refusals, "the driver publishes no slice for another node"
     assert "" not in refusals, "a change of such a slice would be taken"
-    assert "" not in account.may_not_delete_slices_of_others(), "the end of such a slice would be taken"
+    assert "" not in account.refusals_to_delete_slices_of_others(), "the end of such a slice would be taken"

@@ -97,7 +97,7 @@ def test_less_than_one_device(scenario):
 
     scenario.apply("selection/no-count.yaml")
 
-    assert scenario.claim("zero").counts == scenario.claim("silent").counts == (1,)
+    assert scenario.claim("zero").requested_counts == scenario.claim("silent").requested_counts == (1,)
 
 
 @requirement(
@@ -120,7 +120,7 @@ def test_devices_of_a_request_match(scenario, driver):
     one, other = pod.devices
 
     assert pod.seen_devices == {one, other}
-    assert driver.says(one, attribute) == driver.says(other, attribute)
+    assert driver.published_value(one, attribute) == driver.published_value(other, attribute)
 
 
 @requirement(
@@ -143,7 +143,7 @@ def test_devices_of_several_requests_match(scenario, driver):
 
     assert left.seen_devices == {one}
     assert right.seen_devices == {other}
-    assert driver.says(one, attribute) == driver.says(other, attribute)
+    assert driver.published_value(one, attribute) == driver.published_value(other, attribute)
 
 
 @requirement(

@@ -111,15 +111,15 @@ def test_class_and_claim_both_count(scenario, driver):
 )
 def test_a_capacity_chooses_a_device(scenario, driver):
     capacity, most = driver.examples.capacity, max(driver.devices)
-    scenario.apply("selection/more-than-there-is.yaml", wanted=driver.beyond_all(capacity))
+    scenario.apply("selection/more-than-there-is.yaml", wanted=driver.more_than_any_device_has(capacity))
     scenario.pod("greedy").should_be_unschedulable(because="cannot allocate all claims")
-    scenario.apply("selection/by-capacity.yaml", wanted=driver.says(most, capacity))
+    scenario.apply("selection/by-capacity.yaml", wanted=driver.published_value(most, capacity))
     pod = scenario.pod("pod").should_run()
 
     (chosen,) = pod.devices
 
     assert pod.seen_devices == {chosen}
-    assert driver.says(chosen, capacity).amount >= driver.says(most, capacity).amount
+    assert driver.published_value(chosen, capacity).amount >= driver.published_value(most, capacity).amount
 
 
 @requirement(
@@ -134,11 +134,11 @@ def test_a_capacity_chooses_a_device(scenario, driver):
     mutants=("first-device-only", "no-env"),
 )
 def test_all_devices_with_an_attribute(scenario, driver):
-    wanted = driver.says(max(driver.devices), driver.examples.attribute)
+    wanted = driver.published_value(max(driver.devices), driver.examples.attribute)
     scenario.apply("selection/all-by-attribute.yaml", wanted=wanted)
     pod = scenario.pod("pod").should_run()
 
-    assert pod.devices == driver.devices_that_say(wanted, pod.node)
+    assert pod.devices == driver.devices_with_value(wanted, pod.node)
     assert pod.seen_devices == pod.devices
 
 

@@ -25,7 +25,7 @@ def test_every_pool_is_complete(driver):
     mutants=("slices-missing", "publish-devices-twice"),
 )
 def test_no_device_is_published_twice(driver):
-    assert not driver.repeated_devices
+    assert not driver.duplicate_devices
 
 
 @requirement(
@@ -52,4 +52,4 @@ def test_the_slices_of_a_node_go_with_it(driver):
 )
 def test_the_slices_of_a_pool_agree(driver):
     assert driver.pools, "the driver publishes no ResourceSlice"
-    assert driver.contradictory_pools == ()
+    assert driver.inconsistent_pools == ()

@@ -25,7 +25,7 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
     (device,) = pod.devices
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
-    scenario.taint_rule.should_be_noticed()
+    scenario.taint_rule.should_be_observed()
     assert pod.should_stay_running().seen_devices == {device}
 
     pod.delete().should_be_gone()
@@ -55,7 +55,7 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
 def test_the_end_of_a_rule(scenario, driver):
     device = max(driver.devices)
     scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
-    scenario.taint_rule.should_be_noticed()
+    scenario.taint_rule.should_be_observed()
     scenario.apply("taints/no-toleration.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 
@@ -84,9 +84,9 @@ def test_a_rule_evicts_a_pod(scenario):
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
     pod.should_be_disrupted("DeletionByDeviceTaintManager")
-    pod.should_be_told(EVICTED, "Marking for deletion")
-    scenario.taint_rule.should_say("PodsPendingEviction", "Completed")
-    assert scenario.taint_rule.since
+    pod.should_have_event(EVICTED, "Marking for deletion")
+    scenario.taint_rule.should_report("PodsPendingEviction", "Completed")
+    assert scenario.taint_rule.time_added
     pod.should_be_gone()
 
     scenario.claim("my-device").should_be_deallocated()
@@ -115,7 +115,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     pod = scenario.pod("pod").should_run()
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
-    scenario.taint_rule.should_be_noticed()
+    scenario.taint_rule.should_be_observed()
     pod.should_stay_running()
 
     assert pod.container("workload").restart().seen_devices == {device}
@@ -137,13 +137,13 @@ def test_a_rule_can_be_tolerated(scenario, driver):
 )
 def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
     device = max(driver.devices)
-    tolerated = {"key": f"example.com/{scenario.namespace}", "seconds": scenario.a_while}
+    tolerated = {"key": f"example.com/{scenario.namespace}", "seconds": scenario.toleration_seconds}
     scenario.apply("taints/tolerates-for-a-while.yaml", wanted=driver.identity(device), **tolerated)
     pod = scenario.pod("pod").should_run()
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
     pod.should_stay_running()
-    pod.should_be_told(EVICTED, "Marking for deletion")
+    pod.should_have_event(EVICTED, "Marking for deletion")
     pod.should_be_gone()
 
     scenario.claim("my-device").should_be_deallocated()
@@ -170,7 +170,7 @@ def test_a_rule_without_effect(scenario, driver):
     scenario.apply("taints/no-toleration.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_run()
     scenario.apply("taints/rule.yaml", device=device, effect="None")
-    scenario.taint_rule.should_be_noticed()
+    scenario.taint_rule.should_be_observed()
     assert pod.should_stay_running().seen_devices == {device}
 
     pod.delete().should_be_gone()
@@ -196,7 +196,7 @@ def test_a_rule_without_effect(scenario, driver):
 def test_a_rule_for_a_pool(scenario, driver, node):
     tainted = driver.only_pool_on(node)
     scenario.apply("taints/rule-for-a-pool.yaml", pool=tainted)
-    scenario.taint_rule.should_be_noticed()
+    scenario.taint_rule.should_be_observed()
     scenario.apply("taints/two-nodes.yaml", node=node)
     here = scenario.pod("here").should_be_unschedulable(because="cannot allocate all claims")
     elsewhere = scenario.pod("elsewhere").should_run()
@@ -220,7 +220,7 @@ def test_a_rule_for_a_pool(scenario, driver, node):
 )
 def test_a_rule_for_a_driver(scenario):
     scenario.apply("taints/rule-for-the-driver.yaml")
-    scenario.taint_rule.should_be_noticed()
+    scenario.taint_rule.should_be_observed()
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 

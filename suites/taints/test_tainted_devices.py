@@ -167,7 +167,7 @@ def test_the_allocation_repeats_the_tolerations(scenario, driver):
     wanted = {"device_class": driver.classes.taints, "wanted": driver.identity(tainted.device)}
     scenario.apply("taints/tolerates-everything.yaml", **wanted)
     scenario.pod("pod").should_run()
-    (result,) = scenario.claim("my-device").results
+    (result,) = scenario.claim("my-device").allocation_results
 
     assert result.get("tolerations") == [{"operator": "Exists"}]
 

@@ -91,7 +91,7 @@ def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
     covers=("U1",),
 )
 def test_pods_are_made_while_their_driver_is_updated(scenario, daemon, nodes):
-    old = daemon.begin_update()
+    old = daemon.start_update()
     scenario.apply("basic/one-pod-per-node.yaml")
     daemon.should_be_updated(old)
     pods = scenario.daemonset("one-per-node").pods_on(nodes).should_recover()
@@ -112,11 +112,11 @@ def test_pods_are_made_while_their_driver_is_updated(scenario, daemon, nodes):
 )
 def test_the_slices_stay_while_the_driver_is_updated(scenario, driver, daemon, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod, slices, seen = scenario.pod("pod").should_run(), driver.slices_on(node), driver.watch(node)
+    pod, slices, seen = scenario.pod("pod").should_run(), driver.slices_on(node), driver.watch_pools(node)
 
     daemon.update()
 
     assert driver.slices_on(node) == slices != frozenset()
-    assert seen.missed == ()
+    assert seen.lost_devices == ()
     container = pod.should_stay_running().container("workload")
     assert (container.seen_devices, container.restarts) == (pod.devices, 0)

@@ -49,18 +49,18 @@ class Claim:
         return allocated(self.object, request)
 
     @property
-    def results(self) -> list[Object]:
+    def allocation_results(self) -> list[Object]:
         """What the scheduler wrote about each of its devices."""
         return list(self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()))
 
     @property
-    def configured_by(self) -> tuple[str, ...]:
+    def configuration_sources(self) -> tuple[str, ...]:
         """Who said something about its devices, in the order in which it counts: FromClass, FromClaim."""
         devices = self.object.get("status", {}).get("allocation", {}).get("devices", {})
         return tuple(each["source"] for each in devices.get("config", ()))
 
     @property
-    def configured_as(self) -> tuple[str, ...]:
+    def configuration_settings(self) -> tuple[str, ...]:
         """Which of the settings of the driver file (one, other) each of them said; 'something else' where it is none of these."""
         devices = self.object.get("status", {}).get("allocation", {}).get("devices", {})
         known = self.world.driver_file.configuration
@@ -70,30 +70,30 @@ class Claim:
         return tuple(found[0] if found else "something else" for found in names)
 
     @property
-    def counts(self) -> tuple[int, ...]:
+    def requested_counts(self) -> tuple[int, ...]:
         """How many devices each of its requests is for, as the API server keeps it."""
         return tuple(each["exactly"]["count"] for each in self.object["spec"]["devices"]["requests"])
 
     @property
     def requests(self) -> frozenset[str]:
         """The requests that devices were allocated for; one with alternatives is followed by `/` and the one that was chosen."""
-        return frozenset(each["request"] for each in self.results)
+        return frozenset(each["request"] for each in self.allocation_results)
 
-    def consumed(self, capacity: str) -> list[str]:
+    def consumed_capacity(self, capacity: str) -> list[str]:
         """How much of a capacity each of its devices gives it, as the scheduler wrote it; a name without domain is the driver's."""
         said = [
             {key.rpartition("/")[2]: value for key, value in each.get("consumedCapacity", {}).items()}
-            for each in self.results
+            for each in self.allocation_results
         ]
         return [each.get(capacity, "nothing") for each in said]
 
     @property
-    def shares(self) -> frozenset[str]:
+    def share_ids(self) -> frozenset[str]:
         """The ids of its shares of devices."""
-        return frozenset(each["shareID"] for each in self.results if "shareID" in each)
+        return frozenset(each["shareID"] for each in self.allocation_results if "shareID" in each)
 
     @property
-    def shares_with_status(self) -> frozenset[str]:
+    def share_ids_with_status(self) -> frozenset[str]:
         """The ids of the shares of which a driver has said something."""
         return frozenset(each.get("shareID", "") for each in self.object.get("status", {}).get("devices", ()))
 
@@ -139,7 +139,7 @@ class Claim:
         """The conditions of one of its devices: status by type."""
         return _conditions(self._status(device))
 
-    def devices_that_are(self, kind: str) -> frozenset[Device]:
+    def devices_with_condition(self, kind: str) -> frozenset[Device]:
         """Its devices of which somebody says so now, in a condition."""
         return frozenset(device for device in self.devices if self.conditions(device).get(kind) == "True")
 
@@ -147,7 +147,7 @@ class Claim:
         """What a driver says about one of its devices in its own words."""
         return self._status(device).get("data")
 
-    def said_of(self, device: Device) -> Object:
+    def status_of(self, device: Device) -> Object:
         """All that is said of one of its devices, and not how a container calls it: data, hardware address, and words for people."""
         entry = self._status(device)
         words = [(each.get("reason"), each.get("message")) for each in entry.get("conditions") or ()]
@@ -162,7 +162,7 @@ class Claim:
         """Ask for its end."""
         self.world.kube.delete(self.object)
 
-    def vanish(self) -> None:
+    def delete_despite_finalizers(self) -> None:
         """Take it away although somebody uses it, as an administrator does who removes its finalizers."""
         seen = self.object
         self.world.kube.delete(seen)
@@ -188,7 +188,7 @@ class Claim:
         wanted = f"be reserved for {' and '.join(pods) or 'nobody'}"
         return self._should(wanted, _only_for(frozenset(pods)), budgets.RELEASED, cause)
 
-    def should_have_a_status(self) -> Claim:
+    def should_have_device_status(self) -> Claim:
         """Wait until a driver has said something about one of its devices."""
 
         def said(claim: Object) -> None:
@@ -198,7 +198,7 @@ class Claim:
         cause = Diagnosis("the driver writes no device status, or may not")
         return self._should("have a device status", said, budgets.RELEASED, cause)
 
-    def should_say_more_of(self, device: Device, *, than: str) -> Claim:
+    def should_have_more_status_for(self, device: Device, *, than: str) -> Claim:
         """Wait until somebody has said something of a device beside one condition: another one, data, or its network."""
 
         def said(claim: Object) -> None:
@@ -221,7 +221,7 @@ class Claim:
         cause = Diagnosis("the driver writes no device status, or may not")
         return self._should(f"say {kind}={status} of {device}", said, budgets.RELEASED, cause)
 
-    def should_say_nothing_of(self, device: Device) -> Claim:
+    def should_have_no_status_for(self, device: Device) -> Claim:
         """Wait until what was said about a device is gone, as it is with the allocation."""
 
         def forgotten(claim: Object) -> None:

@@ -52,7 +52,7 @@ class Scenario:
         """Apply a manifest of which the API server must refuse an object; its words. Nothing of it outlives the test."""
         return self._refusal(manifest, lambda: self.apply(manifest, **variables))
 
-    def should_not_be_created(self, manifest: str, **variables: object) -> str:
+    def should_be_refused_on_create(self, manifest: str, **variables: object) -> str:
         """The same, but as `kubectl create` does it: where something is in a list twice, or of another type, nobody judges an apply."""
         return self._refusal(manifest, lambda: self._create(manifest, variables))
 
@@ -63,7 +63,7 @@ class Scenario:
         """
         self._apply_status(manifest, variables, by, dry_run=dry_run)
 
-    def status_should_be_taken(self, manifest: str, *, by: str = "driver", **variables: object) -> None:
+    def status_should_be_accepted(self, manifest: str, *, by: str = "driver", **variables: object) -> None:
         """Apply a status that the API server must take, because it is just within its limits."""
         try:
             self._apply_status(manifest, variables, by)
@@ -78,7 +78,7 @@ class Scenario:
         return self._refusal(manifest, lambda: self._apply_status(manifest, variables, by))
 
     @property
-    def a_while(self) -> int:
+    def toleration_seconds(self) -> int:
         """Seconds for something that has to come after a `should_stay_…`: surely more than that takes, with any patience.
 
         Whole ones, and one more, because the API counts no others and forgets the rest of the one that it began in.

@@ -66,7 +66,7 @@ def test_all_devices_of_a_node_are_asked_for_where_one_allocation_can_have_them(
 
 
 def test_devices_of_one_node_are_asked_for_where_devices_belong_to_nodes() -> None:
-    assert _ids(lambda entry: bool(re.search(r"devices_on\(|devices_that_say\(", entry.source))) <= _that_say(
+    assert _ids(lambda entry: bool(re.search(r"devices_on\(|devices_with_value\(", entry.source))) <= _that_say(
         "given", "local"
     )
 
@@ -91,7 +91,7 @@ def test_a_driver_without_admin_access_may_be_exempt() -> None:
 
 
 def test_a_driver_that_gives_devices_to_whole_pods_may_be_exempt() -> None:
-    looks = re.compile(r"\b(seen|printed)_devices\b|\bsettings\b|\bsurroundings\b|_messages\b|metadata_files")
+    looks = re.compile(r"\b(seen|printed)_devices\b|\bsettings\b|\benvironment\b|_messages\b|metadata_files")
     parted = _ids(lambda entry: bool(looks.search(entry.source)) and any(map(_is_parted, _pods(entry))))
     assert parted >= _NOT_LOOKED_AT.keys()
     assert _that_say("features", "per-container") == parted - _NOT_LOOKED_AT.keys()
@@ -103,11 +103,11 @@ def test_a_driver_that_gives_devices_to_whole_pods_may_be_exempt() -> None:
         ("adminAccess: ", "DRAAdminAccess"),
         ("firstAvailable:", "DRAPrioritizedList"),
         (
-            r'apply_status\("device_status/|should_be_refused\("device_status/|shares_with_status',
+            r'apply_status\("device_status/|should_be_refused\("device_status/|share_ids_with_status',
             "DRAResourceClaimDeviceStatus",
         ),
-        (r"kubelets\.(claims_listed|claims_of|cdi_ids)\(", "KubeletPodResourcesDynamicResources"),
-        (r"kubelets\.(claims_of|cdi_ids)\(", "KubeletPodResourcesGet"),
+        (r"kubelets\.(list_claims|get_claims|cdi_ids)\(", "KubeletPodResourcesDynamicResources"),
+        (r"kubelets\.(get_claims|cdi_ids)\(", "KubeletPodResourcesGet"),
     ],
 )
 def test_what_a_gate_switches_off_is_used_where_it_is_on(used: str, gate: str) -> None:

@@ -178,25 +178,25 @@ def test_the_devices_of_which_something_is_said(claim: Callable[..., Claim]) -> 
     said = {"gpu-0": "True", "gpu-1": "False"}
     entries = [{**RESULT, "device": n, "conditions": [{"type": "Ready", "status": s}]} for n, s in said.items()]
     made = claim({**results, "devices": entries})
-    assert made.devices_that_are("Ready") == {DEVICE}
-    assert made.devices_that_are("Seen") == frozenset()
+    assert made.devices_with_condition("Ready") == {DEVICE}
+    assert made.devices_with_condition("Seen") == frozenset()
 
 
 def test_the_shares_of_a_claim(claim: Callable[..., Claim]) -> None:
     share = {**RESULT, "shareID": "one", "consumedCapacity": {"d.example.com/memory": "8Gi"}}
     results: Any = {"allocation": {"devices": {"results": [share, RESULT]}}}
     made = claim({**results, "devices": [{**RESULT, "shareID": "one"}, {**RESULT, "shareID": "two"}]})
-    assert made.consumed("memory") == ["8Gi", "nothing"]
-    assert made.shares == {"one"}
-    assert made.shares_with_status == {"one", "two"}
-    assert made.should_have_a_status() is made
+    assert made.consumed_capacity("memory") == ["8Gi", "nothing"]
+    assert made.share_ids == {"one"}
+    assert made.share_ids_with_status == {"one", "two"}
+    assert made.should_have_device_status() is made
 
 
 def test_a_claim_of_which_nobody_says_anything(claim: Callable[..., Claim]) -> None:
     made = claim(ALLOCATED)
-    assert (made.shares, made.shares_with_status, made.configured_for) == (frozenset(), frozenset(), frozenset())
+    assert (made.share_ids, made.share_ids_with_status, made.configured_for) == (frozenset(), frozenset(), frozenset())
     with pytest.raises(NotObserved, match="nobody has said anything"):
-        made.should_have_a_status()
+        made.should_have_device_status()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_claim_of_which_nobody_says_anything(claim: Callable[..., Claim]) -> N
 )
 def test_more_is_said_of_a_device_than_one_condition(claim: Callable[..., Claim], said: dict[str, Any]) -> None:
     made = claim({"devices": [{**RESULT, "conditions": [SEEN], **said}]})
-    assert made.should_say_more_of(DEVICE, than="Seen") is made
+    assert made.should_have_more_status_for(DEVICE, than="Seen") is made
 
 
 @pytest.mark.parametrize(
@@ -213,22 +213,22 @@ def test_more_is_said_of_a_device_than_one_condition(claim: Callable[..., Claim]
 )
 def test_one_condition_is_not_what_the_driver_says(claim: Callable[..., Claim], said: list[Any], why: str) -> None:
     with pytest.raises(NotObserved, match=why):
-        claim({"devices": said}).should_say_more_of(DEVICE, than="Seen")
+        claim({"devices": said}).should_have_more_status_for(DEVICE, than="Seen")
 
 
 def test_a_driver_may_say_no_condition_at_all(claim: Callable[..., Claim]) -> None:
     made = claim({**ALLOCATED, "devices": [{**RESULT, "conditions": None, "data": {"a": 1}}]})
     assert made.conditions(DEVICE) == {}
-    assert made.should_say_more_of(DEVICE, than="Seen") is made
+    assert made.should_have_more_status_for(DEVICE, than="Seen") is made
     with pytest.raises(NotObserved, match="has the conditions none"):
         made.should_have_condition(DEVICE, "Ready")
 
 
 def test_what_was_said_of_a_device_is_forgotten(claim: Callable[..., Claim]) -> None:
     made = claim({"devices": [{**RESULT, "conditions": [{"type": "Failed", "status": "True"}]}]})
-    assert made.should_say_nothing_of(Device("d.example.com", "pool", "gpu-1")) is made
+    assert made.should_have_no_status_for(Device("d.example.com", "pool", "gpu-1")) is made
     with pytest.raises(NotObserved, match=r"it was not deallocated(.|\n)*it still says"):
-        made.should_say_nothing_of(DEVICE)
+        made.should_have_no_status_for(DEVICE)
 
 
 def test_for_whom_a_claim_is_configured(claim: Callable[..., Claim]) -> None:
@@ -240,14 +240,14 @@ def test_a_claim_that_vanishes_keeps_no_finalizer(claim: Callable[..., Claim]) -
     found = claim(ALLOCATED, **OWNED)
     kube: Any = found.world.kube
     kube.finalizers["c"] = 1  # so that it can be asked for its end, and is still there
-    found.vanish()
+    found.delete_despite_finalizers()
     assert "finalizers" not in kube.objects["ResourceClaim", "here", "c"]["metadata"]
 
 
 def test_a_claim_says_who_configured_its_devices(claim: Callable[..., Claim]) -> None:
-    assert claim(ALLOCATED).configured_by == ()
+    assert claim(ALLOCATED).configuration_sources == ()
     config = [{"source": "FromClass"}, {"source": "FromClaim"}]
-    assert claim({"allocation": {"devices": {"config": config}}}).configured_by == ("FromClass", "FromClaim")
+    assert claim({"allocation": {"devices": {"config": config}}}).configuration_sources == ("FromClass", "FromClaim")
 
 
 def test_a_claim_says_which_settings_it_was_configured_with(claim: Callable[..., Claim]) -> None:
@@ -256,14 +256,14 @@ def test_a_claim_says_which_settings_it_was_configured_with(claim: Callable[...,
     said = (known.other.parameters, {"kind": "Unknown"}, known.one.parameters)
     config = [{"source": "FromClaim", "opaque": {"parameters": each}} for each in said]
     found = claim({"allocation": {"devices": {"config": config}}})
-    assert found.configured_as == ("other", "something else", "one")
+    assert found.configuration_settings == ("other", "something else", "one")
 
 
 def test_for_how_many_devices_the_requests_are(claim: Callable[..., Claim]) -> None:
     made = claim()
     requests = [{"name": f"r{count}", "exactly": {"count": count}} for count in (1, 2)]
     _kube(made).put("ResourceClaim", "c", "here", spec={"devices": {"requests": requests}})
-    assert made.counts == (1, 2)
+    assert made.requested_counts == (1, 2)
 
 
 def test_what_is_said_of_a_device_and_not_how_a_container_calls_it(claim: Callable[..., Claim]) -> None:
@@ -277,9 +277,9 @@ def test_what_is_said_of_a_device_and_not_how_a_container_calls_it(claim: Callab
     }
     network = {"interfaceName": "net1", "ips": ["10.9.8.7/24"], "hardwareAddress": "02:00:5e:10:00:01"}
     entry = {**place, "conditions": [ready], "data": {"uuid": "GPU-1"}, "networkData": network}
-    assert claim({"devices": [entry]}).said_of(DEVICE) == {
+    assert claim({"devices": [entry]}).status_of(DEVICE) == {
         "words": [("Prepared", "as good as new")],
         "data": {"uuid": "GPU-1"},
         "address": "02:00:5e:10:00:01",
     }
-    assert claim({"devices": [place]}).said_of(DEVICE) == {"words": [], "data": None, "address": None}
+    assert claim({"devices": [place]}).status_of(DEVICE) == {"words": [], "data": None, "address": None}

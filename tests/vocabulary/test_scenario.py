@@ -87,8 +87,8 @@ def test_a_while_is_longer_than_a_test_looks_whether_something_stays_and_shorter
     here = world()
     with opened(here, "TAINT-024") as scenario:
         set_patience(patience)
-        assert budgets.STAYS.stretched + 1 < scenario.a_while < budgets.TOLD.stretched
-        assert isinstance(scenario.a_while, int)  # as the API wants it
+        assert budgets.STAYS.stretched + 1 < scenario.toleration_seconds < budgets.TOLD.stretched
+        assert isinstance(scenario.toleration_seconds, int)  # as the API wants it
 
 
 def test_it_is_deleted_after_a_failure_too(world: Make) -> None:

@@ -46,7 +46,7 @@ class Account:
         pod = self.pod
         return frozenset(deed for deed in deeds if self._allowed(pod, deed))
 
-    def may_somewhere(self, *deeds: str) -> frozenset[str]:
+    def allowed_somewhere(self, *deeds: str) -> frozenset[str]:
         """Which of these, about what is in namespaces, it may do in every namespace, in its own, or in kube-system: a Role is enough."""
         pod = self.pod
         places = ("", pod["metadata"]["namespace"], _SYSTEM)
@@ -64,11 +64,11 @@ class Account:
         Nor may it make, change or delete the resources `writing` in any of these.
         """
         written = [f"{verb} {each}" for each in writing for verb in _WRITING]
-        allowed = self.may(*deeds) | self.may_somewhere(*anywhere, *written)
+        allowed = self.may(*deeds) | self.allowed_somewhere(*anywhere, *written)
         if allowed:
             raise DriverFailed(_wrong(self.pod, "refused", "it may", allowed, _TOO_MUCH))
 
-    def may_not_publish(self, *, node: str = "", driver: str = "") -> str:
+    def refusal_to_publish(self, *, node: str = "", driver: str = "") -> str:
         """Why it may not publish a slice for a node, or for the whole cluster; '' where it may. `driver` is another one's name."""
         name = driver or self.world.driver_file.driver
         place = {"nodeName": node} if node else {"allNodes": True}
@@ -82,11 +82,11 @@ class Account:
         }
         return self._tried("POST", _SLICES, slice_)
 
-    def may_not_change_slices_of_others(self) -> frozenset[str]:
+    def refusals_to_change_slices_of_others(self) -> frozenset[str]:
         """Why it may not change each slice of the driver that is for another node; '' among them where it may."""
         return frozenset(self._tried("PUT", _path(each), {**each, "apiVersion": RESOURCE}) for each in self._others)
 
-    def may_not_delete_slices_of_others(self) -> frozenset[str]:
+    def refusals_to_delete_slices_of_others(self) -> frozenset[str]:
         """Why it may not delete each slice of the driver that is for another node; '' among them where it may."""
         return frozenset(self._tried("DELETE", _path(each), None) for each in self._others)
 

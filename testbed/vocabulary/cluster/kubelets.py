@@ -46,7 +46,7 @@ class Kubelets:
 
     world: World
 
-    def claims_listed(self, pod: Pod) -> dict[str, frozenset[Device]]:
+    def list_claims(self, pod: Pod) -> dict[str, frozenset[Device]]:
         """The devices of each claim that a pod's containers have, as PodResources List says it; {} for a pod that it does not know.
 
         A claim of another namespace than the pod's is one under another name.
@@ -57,11 +57,11 @@ class Kubelets:
         """Whether PodResources List knows a pod at all."""
         return self._entry(pod, pod.node) is not None
 
-    def claims_of(self, pod: Pod) -> dict[str, frozenset[Device]]:
+    def get_claims(self, pod: Pod) -> dict[str, frozenset[Device]]:
         """The same, as PodResources Get says it of one pod."""
         return _devices(self._get(pod))
 
-    def shares_listed(self, pod: Pod) -> frozenset[str]:
+    def list_shares(self, pod: Pod) -> frozenset[str]:
         """The ids of the shares of devices that a pod's containers have, as PodResources List says it."""
         entry = self._entry(pod, pod.node) or podresources_v1_pb2.PodResources()
         return frozenset(device.share_id for device in _allocated(entry) if device.share_id)
@@ -70,7 +70,7 @@ class Kubelets:
         """The CDI ids of all devices of a pod's claims."""
         return frozenset(cdi.name for device in _allocated(self._get(pod)) for cdi in device.cdi_devices)
 
-    def should_forget(self, pod: Pod, node: str) -> None:
+    def should_list_no_claims(self, pod: Pod, node: str) -> None:
         """Wait until a pod that was on a node has no claims any more for its kubelet."""
 
         def forgotten() -> None:
@@ -83,7 +83,7 @@ class Kubelets:
         """How many claims of the driver are prepared on a node, as the kubelet's metrics say."""
         return int(self._metric(node, _IN_USE, driver_name=self.world.driver_file.driver))
 
-    def should_have_in_use(self, node: str, count: int) -> None:
+    def should_have_claims_in_use(self, node: str, count: int) -> None:
         """Wait until the kubelet's metrics say that so many claims of the driver are prepared on a node."""
 
         def counted() -> None:
@@ -101,7 +101,7 @@ class Kubelets:
         """The CDI files of a node."""
         return frozenset(self._shell(node, _LIST, *CDI_FOLDERS).splitlines())
 
-    def cdi_ids_defined(self, node: str) -> frozenset[str]:
+    def defined_cdi_ids(self, node: str) -> frozenset[str]:
         """The CDI ids that the CDI files of a node define. What no runtime could read defines nothing, whosever it is."""
         return frozenset(self._cdi_specs(node)[0])
 

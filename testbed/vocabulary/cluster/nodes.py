@@ -70,7 +70,7 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
 
         eventually(booted, f"{self} to be Ready after its reboot", budgets.NODE_READY)
 
-    def put_right(self) -> None:
+    def ensure_kubelet_runs(self) -> None:
         """Its kubelet runs."""
         if self._stopped:
             self.start_kubelet()
@@ -118,7 +118,7 @@ def borrowed(name: str, world: World, cluster: Cluster) -> Iterator[Node]:
     try:
         yield node
     finally:
-        node.put_right()
+        node.ensure_kubelet_runs()
 
 
 def _check_ready(node: Object) -> None:

@@ -22,16 +22,16 @@ class TaintRule:
     name: str
 
     @property
-    def since(self) -> str:
+    def time_added(self) -> str:
         """Since when the taint is there, as the API server says; '' where it does not."""
         found = self.world.kube.get(RESOURCE, "DeviceTaintRule", self.name)
         return str(found["spec"]["taint"].get("timeAdded", ""))
 
-    def should_be_noticed(self) -> TaintRule:
+    def should_be_observed(self) -> TaintRule:
         """Wait until the controller manager has said something of it. The scheduler learns of rules at the same time, and tells nobody."""
         return self._should("be noticed", (), _UNNOTICED)
 
-    def should_say(self, *reasons: str) -> TaintRule:
+    def should_report(self, *reasons: str) -> TaintRule:
         """Wait until the controller manager has said one of these of what it evicts because of it."""
         return self._should(f"say {' or '.join(reasons)}", reasons, Diagnosis.none())
 

@@ -39,14 +39,14 @@ class Daemon:
         self._wait_until_gone(old, f"the driver's pod on {node} to be gone")
         self._wait_until_ready()
 
-    def leave(self, node: str) -> None:
-        """The driver goes from a node, and stays away until `come_back`. On others it is not touched."""
+    def stop_on(self, node: str) -> None:
+        """The driver goes from a node, and stays away until `start_again`. On others it is not touched."""
         for each in self._daemonsets():
             self.kept.setdefault(each["metadata"]["name"], copy.deepcopy(each["spec"]))
             self._write(each, _without(each["spec"], node))
         self._wait_until_gone(self._pods_on({node}), f"the driver to be gone from {node}")
 
-    def come_back(self) -> None:
+    def start_again(self) -> None:
         """The driver is where it was before, and ready."""
         for each in self._daemonsets():
             before = self.kept.pop(each["metadata"]["name"], None)
@@ -59,10 +59,10 @@ class Daemon:
 
         A DaemonSet with `OnDelete` leaves that to its owner, who deletes one pod after the other.
         """
-        old = self.begin_update()
+        old = self.start_update()
         self.should_be_updated(old)
 
-    def begin_update(self) -> list[Object]:
+    def start_update(self) -> list[Object]:
         """Change the DaemonSet's template, and delete the first pod where its owner has to; the pods that are old now."""
         old = self._pods()
         for each in self._daemonsets():
@@ -145,7 +145,7 @@ def returning(world: World) -> Iterator[Daemon]:
         yield daemon
     finally:
         if daemon.kept:
-            daemon.come_back()
+            daemon.start_again()
 
 
 def change(now: Any, wanted: Any) -> Any:

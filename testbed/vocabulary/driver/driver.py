@@ -61,7 +61,7 @@ class Driver:
         return Driver(replace(self.world, driver_file=self.world.companions[0], companions=()))
 
     @property
-    def distinct_companion(self) -> Driver:
+    def companion_with_identity(self) -> Driver:
         """The first of the drivers beside it, where its devices can be told apart."""
         found = self.companion
         if not found.world.driver_file.probe.identity_attribute:
@@ -90,7 +90,7 @@ class Driver:
         return _lasting(lambda: tuple(pool for pool in self.pools if not pool.complete))
 
     @property
-    def contradictory_pools(self) -> tuple[str, ...]:
+    def inconsistent_pools(self) -> tuple[str, ...]:
         """The pools whose slices contradict each other for good, and how."""
         return _lasting(lambda: slice_facts.contradictions(self.world.slices()))
 
@@ -102,7 +102,7 @@ class Driver:
         return slice_facts.ownerless(slices, nodes)
 
     @property
-    def repeated_devices(self) -> tuple[Device, ...]:
+    def duplicate_devices(self) -> tuple[Device, ...]:
         """The devices that a pool has more than once, sorted."""
         counted = Counter(self._published())
         if not counted:
@@ -133,17 +133,17 @@ class Driver:
         """The UIDs of the slices that it publishes for one node: a slice that was made again has another one."""
         return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) == node)
 
-    def slices_beside(self, node: str) -> frozenset[str]:
+    def slices_not_on(self, node: str) -> frozenset[str]:
         """The UIDs of the slices that it publishes for other nodes."""
         return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) not in ("", node))
 
-    def watch(self, node: str) -> Watch:
+    def watch_pools(self, node: str) -> Watch:
         """What schedulers see, from now on, of its pools on a node."""
         version, slices = self.world.kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         here = tuple(pool.name for pool in pools(slices, self.name) if node in pool.nodes)
         return Watch(self.world, here, slices, version)
 
-    def should_lose(self, slices: frozenset[str], node: str) -> Driver:
+    def should_lose_slices(self, slices: frozenset[str], node: str) -> Driver:
         """Wait until none of these slices, which it published for a node, is there any more."""
 
         def gone() -> None:
@@ -157,7 +157,7 @@ class Driver:
             raise failure(expected, late.last_seen, late.budget, queries.unless_away(self.world, _NOT_WIPED)) from late
         return self
 
-    def should_publish_instead_of(self, slices: frozenset[str], node: str) -> Driver:
+    def should_replace_slices(self, slices: frozenset[str], node: str) -> Driver:
         """Wait until it has made other slices for a node, and its pool there is complete."""
 
         def published() -> None:
@@ -175,11 +175,13 @@ class Driver:
             ) from late
         return self
 
-    def devices_that_say(self, saying: Saying, node: str) -> frozenset[Device]:
+    def devices_with_value(self, saying: Saying, node: str) -> frozenset[Device]:
         """The devices on a node of which the same is published."""
-        return frozenset(each for each in self.devices_on(node) if self.says(each, saying.full_name) == saying)
+        return frozenset(
+            each for each in self.devices_on(node) if self.published_value(each, saying.full_name) == saying
+        )
 
-    def says(self, device: Device, attribute: str) -> Saying:
+    def published_value(self, device: Device, attribute: str) -> Saying:
         """What it publishes about a device under that name; no domain means its own."""
         return saying(self._description(device), attribute, self.name)
 
@@ -193,7 +195,7 @@ class Driver:
 
     def identity(self, device: Device) -> Saying:
         """What it publishes about a device that no other device has; the driver file says which attribute that is."""
-        return self.says(device, self._identity_attribute)
+        return self.published_value(device, self._identity_attribute)
 
     def devices_named_in(self, said: object) -> frozenset[Device]:
         """The devices of which the identity occurs in something that was said, whatever its form."""
@@ -212,16 +214,16 @@ class Driver:
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] in reached)
         return optional_devices.tainted(described, effect)
 
-    def divisible_on(self, node: str) -> Division:
+    def partitionable_on(self, node: str) -> Division:
         """The devices on a node that can be had whole or in parts."""
-        return optional_devices.divisible((pool for pool in self.pools if node in pool.nodes), self.name)
+        return optional_devices.partitionable((pool for pool in self.pools if node in pool.nodes), self.name)
 
     @property
-    def divisible_devices(self) -> tuple[Divisible, ...]:
+    def partitionable_devices(self) -> tuple[Divisible, ...]:
         """All its devices that can be had whole or in parts, and those that draw from counters which nobody publishes."""
         return tuple(each for pool in self.pools for each in optional_devices.all_divisible(pool, self.name))
 
-    def shared_on(self, node: str, *, at_least: int = 1) -> tuple[Device, ...]:
+    def shareable_on(self, node: str, *, at_least: int = 1) -> tuple[Device, ...]:
         """The devices on a node that several claims may share, sorted. A test for more than there are has nothing to judge."""
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
         found = optional_devices.shared(described)
@@ -235,7 +237,7 @@ class Driver:
         """What a claim gets of a shared device when it does not say how much."""
         return optional_devices.default_share(self._description(device), self.sharing.capacity.rpartition("/")[2])
 
-    def beyond_all(self, capacity: str) -> Saying:
+    def more_than_any_device_has(self, capacity: str) -> Saying:
         """More of a capacity than any device of its class has, in the form in which it says how much one has."""
         said = [saying(described, capacity, self.name) for *_, described in self._of_the_class()]
         most = max(said, key=lambda each: each.amount)
@@ -249,9 +251,9 @@ class Driver:
         """What it publishes that means that no pod can have the device for now; there is something."""
         return self._conditions(device, "bindingFailureConditions", "conditions for a failure")
 
-    def too_much_of(self, device: Device) -> str:
+    def amount_above_limit(self, device: Device) -> str:
         """More than one claim may have of a device, although the device has as much, as the driver file says."""
-        asked, there = self.sharing.too_much, self.says(device, self.sharing.capacity).amount
+        asked, there = self.sharing.too_much, self.published_value(device, self.sharing.capacity).amount
         if amount(asked) > there:
             raise UsageError(
                 f"no claim can have {asked} of {device}, which has less {self.sharing.capacity} itself",
@@ -280,7 +282,7 @@ class Driver:
         return found
 
     @property
-    def mistaken_field(self) -> str:
+    def invalid_field(self) -> str:
         """Where the mistake is in the configuration that the driver file calls invalid."""
         known = self.world.driver_file.configuration
         return known.invalid.field if known else ""

@@ -54,7 +54,7 @@ class Hardware:
         """Take a taint away."""
         return self._change(device, ["untaint"], [key], _has_no_taint(key), f"have no taint {key}")
 
-    def say_health(self, device: Device, health: str) -> None:
+    def set_health(self, device: Device, health: str) -> None:
         """How a device is from now on: healthy or unhealthy. No slice says so, so nothing is waited for."""
         slices = self.world.slices()
         node, driver = _node_of(tuple(slices), device), self.world.driver_file.driver

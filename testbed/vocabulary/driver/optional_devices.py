@@ -28,7 +28,7 @@ class Tainted:
     key: str
     value: str
     effect: str
-    since: str
+    time_added: str
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class Division:
         return _there(found, "excludes all others that share its counters, and has parts that can be had together")
 
     @property
-    def companions(self) -> Pair:
+    def compatible_parts(self) -> Pair:
         """Two parts that can be had at the same time; of a whole that can be had, too, where there is one."""
         found = next((pair for each in self._in_order if (pair := each.pair(fit=True))), None)
         return _there(found, "can be had as two parts at the same time")
 
     @property
-    def rivals(self) -> Pair:
+    def conflicting_parts(self) -> Pair:
         """Two parts of which only one can be had at a time; neither is the whole."""
         found = next((pair for each in self.sets if (pair := each.pair(fit=False))), None)
         return _there(found, "has two parts that exclude each other")
@@ -132,7 +132,7 @@ def default_share(spec: Object, capacity: str) -> str:
     return str(said[capacity].get("requestPolicy", {}).get("default", said[capacity]["value"]))
 
 
-def divisible(pools: Iterable[Pool], driver: str) -> Division:
+def partitionable(pools: Iterable[Pool], driver: str) -> Division:
     """All those in some pools; at least one, and none that a scheduler takes for invalid."""
     found = tuple(each for pool in pools for each in all_divisible(pool, driver))
     missing = sorted("/".join(name) for each in found for name in each.missing_counters)

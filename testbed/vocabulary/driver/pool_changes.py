@@ -22,7 +22,7 @@ class Watch:
     version: str
 
     @property
-    def missed(self) -> tuple[Device, ...]:
+    def lost_devices(self) -> tuple[Device, ...]:
         """The devices of the beginning that lacked later in a pool which a scheduler took for whole, sorted."""
         return tuple(sorted(device for pool in self.pools for device in self._missed(pool)))
 
@@ -56,7 +56,7 @@ class Change:
         return self.seen.states(self.pool)
 
     @property
-    def half_done(self) -> tuple[State, ...]:
+    def intermediate_states(self) -> tuple[State, ...]:
         """The whole states that are neither what was before nor what is now."""
         seen = self.states
         return tuple(each for each in seen if each.devices not in (seen[0].devices, seen[-1].devices))

@@ -77,7 +77,7 @@ class Container:
         return Settings(f"container {self.name} of pod {self.pod.name}", found)
 
     @property
-    def surroundings(self) -> frozenset[str]:
+    def environment(self) -> frozenset[str]:
         """All that it has around it: variables, mounted places and device nodes. Its own name is left out.
 
         A variable's value is only told from others: it may be a secret, and what a comparison finds stands in reports.
@@ -87,9 +87,9 @@ class Container:
         return frozenset(map(_veiled, others)) | frozenset(places.splitlines())
 
     @property
-    def names_around(self) -> frozenset[str]:
+    def environment_names(self) -> frozenset[str]:
         """The same without the values of variables, which what a claim adds may replace: PATH, for one."""
-        return frozenset(line.partition("=")[0] for line in self.surroundings)
+        return frozenset(line.partition("=")[0] for line in self.environment)
 
     @property
     def metadata_files(self) -> frozenset[str]:

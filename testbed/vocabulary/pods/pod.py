@@ -113,7 +113,7 @@ class Pod:
         self.world.kube.delete(self.object, grace=0)
         return self
 
-    def look_again(self) -> Pod:
+    def trigger_sync(self) -> Pod:
         """Change it a little, so that its kubelet looks at it now and not at its next round, a minute later."""
         self.world.kube.patch(self.object, {"metadata": {"annotations": {"looked-at": secrets.token_hex(3)}}})
         return self
@@ -131,7 +131,7 @@ class Pod:
 
         Its kubelet has tried before, and would again only a minute later; it is told to look now.
         """
-        return self.should("run at last", pod_states.running, budgets.RECOVERED, self.look_again)
+        return self.should("run at last", pod_states.running, budgets.RECOVERED, self.trigger_sync)
 
     def should_succeed(self) -> Pod:
         """Wait until all its containers have ended with 0."""
@@ -147,48 +147,48 @@ class Pod:
             f"be refused by the scheduler: {because}", pod_states.unschedulable(because), budgets.UNSCHEDULABLE
         )
 
-    def should_be_told(self, reason: str, text: str) -> Pod:
+    def should_have_event(self, reason: str, text: str) -> Pod:
         """Wait for an event about it, with this reason and this text in its message."""
-        return self._should_be_told(f"{reason}: …{text}…", _says(reason, text))
+        return self._wait_for_event(f"{reason}: …{text}…", _says(reason, text))
 
-    def should_be_refused_by_its_driver(self, claim: str, because: str = "") -> Pod:
+    def should_fail_to_prepare(self, claim: str, because: str = "") -> Pod:
         """Wait until its driver has refused to prepare a claim, in that claim's answer or for the whole call, in these words."""
-        return self._should_be_told(_refusal(claim, because), _refuses(claim, because))
+        return self._wait_for_event(_refusal(claim, because), _refuses(claim, because))
 
-    def should_be_told_again(self, reason: str, text: str) -> Pod:
+    def should_have_event_again(self, reason: str, text: str) -> Pod:
         """Make its kubelet look now, and wait until it is told the same once more; no container may be started meanwhile."""
-        return self._should_be_told_again(f"{reason}: …{text}…", _says(reason, text))
+        return self._wait_for_event_again(f"{reason}: …{text}…", _says(reason, text))
 
-    def should_be_refused_again_by_its_driver(self, claim: str, because: str = "") -> Pod:
+    def should_fail_to_prepare_again(self, claim: str, because: str = "") -> Pod:
         """Make its kubelet ask now, and wait until its driver refuses the claim once more; no container may be started meanwhile."""
-        return self._should_be_told_again(_refusal(claim, because), _refuses(claim, because))
+        return self._wait_for_event_again(_refusal(claim, because), _refuses(claim, because))
 
-    def should_miss_its_driver(self) -> Pod:
+    def should_wait_for_its_driver(self) -> Pod:
         """Wait until its kubelet has said that nobody answers for its driver."""
-        return self._should_be_told("that nobody answers for its driver", is_absence)
+        return self._wait_for_event("that nobody answers for its driver", is_absence)
 
-    def _should_be_told(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
+    def _wait_for_event(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
         def check(event: Object) -> None:
             if not is_it(event):
                 raise NotYet(f"it was told: {line(event)}")
 
-        return self._should_have_event(f"be told {what}", check, self._unblock)
+        return self._observe_events(f"be told {what}", check, self._unblock)
 
-    def _should_be_told_again(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
+    def _wait_for_event_again(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
         before = self._times(is_it)
-        self.look_again()
+        self.trigger_sync()
 
         def check(event: Object) -> None:
             if self._times(is_it) <= before:
                 raise NotYet(f"since then nothing new; it was told: {line(event)}")
 
-        return self._should_have_event(f"be told again {what}", check, self.should_stay_pending)
+        return self._observe_events(f"be told again {what}", check, self.should_stay_pending)
 
     def _times(self, is_it: Callable[[Object], bool]) -> int:
         """How often it was told so: of what is the same there is one event, which counts."""
         return sum(times(event) for event in self.events if is_it(event))
 
-    def _should_have_event(self, what: str, check: Check, meanwhile: Meanwhile) -> Pod:
+    def _observe_events(self, what: str, check: Check, meanwhile: Meanwhile) -> Pod:
         about = f"involvedObject.kind=Pod,involvedObject.name={self.name}"
         events = Target("v1", "Event", self.namespace, f"about pod {self.name}", about)
         expected = f"pod {self.name} to {what}"
@@ -197,7 +197,7 @@ class Pod:
 
     def should_be_replaced(self, predecessor: str) -> Pod:
         """Wait until another pod has its name, which is not the one with the UID `predecessor`, and runs."""
-        return self.should("be replaced and run", pod_states.another_than(predecessor), budgets.RUN)
+        return self.should("be replaced and run", pod_states.other_than(predecessor), budgets.RUN)
 
     def should_stay_running(self) -> Pod:
         """Nothing may end it now; its length is a budget."""
@@ -207,7 +207,7 @@ class Pod:
         """None of its containers may be started now; its length is a budget."""
         return self._should_stay("pending", pod_states.staying(pod_states.pending))
 
-    def should_stay_ending(self) -> Pod:
+    def should_stay_terminating(self) -> Pod:
         """It has to go, but may not be gone now: something of it is not done yet. The length is a budget."""
         self._should_stay("on its way out", pod_states.ending)
         if self.world.kube.find("v1", "Pod", self.name, self.namespace) is None:
@@ -251,7 +251,7 @@ class Pod:
         """A kubelet that was quicker than the API server's authorizer may not read the claim, and asks again only a minute later."""
         blocked = any(_TOO_QUICK in event.get("message", "") for event in self.events)
         if blocked and self.world.kube.find("v1", "Pod", self.name, self.namespace):
-            self.look_again()
+            self.trigger_sync()
 
     def _diagnosis(self) -> Diagnosis:
         return _Told(self, pod_states.pending, self.world.kube.find("v1", "Pod", self.name, self.namespace)).diagnosis()

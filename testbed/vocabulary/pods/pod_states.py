@@ -133,7 +133,7 @@ def has_health(container: str, claim: str, health: str) -> Check:
     return check
 
 
-def another_than(uid: str) -> Check:
+def other_than(uid: str) -> Check:
     """It is a successor of the pod with that UID, under the same name, and runs."""
 
     def check(pod: Object) -> None:

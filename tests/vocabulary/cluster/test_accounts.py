@@ -64,7 +64,7 @@ def test_only_what_is_allowed_is_told(account: Account, server: Server) -> None:
     deeds = ("get pods/log", "get pods", "patch things/part.g.io name", "patch things/part.g.io other")
 
     assert account.may(*deeds) == {"get pods/log", "patch things/part.g.io name"}
-    assert account.may_somewhere(*deeds) == {"get pods/log", "patch things/part.g.io name"}
+    assert account.allowed_somewhere(*deeds) == {"get pods/log", "patch things/part.g.io name"}
 
 
 @pytest.mark.parametrize("namespace", ["dra-testbed-driver", "kube-system"])
@@ -75,7 +75,7 @@ def test_a_role_is_enough_to_do_something_somewhere(account: Account, server: Se
     }
 
     assert account.may("get secrets", "patch things.g.io") == frozenset()
-    assert account.may_somewhere("get secrets", "list secrets") == {"get secrets"}
+    assert account.allowed_somewhere("get secrets", "list secrets") == {"get secrets"}
 
 
 def test_a_right_too_few_is_told(account: Account, server: Server) -> None:
@@ -102,18 +102,18 @@ def test_a_right_too_many_is_told_wherever_it_is(account: Account, server: Serve
 
 def test_slices_are_tried_in_the_name_of_a_pod(account: Account, server: Server) -> None:
     assert account.node == "node-1"
-    assert account.may_not_publish(node="node-1") == ""
-    assert account.may_not_publish(node="node-2") == "not your node"
-    assert account.may_not_publish() == "not your node"
-    assert account.may_not_change_slices_of_others() == {"not your node"}
+    assert account.refusal_to_publish(node="node-1") == ""
+    assert account.refusal_to_publish(node="node-2") == "not your node"
+    assert account.refusal_to_publish() == "not your node"
+    assert account.refusals_to_change_slices_of_others() == {"not your node"}
     server.slices = {each["metadata"]["name"]: each for each in account.world.slices()}
-    assert account.may_not_delete_slices_of_others() == {"not your node"}
+    assert account.refusals_to_delete_slices_of_others() == {"not your node"}
 
 
 def test_an_answer_that_is_no_refusal_is_an_error(account: Account, server: Server) -> None:
     server.refusal = 500
     with pytest.raises(ApiError, match="not your node"):
-        account.may_not_publish()
+        account.refusal_to_publish()
 
 
 def test_a_driver_without_pods_has_no_account(world: Callable[..., World]) -> None:

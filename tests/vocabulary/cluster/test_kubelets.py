@@ -112,17 +112,17 @@ def kubelets(world: Callable[..., World], lister: Lister, monkeypatch: pytest.Mo
 def test_the_devices_of_a_pod_are_listed_by_claim(kubelets: Kubelets) -> None:
     pod, plain = (Pod(kubelets.world, "here", name) for name in ("p", "plain"))
 
-    assert kubelets.claims_listed(pod) == kubelets.claims_of(pod) == {"c": {Device(DRIVER, "node-1", "gpu-0")}}
-    assert kubelets.claims_listed(plain) == {}
+    assert kubelets.list_claims(pod) == kubelets.get_claims(pod) == {"c": {Device(DRIVER, "node-1", "gpu-0")}}
+    assert kubelets.list_claims(plain) == {}
     assert kubelets.cdi_ids(pod) == {"d.example/device=a"}
-    assert kubelets.shares_listed(pod) == frozenset()
+    assert kubelets.list_shares(pod) == frozenset()
 
 
 def test_the_shares_of_a_pod_are_listed(kubelets: Kubelets, lister: Lister) -> None:
     lister.pods[0].containers[0].dynamic_resources[0].claim_resources[0].share_id = "one"
     lister.pods[0].containers[1].dynamic_resources[0].claim_resources[0].share_id = "other"
 
-    assert kubelets.shares_listed(Pod(kubelets.world, "here", "p")) == {"one", "other"}
+    assert kubelets.list_shares(Pod(kubelets.world, "here", "p")) == {"one", "other"}
 
 
 def test_a_pod_without_claims_is_listed_all_the_same(kubelets: Kubelets, lister: Lister) -> None:
@@ -130,30 +130,30 @@ def test_a_pod_without_claims_is_listed_all_the_same(kubelets: Kubelets, lister:
     assert not kubelets.lists(plain)
     lister.pods.append(messages.PodResources(name="plain", namespace="here"))
     assert kubelets.lists(plain)
-    assert kubelets.claims_listed(plain) == {}
+    assert kubelets.list_claims(plain) == {}
 
 
 def test_a_claim_of_another_namespace_is_another_one(kubelets: Kubelets, lister: Lister) -> None:
     for container in lister.pods[0].containers:
         container.dynamic_resources[0].claim_namespace = "there"
-    assert kubelets.claims_listed(Pod(kubelets.world, "here", "p")).keys() == {"there/c"}
+    assert kubelets.list_claims(Pod(kubelets.world, "here", "p")).keys() == {"there/c"}
 
 
 def test_a_pod_that_is_still_listed_is_not_forgotten(kubelets: Kubelets, lister: Lister) -> None:
     pod = Pod(kubelets.world, "here", "p")
     with pytest.raises(NotObserved, match="it lists"):
-        kubelets.should_forget(pod, "node-1")
+        kubelets.should_list_no_claims(pod, "node-1")
     lister.pods.clear()
-    kubelets.should_forget(pod, "node-1")
+    kubelets.should_list_no_claims(pod, "node-1")
 
 
 def test_metrics_are_those_of_the_driver(kubelets: Kubelets) -> None:
     assert kubelets.claims_in_use("node-1") == 2
     assert kubelets.calls("node-1", "NodePrepareResources") == 7
     assert kubelets.calls("node-1", "NodeUnprepareResources") == 0
-    kubelets.should_have_in_use("node-1", 2)
+    kubelets.should_have_claims_in_use("node-1", 2)
     with pytest.raises(NotObserved, match="last seen: there are 2"):
-        kubelets.should_have_in_use("node-1", 1)
+        kubelets.should_have_claims_in_use("node-1", 1)
 
 
 def test_the_samples_of_a_metric_are_added_up() -> None:
@@ -182,7 +182,7 @@ def test_cdi_files_of_a_node(kubelets: Kubelets, cdi: Path) -> None:
     (cdi / "two more.yaml").write_text("kind: d.example/other\ndevices: [{name: a}]\n")
 
     assert kubelets.cdi_files("node-1") == {f"{cdi}/one.json", f"{cdi}/two more.yaml"}
-    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b", "d.example/other=a"}
+    assert kubelets.defined_cdi_ids("node-1") == {"d.example/device=a", "d.example/device=b", "d.example/other=a"}
 
 
 def test_what_the_ids_of_a_pod_mean(kubelets: Kubelets, cdi: Path) -> None:
@@ -214,14 +214,14 @@ def test_a_broken_cdi_file_defines_nothing_and_is_the_drivers_fault_only_where_i
 ) -> None:
     pod = Pod(kubelets.world, "here", "p")
     (cdi / "somebody.json").write_text(text)
-    assert kubelets.cdi_ids_defined("node-1") == frozenset()
+    assert kubelets.defined_cdi_ids("node-1") == frozenset()
     with pytest.raises(
         DriverFailed, match=f"no CDI file of node-1 defines d.example/device=a(?s:.*)somebody.json: .*{why}"
     ):
         kubelets.cdi_definitions(pod)
 
     (cdi / "one.json").write_text(FILE)
-    assert kubelets.cdi_ids_defined("node-1") == {"d.example/device=a", "d.example/device=b"}
+    assert kubelets.defined_cdi_ids("node-1") == {"d.example/device=a", "d.example/device=b"}
     assert list(kubelets.cdi_definitions(pod)) == ["d.example/device=a"]
 
 
@@ -236,7 +236,7 @@ def test_a_cdi_file_that_no_runtime_reads_is_none(kubelets: Kubelets, cdi: Path)
     (cdi / "one.json.new").write_text('{"kind": ')
     (cdi / ".two.json").write_text('{"kind": ')
     (cdi / "folder.json").mkdir()
-    assert kubelets.cdi_files("node-1") == kubelets.cdi_ids_defined("node-1") == frozenset()
+    assert kubelets.cdi_files("node-1") == kubelets.defined_cdi_ids("node-1") == frozenset()
 
 
 def test_a_cdi_file_may_be_gone_when_it_is_read(kubelets: Kubelets, cdi: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_cdi_file_may_be_gone_when_it_is_read(kubelets: Kubelets, cdi: Path) -
         if argv[-1].endswith("/two.json"):
             (cdi / "two.json").unlink()
 
-    assert _with(kubelets, Node("node-1", take_away)).cdi_ids_defined("node-1") == {
+    assert _with(kubelets, Node("node-1", take_away)).defined_cdi_ids("node-1") == {
         "d.example/device=a",
         "d.example/device=b",
     }
@@ -262,7 +262,7 @@ def test_a_cdi_file_that_cannot_be_read_is_trouble_and_not_missing(kubelets: Kub
             (cdi / "one.json").mkdir()  # root may read whatever is a file
 
     with pytest.raises(CommandFailed, match="directory"):
-        _with(kubelets, Node("node-1", replaced)).cdi_ids_defined("node-1")
+        _with(kubelets, Node("node-1", replaced)).defined_cdi_ids("node-1")
 
 
 def test_a_node_that_does_not_answer_is_trouble_and_not_without_files(kubelets: Kubelets) -> None:
@@ -281,7 +281,7 @@ def test_a_cluster_whose_sockets_are_out_of_reach_says_so(kubelets: Kubelets) ->
 
     far = Kubelets(replace(kubelets.world, cluster=Far()))  # type: ignore[arg-type]  # it cannot do anything
     with pytest.raises(TestbedError, match="out of reach"):
-        far.claims_of(Pod(kubelets.world, "here", "p"))
+        far.get_claims(Pod(kubelets.world, "here", "p"))
 
 
 def test_a_kubelet_that_does_not_answer_is_named(kubelets: Kubelets, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_pod_that_does_not_go_is_not_the_drivers_fault(daemon: Callable[..., t
     its, controller = daemon()
     controller.asleep = True
     with pytest.raises(WaitTimeout, match=r"gone from node-1(.|\n)*still there: driver-1"):
-        its.leave("node-1")
+        its.stop_on("node-1")
 
 
 def test_a_driver_that_does_not_come_back_is_blamed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
@@ -116,9 +116,9 @@ def test_it_stays_away_from_one_node_and_comes_back(
     if affinity:
         spec["template"]["spec"]["affinity"] = affinity
     its, _ = daemon(spec)
-    its.leave("node-1")
+    its.stop_on("node-1")
     assert _nodes(its) == {"node-2": "driver-2"}
-    its.come_back()
+    its.start_again()
     assert _nodes(its)["node-1"] == "driver-3"
     assert _spec(its) == spec
     assert its.kept == {}
@@ -133,7 +133,7 @@ def test_it_comes_back_after_a_test_that_failed(daemon: Callable[..., tuple[Daem
 
 def _fail_in_the_middle(world: World) -> None:
     with returning(world) as daemon:
-        daemon.leave("node-2")
+        daemon.stop_on("node-2")
         assert sorted(_nodes(daemon)) == ["node-1", "node-2"], "in the middle"
 
 
@@ -162,7 +162,7 @@ def test_an_update_that_its_daemonset_leaves_to_the_owner_goes_node_after_node(
     daemon: Callable[..., tuple[Daemon, Controller]],
 ) -> None:
     its, controller = daemon(BY_HAND)
-    old = its.begin_update()
+    old = its.start_update()
     assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
     its.should_be_updated(old)
     assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-4"}
@@ -182,7 +182,7 @@ def test_an_update_by_its_owner_stops_at_a_pod_that_does_not_get_ready(
 
 def test_a_driver_without_a_daemonset_is_told(world: Callable[..., World]) -> None:
     with pytest.raises(UsageError, match="belong to no DaemonSet"):
-        Daemon(world()).leave("node-1")
+        Daemon(world()).stop_on("node-1")
 
 
 @pytest.mark.parametrize(

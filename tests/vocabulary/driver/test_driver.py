@@ -22,7 +22,7 @@ Make = Callable[..., World]
 def test_a_right_driver_has_whole_pools_and_each_device_once(world: Make) -> None:
     driver = Driver(world())
     assert [pool.name for pool in driver.pools] == list(cluster.NODES)
-    assert (driver.incomplete_pools, driver.repeated_devices) == ((), ())
+    assert (driver.incomplete_pools, driver.duplicate_devices) == ((), ())
     assert len(driver.devices) == 8
 
 
@@ -35,8 +35,8 @@ def test_a_pool_that_lacks_a_slice_is_incomplete(world: Make) -> None:
 
 def test_a_device_that_is_in_two_slices_of_a_pool_is_repeated(world: Make) -> None:
     driver = Driver(world("publish-devices-twice"))
-    assert driver.repeated_devices[0] == Device(cluster.DRIVER, "node-1", "gpu-0")
-    assert len(driver.repeated_devices) == len(driver.devices) == 8
+    assert driver.duplicate_devices[0] == Device(cluster.DRIVER, "node-1", "gpu-0")
+    assert len(driver.duplicate_devices) == len(driver.devices) == 8
     assert driver.incomplete_pools == ()
 
 
@@ -47,7 +47,7 @@ def test_slices_of_other_nodes_are_those_that_name_another(world: Make) -> None:
         kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = f"uid-{node}"
     network = {key: value for key, value in cluster.slice_spec("fabric", 1).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-fabric", spec=network, metadata={"uid": "uid-fabric"})
-    assert Driver(made).slices_beside("node-1") == {"uid-node-2"}
+    assert Driver(made).slices_not_on("node-1") == {"uid-node-2"}
 
 
 def test_the_attributes_of_a_device_have_full_names(world: Make) -> None:
@@ -68,12 +68,12 @@ def test_slices_that_contradict_each_other_or_belong_to_nobody_are_told(world: M
         for name in (f"slice-{node}", f"slice-{node}-2"):
             owner = {"kind": "Node", "uid": f"uid-{node}"}
             kube.objects["ResourceSlice", "default", name]["metadata"]["ownerReferences"] = [owner]
-    assert (driver.contradictory_pools, driver.ownerless_slices) == ((), ())
+    assert (driver.inconsistent_pools, driver.ownerless_slices) == ((), ())
     first = kube.objects["ResourceSlice", "default", "slice-node-1"]
     first["metadata"]["ownerReferences"] = None
     first["spec"]["pool"]["resourceSliceCount"] = 3
     assert list(driver.ownerless_slices) == ["slice-node-1 of node node-1"]
-    assert len(driver.contradictory_pools) == 1
+    assert len(driver.inconsistent_pools) == 1
 
 
 def test_devices_of_a_node_that_keeps_ordinary_pods_away_are_not_counted(world: Make) -> None:
@@ -96,7 +96,7 @@ def test_a_driver_that_publishes_nothing_has_failed_and_not_the_test_that_wants_
     with pytest.raises(DriverFailed, match=r"no device of class .* where it is expected"):
         max(driver.devices)
     with pytest.raises(DriverFailed, match=r"publishes no device$"):
-        driver.repeated_devices  # noqa: B018 - a property that raises
+        driver.duplicate_devices  # noqa: B018 - a property that raises
 
 
 def test_a_node_without_devices_is_the_driver_s_failure(world: Make) -> None:
@@ -118,9 +118,13 @@ def test_a_device_says_what_it_is(world: Make) -> None:
     device = max(driver.devices_on("node-2"))
     assert device == Device(cluster.DRIVER, "node-2", "gpu-3")
     assert len(driver.devices_on("node-2")) == 4
-    assert driver.identity(device) == driver.says(device, "uuid") == Saying(cluster.DRIVER, "uuid", '"node-2-uuid-3"')
-    assert driver.devices_that_say(driver.identity(device), "node-2") == {device}
-    assert driver.devices_that_say(driver.identity(device), "node-1") == frozenset()
+    assert (
+        driver.identity(device)
+        == driver.published_value(device, "uuid")
+        == Saying(cluster.DRIVER, "uuid", '"node-2-uuid-3"')
+    )
+    assert driver.devices_with_value(driver.identity(device), "node-2") == {device}
+    assert driver.devices_with_value(driver.identity(device), "node-1") == frozenset()
 
 
 def test_without_an_attribute_that_tells_devices_apart_the_question_is_the_suites_mistake(world: Make) -> None:
@@ -139,7 +143,7 @@ def test_of_a_companion_whose_devices_cannot_be_told_apart_none_can_be_chosen(wo
     probe = companion.probe.model_copy(update={"identity_attribute": ""})
     vague = companion.model_copy(update={"spec": companion.spec.model_copy(update={"probe": probe})})
     with pytest.raises(NothingToJudge, match="driver file fake-nic names no attribute"):
-        _ = Driver(replace(alone, companions=(vague,))).distinct_companion
+        _ = Driver(replace(alone, companions=(vague,))).companion_with_identity
 
 
 def test_a_device_that_is_not_published_says_nothing(world: Make) -> None:
@@ -181,12 +185,12 @@ def test_devices_of_which_claims_share_the_capacity(world: Make) -> None:
     last = kube.objects["ResourceSlice", "default", "slice-node-2"]["spec"]["devices"][3]
     last |= {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "16Gi"}}}
     driver, device = Driver(here), Device(cluster.DRIVER, "node-2", "gpu-3")
-    assert driver.shared_on("node-2") == (device,)
+    assert driver.shareable_on("node-2") == (device,)
     assert driver.default_share(device) == "16Gi"
     with pytest.raises(DriverFailed, match="several claims"):
-        driver.shared_on("node-1")
+        driver.shareable_on("node-1")
     with pytest.raises(NothingToJudge, match="may share 1 device on node node-2, and 2 are needed"):
-        driver.shared_on("node-2", at_least=2)
+        driver.shareable_on("node-2", at_least=2)
     with pytest.raises(DriverFailed, match="publishes no device"):
         driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-9"))
     assert driver.sharing.half == "8Gi"
@@ -205,17 +209,19 @@ def test_how_much_devices_have(world: Make) -> None:
             each["capacity"] = {"memory": {"value": "8Gi"}}
     _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
     driver = Driver(here)
-    assert driver.says(Device(cluster.DRIVER, "node-2", "gpu-2"), "memory").amount == 16 * 1024**3
-    assert driver.beyond_all("memory") == Saying(cluster.DRIVER, "memory", f'quantity("{16 * 1024**3 + 1}")')
+    assert driver.published_value(Device(cluster.DRIVER, "node-2", "gpu-2"), "memory").amount == 16 * 1024**3
+    assert driver.more_than_any_device_has("memory") == Saying(
+        cluster.DRIVER, "memory", f'quantity("{16 * 1024**3 + 1}")'
+    )
 
 
 def test_more_than_a_claim_may_have_is_no_more_than_there_is(world: Make) -> None:
     here = world()
     _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
     _describe(here, "gpu-3", capacity={"memory": {"value": "8Gi"}})
-    assert Driver(here).too_much_of(Device(cluster.DRIVER, "node-2", "gpu-2")) == "10Gi"
+    assert Driver(here).amount_above_limit(Device(cluster.DRIVER, "node-2", "gpu-2")) == "10Gi"
     with pytest.raises(UsageError, match=r"no claim can have 10Gi of .*/gpu-3, which has less memory"):
-        Driver(here).too_much_of(Device(cluster.DRIVER, "node-2", "gpu-3"))
+        Driver(here).amount_above_limit(Device(cluster.DRIVER, "node-2", "gpu-3"))
 
 
 def test_the_conditions_of_a_device(world: Make) -> None:
@@ -249,10 +255,10 @@ def test_devices_that_share_counters(world: Make) -> None:
     for device, takes in zip(spec["devices"][:3], (counters, *2 * [{"c": {"value": "1"}}]), strict=True):
         device["consumesCounters"] = [{"counterSet": "set", "counters": takes}]
     driver = Driver(here)
-    assert driver.divisible_on("node-2").whole == Device(cluster.DRIVER, "node-2", "gpu-0")
-    assert len(driver.divisible_devices) == 1
+    assert driver.partitionable_on("node-2").whole == Device(cluster.DRIVER, "node-2", "gpu-0")
+    assert len(driver.partitionable_devices) == 1
     with pytest.raises(DriverFailed, match="draw from the same counters"):
-        driver.divisible_on("node-1")
+        driver.partitionable_on("node-1")
 
 
 def test_slices_that_were_made_again_are_others(world: Make) -> None:
@@ -262,7 +268,7 @@ def test_slices_that_were_made_again_are_others(world: Make) -> None:
     for number, node in enumerate(cluster.NODES):
         kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = str(number)
     assert driver.slices_on("node-1") == {"0"}
-    assert driver.should_publish_instead_of(frozenset({"before"}), "node-1") is driver
+    assert driver.should_replace_slices(frozenset({"before"}), "node-1") is driver
 
 
 @pytest.mark.parametrize(("uid", "count", "seen"), [("old", 1, "1 of the old"), ("new", 2, "no complete pool")])
@@ -273,7 +279,7 @@ def test_a_driver_that_does_not_repair_its_slices_is_blamed(world: Make, uid: st
     slice_["metadata"]["uid"] = uid
     slice_["spec"]["pool"]["resourceSliceCount"] = count
     with pytest.raises(NotObserved, match=rf"only their driver can bring them back(.|\n)*{seen}"):
-        Driver(made).should_publish_instead_of(frozenset({"old"}), "node-1")
+        Driver(made).should_replace_slices(frozenset({"old"}), "node-1")
 
 
 def test_slices_that_their_driver_has_lost_are_gone_and_others_may_be_there(world: Make) -> None:
@@ -281,20 +287,20 @@ def test_slices_that_their_driver_has_lost_are_gone_and_others_may_be_there(worl
     kube = cast("FakeKube", made.kube)
     kube.objects["ResourceSlice", "default", "slice-node-1"]["metadata"]["uid"] = "new"
     driver = Driver(made)
-    assert driver.should_lose(frozenset({"old"}), "node-1") is driver
+    assert driver.should_lose_slices(frozenset({"old"}), "node-1") is driver
     with pytest.raises(NotObserved, match=r"a process of it(.|\n)*1 of them are there"):
-        driver.should_lose(frozenset({"old", "new"}), "node-1")
+        driver.should_lose_slices(frozenset({"old", "new"}), "node-1")
 
 
 def test_the_driver_file_says_where_its_mistake_is(world: Make) -> None:
-    assert Driver(world()).mistaken_field == "sharing.interval"
+    assert Driver(world()).invalid_field == "sharing.interval"
 
 
 def test_the_companion_is_another_driver_and_devices_are_told_apart(world: Make) -> None:
     alone = world()
     driver = Driver(replace(alone, companions=load_companions(alone.driver_file)))
     assert (driver.companion.name, driver.companion.device_class) == ("nic.dra-testbed.example",) * 2
-    assert driver.distinct_companion == driver.companion
+    assert driver.companion_with_identity == driver.companion
     mine, other = Device(driver.name, "node-1", "gpu-0"), Device(driver.companion.name, "node-1", "nic-0")
     assert driver.own([mine, other]) == {mine}
     assert driver.companion.own([mine, other]) == {other}

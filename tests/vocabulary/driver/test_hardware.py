@@ -64,7 +64,7 @@ def test_each_verb_waits_for_what_is_published_and_all_is_undone_at_the_end(play
         hardware.taint(GPU, "k", "NoSchedule")
         hardware.untaint(GPU, "k")
         change = hardware.set(GPU, "model", "F900")
-        assert (change.half_done, change.generations) == ((), [1, 1])
+        assert (change.intermediate_states, change.generations) == ((), [1, 1])
     assert its.asked == [
         ("node-1", "unplug", "gpu-1"),
         ("node-1", "plug", "gpu-1"),
@@ -103,7 +103,7 @@ def test_a_pool_that_is_not_as_before_at_the_end_is_told(playing: Callable[..., 
 def test_the_health_of_a_device_is_said_and_undone_at_the_end(playing: Callable[..., Playing]) -> None:
     its = playing()
     with changeable(its.world) as hardware:
-        hardware.say_health(GPU, "unhealthy")
+        hardware.set_health(GPU, "unhealthy")
     assert its.asked == [("node-1", "health", "gpu-1", "unhealthy"), ("node-1", "restore")]
 
 

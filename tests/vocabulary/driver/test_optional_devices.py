@@ -47,7 +47,7 @@ def test_a_taint_is_found_with_its_device() -> None:
         {"key": "x", "value": "v", "effect": "NoSchedule", "timeAdded": "now"},
     ]
     found = optional_devices.tainted([_device("plain"), _device("bad", taints=taints)], "NoSchedule")
-    assert (found.device.name, found.key, found.value, found.since) == ("bad", "x", "v", "now")
+    assert (found.device.name, found.key, found.value, found.time_added) == ("bad", "x", "v", "now")
 
 
 def test_a_taint_that_no_device_has() -> None:
@@ -77,10 +77,10 @@ def test_a_capacity_that_a_device_does_not_have() -> None:
 
 def test_a_device_and_its_parts() -> None:
     pool = _pool(PARTS, PARTS["whole"])
-    found = optional_devices.divisible([pool], DRIVER)
+    found = optional_devices.partitionable([pool], DRIVER)
     assert found.whole.name == "whole"
-    assert [each.name for each in found.companions] == ["small", "large"]
-    assert [each.name for each in found.rivals] == ["large", "other"]
+    assert [each.name for each in found.compatible_parts] == ["small", "large"]
+    assert [each.name for each in found.conflicting_parts] == ["large", "other"]
     assert [each.missing_counters for each in optional_devices.all_divisible(pool, DRIVER)] == [frozenset()]
 
 
@@ -91,12 +91,16 @@ def test_every_set_of_counters_is_looked_at() -> None:
     whole = _pool(PARTS, PARTS["whole"], "gpu-2")
     pools = [_pool(TWINS, {"compute": 7}, "gpu-0"), _pool({"only": {"compute": 7}}, {"compute": 7}, "gpu-1"), whole]
     for one in (pools, [_together(*pools)]):
-        found = optional_devices.divisible(one, DRIVER)
-        assert (found.whole.name, found.companions[0].name, found.rivals[0].name) == ("whole", "small", "large")
+        found = optional_devices.partitionable(one, DRIVER)
+        assert (found.whole.name, found.compatible_parts[0].name, found.conflicting_parts[0].name) == (
+            "whole",
+            "small",
+            "large",
+        )
 
 
 def test_two_pools_may_have_sets_of_one_name() -> None:
-    found = optional_devices.divisible([_pool(TWINS, {"compute": 7}), _pool(TWINS, {"compute": 1})], DRIVER)
+    found = optional_devices.partitionable([_pool(TWINS, {"compute": 7}), _pool(TWINS, {"compute": 1})], DRIVER)
     assert [len(each.parts) for each in found.sets] == [2, 2]
     assert [each.whole is None for each in found.sets] == [True, False]
 
@@ -106,9 +110,9 @@ def test_parts_that_draw_from_two_sets_have_to_fit_in_both() -> None:
     for device in pool.slices[1]["spec"]["devices"]:
         device["consumesCounters"] += _draw("links", out=1)
     pool.slices[0]["spec"]["sharedCounters"].append({"name": "links", "counters": _draw("links", out=1)[0]["counters"]})
-    found = optional_devices.divisible([pool], DRIVER)
+    found = optional_devices.partitionable([pool], DRIVER)
     with pytest.raises(NothingToJudge):
-        found.companions  # noqa: B018 - a property that raises
+        found.compatible_parts  # noqa: B018 - a property that raises
 
 
 @pytest.mark.parametrize("parts", [PARTS, {"alone": PARTS["whole"]}])
@@ -116,38 +120,42 @@ def test_counters_that_nobody_publishes(parts: Any) -> None:
     pool = _pool(parts, {"compute": 7})
     assert [each.missing_counters for each in optional_devices.all_divisible(pool, DRIVER)] == [{("gpu-0", "memory")}]
     with pytest.raises(DriverFailed, match="that nobody publishes: gpu-0/memory"):
-        optional_devices.divisible([pool], DRIVER)
+        optional_devices.partitionable([pool], DRIVER)
 
 
 @pytest.mark.parametrize(
     ("parts", "word", "problem"),
     [
         (TWINS, "whole", "excludes all others"),
-        (TWINS, "rivals", "has two parts that exclude each other"),
-        ({"whole": {"compute": 7}, "a": {"compute": 1}}, "companions", "at the same time"),
-        ({"whole": {"compute": 7}, "a": {"compute": 1}, "b": {"compute": 1}}, "rivals", "exclude each other"),
+        (TWINS, "conflicting_parts", "has two parts that exclude each other"),
+        ({"whole": {"compute": 7}, "a": {"compute": 1}}, "compatible_parts", "at the same time"),
+        (
+            {"whole": {"compute": 7}, "a": {"compute": 1}, "b": {"compute": 1}},
+            "conflicting_parts",
+            "exclude each other",
+        ),
     ],
 )
 def test_parts_that_a_test_needs_and_a_driver_need_not_have(parts: Any, word: str, problem: str) -> None:
-    found = optional_devices.divisible([_pool(parts, {"compute": 7})], DRIVER)
+    found = optional_devices.partitionable([_pool(parts, {"compute": 7})], DRIVER)
     with pytest.raises(NothingToJudge, match=f"no device of the driver on this node .*{problem}"):
         getattr(found, word)
 
 
 def test_parts_can_be_had_together_without_a_whole() -> None:
-    found = optional_devices.divisible([_pool(TWINS, {"compute": 7})], DRIVER)
-    assert [each.name for each in found.companions] == ["a", "b"]
+    found = optional_devices.partitionable([_pool(TWINS, {"compute": 7})], DRIVER)
+    assert [each.name for each in found.compatible_parts] == ["a", "b"]
 
 
 def test_devices_that_share_nothing_are_not_parts() -> None:
     with pytest.raises(DriverFailed, match="draw from the same counters"):
-        optional_devices.divisible([_pool({"alone": {"compute": 7}}, {"compute": 7})], DRIVER)
+        optional_devices.partitionable([_pool({"alone": {"compute": 7}}, {"compute": 7})], DRIVER)
 
 
 def test_the_default_hardware_can_be_divided_in_every_way() -> None:
     hardware = description.read(folders.data("manifests") / "hardware/server.yaml")
     here, *_ = pools(hardware, "node-1")
     made = slices.for_node(DRIVER, slices.Owner("node-1", "1"), here.devices)
-    found = optional_devices.divisible([Pool("node-1", 1, len(made), tuple(made))], DRIVER)
-    assert found.whole not in found.companions
-    assert found.whole not in found.rivals
+    found = optional_devices.partitionable([Pool("node-1", 1, len(made), tuple(made))], DRIVER)
+    assert found.whole not in found.compatible_parts
+    assert found.whole not in found.conflicting_parts

@@ -33,7 +33,7 @@ def test_devices_that_lacked_for_a_moment_are_told(
     world: Make, monkeypatch: pytest.MonkeyPatch, events: list[Any], missed: list[str]
 ) -> None:
     made = world()
-    seen = Driver(made).watch("node-1")
+    seen = Driver(made).watch_pools("node-1")
 
     def watch(*_: Any, **asked: Any) -> Iterator[Any]:
         assert asked["resourceVersion"] == "1"
@@ -41,8 +41,8 @@ def test_devices_that_lacked_for_a_moment_are_told(
 
     monkeypatch.setattr(made.kube, "watch", watch)
     assert seen.pools == ("node-1",)
-    assert seen.missed == tuple(Device(cluster.DRIVER, "node-1", name) for name in missed)
+    assert seen.lost_devices == tuple(Device(cluster.DRIVER, "node-1", name) for name in missed)
 
 
 def test_a_pool_that_was_never_whole_lacks_nothing(world: Make) -> None:
-    assert Driver(world("count-one-slice-too-many")).watch("node-1").missed == ()
+    assert Driver(world("count-one-slice-too-many")).watch_pools("node-1").lost_devices == ()

@@ -102,11 +102,11 @@ def test_a_container_shows_its_settings(pod: Callable[..., Pod]) -> None:
 def test_surroundings_tell_values_from_others_and_say_none(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
     kube_of(found).said["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"
-    around = found.container("c").surroundings
+    around = found.container("c").environment
 
-    assert found.container("c").names_around == {"KEY", "/dev/null", "/mnt/a"}
+    assert found.container("c").environment_names == {"KEY", "/dev/null", "/mnt/a"}
     assert {"/dev/null", "/mnt/a=b"} < around
     assert not [each for each in around if "Long" in each or "more" in each]
 
     kube_of(found).said["p/c"] = "HOSTNAME=q\nKEY=Long\1/and\1less==\n\n/dev/null\n/mnt/a=b\n"
-    assert len(around - found.container("c").surroundings) == 1
+    assert len(around - found.container("c").environment) == 1

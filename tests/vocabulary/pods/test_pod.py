@@ -26,7 +26,7 @@ def test_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     _tell(waiting, "Scheduled", "not allowed")
     _tell(waiting, "FailedPrepare", "it is not allowed to use it")
-    assert waiting.should_be_told("FailedPrepare", "not allowed") is waiting
+    assert waiting.should_have_event("FailedPrepare", "not allowed") is waiting
 
 
 @pytest.mark.parametrize(("reason", "message"), [("FailedPrepare", "something else"), ("Scheduled", "not allowed")])
@@ -34,7 +34,7 @@ def test_another_event_is_not_the_one(pod: Callable[..., Pod], reason: str, mess
     waiting = pod()
     _tell(waiting, reason, message)
     with pytest.raises(NotObserved, match=f"last seen: it was told: {reason}: {message}"):
-        waiting.should_be_told("FailedPrepare", "not allowed")
+        waiting.should_have_event("FailedPrepare", "not allowed")
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_another_event_is_not_the_one(pod: Callable[..., Pod], reason: str, mess
 def test_a_driver_refuses_a_claim_in_its_entry_or_for_the_whole_call(pod: Callable[..., Pod], said: str) -> None:
     refused = pod()
     _tell(refused, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
-    assert refused.should_be_refused_by_its_driver("mine", because="sharing.interval") is refused
+    assert refused.should_fail_to_prepare("mine", because="sharing.interval") is refused
     with pytest.raises(NotObserved, match=r"told that its driver refuses claim mine: …sharing\.mode…"):
-        refused.should_be_refused_by_its_driver("mine", because="sharing.mode")
+        refused.should_fail_to_prepare("mine", because="sharing.mode")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_is_no_refusal_of_that_claim(pod: Callable[..., Pod], reason: str, 
     told = pod()
     _tell(told, reason, said)
     with pytest.raises(NotObserved, match="that its driver refuses claim mine\n"):
-        told.should_be_refused_by_its_driver("mine")
+        told.should_fail_to_prepare("mine")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_what_is_no_refusal_of_that_claim(pod: Callable[..., Pod], reason: str, 
 def test_a_pod_misses_its_driver_when_nobody_answers_for_it(pod: Callable[..., Pod], said: str) -> None:
     waiting = pod()
     _tell(waiting, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
-    assert waiting.should_miss_its_driver() is waiting
+    assert waiting.should_wait_for_its_driver() is waiting
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_what_is_no_absence_of_its_driver(pod: Callable[..., Pod], reason: str, 
     told = pod()
     _tell(told, reason, said)
     with pytest.raises((NotObserved, WaitTimeout), match="told that nobody answers for its driver"):
-        told.should_miss_its_driver()
+        told.should_wait_for_its_driver()
 
 
 NO = "NodePrepareResources failed for ResourceClaim mine: no such device"
 Again = Callable[[Pod], Pod]
 AGAIN = [
-    lambda pod: pod.should_be_told_again("FailedPrepareDynamicResources", "no such device"),
-    lambda pod: pod.should_be_refused_again_by_its_driver("mine", because="no such device"),
+    lambda pod: pod.should_have_event_again("FailedPrepareDynamicResources", "no such device"),
+    lambda pod: pod.should_fail_to_prepare_again("mine", because="no such device"),
 ]
 
 
@@ -162,11 +162,11 @@ def test_a_kubelet_that_was_too_quick_looks_again_while_an_event_is_waited_for(p
     waiting = pod()
     _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
     with pytest.raises(WaitTimeout):
-        waiting.should_be_told("FailedPrepare", "not allowed")
+        waiting.should_have_event("FailedPrepare", "not allowed")
     assert list(waiting.object["metadata"]["annotations"]) == ["looked-at"]
     waiting.world.kube.delete(waiting.object)
     with pytest.raises(WaitTimeout):  # of a pod that is gone nobody asks for more
-        waiting.should_be_told("FailedPrepare", "not allowed")
+        waiting.should_have_event("FailedPrepare", "not allowed")
 
 
 def test_the_schedulers_words_are_waited_for(pod: Callable[..., Pod]) -> None:
@@ -262,12 +262,12 @@ def test_a_forced_end_is_at_once(pod: Callable[..., Pod], monkeypatch: pytest.Mo
 def test_a_pod_that_has_to_go_stays_for_now(pod: Callable[..., Pod]) -> None:
     held = pod(RUNS)
     with pytest.raises(NotObserved, match="nobody has asked for its end"):
-        held.should_stay_ending()
+        held.should_stay_terminating()
     kube_of(held).objects["Pod", "here", "p"]["metadata"]["deletionTimestamp"] = "now"
-    assert held.should_stay_ending() is held
+    assert held.should_stay_terminating() is held
     kube_of(held).react = lambda kube: kube.objects.pop(("Pod", "here", "p"), None)
     with pytest.raises(NotObserved, match="last seen: it is gone"):
-        held.should_stay_ending()
+        held.should_stay_terminating()
 
 
 def test_a_kubelet_that_gave_up_is_told_to_look_until_the_pod_runs(pod: Callable[..., Pod]) -> None:
@@ -291,7 +291,7 @@ def test_a_successor_is_another_pod(pod: Callable[..., Pod]) -> None:
 
 
 def test_a_kubelet_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
-    before = pod().look_again().object["metadata"]["annotations"]
+    before = pod().trigger_sync().object["metadata"]["annotations"]
     assert list(before) == ["looked-at"]
 
 

@@ -38,7 +38,7 @@ def _refused(message: str) -> Object:
         (pod_states.unplaced, _pod(node="")),
         (pod_states.unschedulable("all claims"), _refused("0/2 nodes: 2 cannot allocate all claims.")),
         (pod_states.started_again("c", 0), _pod({**RUNS, "restartCount": 1})),
-        (pod_states.another_than("two"), _pod(RUNS, phase="Running")),
+        (pod_states.other_than("two"), _pod(RUNS, phase="Running")),
         (pod_states.has_claims, _pod()),
     ],
 )
@@ -61,8 +61,8 @@ def test_a_state_that_is_there(check: pod_states.Check, pod: Object) -> None:
         (pod_states.started_again("c", 1), _pod({**RUNS, "restartCount": 1})),
         (pod_states.started_again("c", 0), _pod({**ENDED, "restartCount": 1})),
         (pod_states.started_again("d", 0), _pod({**RUNS, "restartCount": 1})),
-        (pod_states.another_than("one"), _pod(RUNS, phase="Running")),
-        (pod_states.another_than("two"), _pod(WAITS)),
+        (pod_states.other_than("one"), _pod(RUNS, phase="Running")),
+        (pod_states.other_than("two"), _pod(WAITS)),
     ],
 )
 def test_a_state_that_may_come(check: pod_states.Check, pod: Object) -> None:

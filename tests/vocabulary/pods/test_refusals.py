@@ -51,7 +51,7 @@ def _refusing(status: int) -> Callable[[Object], None]:
 def test_a_refusal_gives_the_servers_words(scenario: Scenario, status: int) -> None:
     _kube(scenario).refuse = _refusing(status)
     assert scenario.should_be_refused("claim.yaml", devices=[]) == "too many devices"
-    assert scenario.should_not_be_created("claim.yaml", devices=[]) == "too many devices"
+    assert scenario.should_be_refused_on_create("claim.yaml", devices=[]) == "too many devices"
     assert scenario.status_should_be_refused("claim.yaml", devices=[]) == "too many devices"
 
 
@@ -63,7 +63,7 @@ def test_a_server_that_is_broken_has_refused_nothing(scenario: Scenario, status:
 
 
 def test_what_is_taken_although_it_should_be_refused_is_a_failure_and_does_not_stay(scenario: Scenario) -> None:
-    for word in (scenario.should_be_refused, scenario.should_not_be_created):
+    for word in (scenario.should_be_refused, scenario.should_be_refused_on_create):
         with pytest.raises(NotObserved, match=r"expected the API server to refuse claim\.yaml"):
             word("claim.yaml", devices=[])
         scenario.ledger.clean_up()
@@ -72,16 +72,16 @@ def test_what_is_taken_although_it_should_be_refused_is_a_failure_and_does_not_s
 
 
 def test_a_status_that_has_to_be_taken(scenario: Scenario) -> None:
-    scenario.status_should_be_taken("claim.yaml", devices=[])
+    scenario.status_should_be_accepted("claim.yaml", devices=[])
     assert _kube(scenario).applied[-1][2]["dry_run"] is False
     _kube(scenario).refuse = _refusing(422)
     with pytest.raises(
         NotObserved, match=r"expected the API server to take claim\.yaml(.|\n)*it said too many devices"
     ):
-        scenario.status_should_be_taken("claim.yaml", devices=[])
+        scenario.status_should_be_accepted("claim.yaml", devices=[])
     _kube(scenario).refuse = _refusing(500)
     with pytest.raises(ApiError):
-        scenario.status_should_be_taken("claim.yaml", devices=[])
+        scenario.status_should_be_accepted("claim.yaml", devices=[])
 
 
 def test_a_status_is_applied_by_its_writer_who_forces_nobody(scenario: Scenario) -> None:
@@ -150,15 +150,15 @@ def _rule(scenario: Scenario, *reasons: str) -> TaintRule:
 
 def test_a_rule_that_somebody_has_noticed(scenario: Scenario) -> None:
     rule = _rule(scenario, "OtherEffect")
-    assert rule.should_be_noticed() is rule
-    assert rule.since == "now"
-    assert rule.should_say("Completed", "OtherEffect") is rule
+    assert rule.should_be_observed() is rule
+    assert rule.time_added == "now"
+    assert rule.should_report("Completed", "OtherEffect") is rule
     with pytest.raises(NotObserved, match=r"to say Completed(.|\n)*last seen: its status says OtherEffect"):
-        rule.should_say("Completed")
+        rule.should_report("Completed")
 
 
 def test_a_rule_that_nobody_notices_is_not_the_drivers_fault(scenario: Scenario) -> None:
     rule = _rule(scenario)
-    assert rule.since == ""
+    assert rule.time_added == ""
     with pytest.raises(WaitTimeout, match="controller manager does not look at DeviceTaintRules"):
-        rule.should_be_noticed()
+        rule.should_be_observed()
