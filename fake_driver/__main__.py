@@ -46,16 +46,16 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _process(settings: Settings) -> node_driver.Process | NetworkDriverProcess | RemovalProcess:
+def _process(settings: Settings) -> node_driver.NodeProcess | NetworkDriverProcess | RemovalProcess:
     if settings.role == "network":
         return NetworkDriverProcess(settings)
     if settings.role == "removal":
         return RemovalProcess(settings)
-    return node_driver.Process(settings, _parts(settings))
+    return node_driver.NodeProcess(settings, _parts(settings))
 
 
 def _parts(settings: Settings) -> node_driver.Parts:
-    right = node_driver.parts(settings)
+    right = node_driver.read_parts(settings)
     if not settings.fault_words:
         return right
     from fake_driver.mutants import selection  # noqa: PLC0415 - a driver that is right never loads the ways to be wrong

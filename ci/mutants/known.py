@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fake_driver.mutants.selection import FAULTS
-from fake_driver.preparing.driver import POINTS
+from fake_driver.mutants.selection import ALL_MUTANTS
+from fake_driver.preparing.driver import CRASH_POINTS
 from testbed import folders
 
 CLUSTERS = folders.data("manifests") / "clusters" / "mutants"
 GATE_OFF = "gate-off:"
 # Crashes are no mutants: a driver that is killed has to be right.
-_CRASHES = {f"crash-{point}" for point in POINTS}
+_CRASHES = {f"crash-{point}" for point in CRASH_POINTS}
 
 # No pod shows these: they wait for the tests that call a driver as the kubelet does.
 WAITING = frozenset({"one-bad-claim-fails-all", "publish-a-generation-too-low", "unprepare-by-name"})
@@ -17,7 +17,7 @@ WAITING = frozenset({"one-bad-claim-fails-all", "publish-a-generation-too-low", 
 
 def drivers() -> dict[str, str]:
     """The mutants of the driver."""
-    return {name: _sentence(fault.__doc__ or "") for name, fault in FAULTS.items() if name not in _CRASHES}
+    return {name: _sentence(fault.__doc__ or "") for name, fault in ALL_MUTANTS.items() if name not in _CRASHES}
 
 
 def clusters() -> dict[str, str]:

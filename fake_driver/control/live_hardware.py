@@ -114,7 +114,7 @@ class LiveHardware:
     def _show(self, devices: tuple[Device, ...]) -> None:
         board, first = self._dependents.board, self._dependents.at_first
         gone = {device.name for device in self._dependents.inventory.devices}
-        self._dependents.inventory.become(devices)
+        self._dependents.inventory.set_devices(devices)
         for device in devices:
             board.write((self._pool, device.name), overrides.health_of(device, self._altered) or first(device))
         for name in gone - {device.name for device in devices}:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fake_driver.devices.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
-from fake_driver.devices.model import Amounts, Change, Device, Row, Taint, Value, Version
+from fake_driver.devices.model import Attributes, Device, DeviceChange, Quantities, Taint, Value, Version
 from fake_driver.errors import suggestion
-from fake_driver.hardware import values
+from fake_driver.hardware import device_fields
 from fake_driver.hardware.pools import changed
 from fake_driver.strict_decoding import Section
 
@@ -25,8 +25,8 @@ class Override:
     """How one device, and with it its parts, differs. `lifted` are keys of taints in the hardware file that count no more."""
 
     absent: bool = False
-    attributes: Row = field(default_factory=dict)
-    capacity: Amounts = field(default_factory=dict)
+    attributes: Attributes = field(default_factory=dict)
+    capacity: Quantities = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     lifted: tuple[str, ...] = ()
     health: Health | None = None
@@ -40,7 +40,7 @@ NONE = Override()
 def with_overrides(devices: Iterable[Device], alterations: Overrides, pool: str) -> tuple[Device, ...]:
     """The devices of a pool as they are now."""
     changes = [
-        Change((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
+        DeviceChange((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
         for name, one in alterations.items()
     ]
     return changed((_lifted(device, alterations) for device in devices), changes, pool)
@@ -70,13 +70,13 @@ def as_data(one: Override) -> Data:
 
 def parse(section: Section) -> Override:
     """What was kept in a file."""
-    amounts, _ = values.capacity(section)
+    amounts, _ = device_fields.capacity(section)
     found = Override(
-        values.yes(section, "absent"),
-        values.attributes(section),
+        device_fields.yes(section, "absent"),
+        device_fields.attributes(section),
         amounts,
-        values.taints(section),
-        values.texts(section, "lifted"),
+        device_fields.taints(section),
+        device_fields.texts(section, "lifted"),
         _health(section.section("health")) if "health" in section.content else None,
     )
     section.asked.add("health")
@@ -107,11 +107,11 @@ def _restore(_before: Override, _device: Device, _asked: Section) -> Override:
 
 def _set(before: Override, device: Device, asked: Section) -> Override:
     """New values; a name that the device has not is probably misspelt, unless `new` says otherwise."""
-    attributes = values.attributes(asked)
-    amounts, policies = values.capacity(asked)
+    attributes = device_fields.attributes(asked)
+    amounts, policies = device_fields.capacity(asked)
     if policies:
         asked.problem("capacity", "cannot change a requestPolicy")
-    if not values.yes(asked, "new"):
+    if not device_fields.yes(asked, "new"):
         _misspelt(asked, "attributes", attributes, {**device.attributes, **before.attributes})
         _misspelt(asked, "capacity", amounts, {**device.capacity, **before.capacity})
     if not (asked.content.get("attributes") or asked.content.get("capacity")):
@@ -122,7 +122,7 @@ def _set(before: Override, device: Device, asked: Section) -> Override:
 
 
 def _taint(before: Override, _device: Device, asked: Section) -> Override:
-    taint = values.taint(Section("", {k: v for k, v in asked.content.items() if k in _OF_TAINT}, asked.problems))
+    taint = device_fields.taint(Section("", {k: v for k, v in asked.content.items() if k in _OF_TAINT}, asked.problems))
     asked.asked |= _OF_TAINT
     others = (each for each in before.taints if (each.key, each.effect) != (taint.key, taint.effect))
     return replace(before, taints=(*others, taint))

@@ -102,7 +102,7 @@ class RequestHandler:
 
     def _lose_cdi(self, asked: Section) -> Answer:
         _finish(asked)
-        count = self._cdi.lose()
+        count = self._cdi.remove_all()
         self._journal.note("control", verb="lose-cdi", lost=count)
         return {"changed": bool(count), "lost": count}
 

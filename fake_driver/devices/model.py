@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Row = Mapping[str, "Value"]
-Amounts = Mapping[str, str]
+Attributes = Mapping[str, "Value"]
+Quantities = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Taint:
 
 
 @dataclass(frozen=True)
-class Policy:
+class RequestPolicy:
     """What a request for one capacity of a shared device may be; the API calls it requestPolicy."""
 
     default: str
@@ -45,7 +45,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Attaching:
+class AttachBehavior:
     """Making binding conditions true takes so many seconds, and fails so many times before it succeeds."""
 
     seconds: int = 1
@@ -62,11 +62,11 @@ class Binding:
     conditions: tuple[str, ...] = ()
     failure_conditions: tuple[str, ...] = ()
     binds_to_node: bool = False
-    attaching: Attaching | None = None
+    attaching: AttachBehavior | None = None
 
 
 @dataclass(frozen=True)
-class Network:
+class DeviceNetwork:
     """How a network device looks from inside: its interface, its addresses with their prefix length, its hardware address."""
 
     interface: str
@@ -75,7 +75,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class NetworkPlan:
+class NetworkTemplate:
     """What a file says of the network of a group: how interfaces are called, and where addresses come from."""
 
     interface: str
@@ -83,50 +83,50 @@ class NetworkPlan:
 
 
 @dataclass(frozen=True)
-class Draw:
+class CounterConsumption:
     """What a device takes from a set of counters that it shares with others, and all that the set has."""
 
     counter_set: str
-    takes: Amounts
-    of: Amounts
+    counters: Quantities
+    available: Quantities
 
 
 @dataclass(frozen=True)
-class Profile:
+class PartitionProfile:
     """A way to cut a device: up to `count` parts of it, each of which takes so much."""
 
     name: str
     count: int
-    takes: Amounts
-    attributes: Row = field(default_factory=dict)
-    capacity: Amounts = field(default_factory=dict)
+    takes: Quantities
+    attributes: Attributes = field(default_factory=dict)
+    capacity: Quantities = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Partitioning:
     """A device that can be had as a whole or in parts: what there is to share, and the parts."""
 
-    counters: Amounts
-    profiles: tuple[Profile, ...]
+    counters: Quantities
+    profiles: tuple[PartitionProfile, ...]
     whole: bool = True
 
 
 @dataclass(frozen=True)
-class Group:
+class DeviceGroup:
     """Devices that are alike, but for what `spread` and `per_device` say of each."""
 
     kind: str
     count: int
-    attributes: Row = field(default_factory=dict)
-    capacity: Amounts = field(default_factory=dict)
-    per_device: tuple[Row, ...] = ()
+    attributes: Attributes = field(default_factory=dict)
+    capacity: Quantities = field(default_factory=dict)
+    per_device: tuple[Attributes, ...] = ()
     spread: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ("*",)
     taints: tuple[Taint, ...] = ()
     shared: bool = False
-    policies: Mapping[str, Policy] = field(default_factory=dict)
+    policies: Mapping[str, RequestPolicy] = field(default_factory=dict)
     binding: Binding | None = None
-    network: NetworkPlan | None = None
+    network: NetworkTemplate | None = None
     partitions: Partitioning | None = None
     container_edits: Mapping[str, Any] = field(default_factory=dict)
 
@@ -137,13 +137,13 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Change:
+class DeviceChange:
     """How some devices differ from what their group says. Patterns are those of a shell."""
 
     nodes: tuple[str, ...] = ("*",)
     devices: tuple[str, ...] = ("*",)
-    attributes: Row = field(default_factory=dict)
-    capacity: Amounts = field(default_factory=dict)
+    attributes: Attributes = field(default_factory=dict)
+    capacity: Quantities = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     absent: bool = False
 
@@ -153,7 +153,7 @@ class NetworkPool:
     """Devices that belong to no node: everywhere, or on the nodes that a selector finds."""
 
     name: str
-    groups: tuple[Group, ...]
+    groups: tuple[DeviceGroup, ...]
     node_selector: Mapping[str, Any] | None = None
 
 
@@ -162,12 +162,12 @@ class Hardware:
     """All that a file says."""
 
     name: str
-    groups: tuple[Group, ...]
-    changes: tuple[Change, ...] = ()
+    groups: tuple[DeviceGroup, ...]
+    changes: tuple[DeviceChange, ...] = ()
     pools: tuple[NetworkPool, ...] = ()
 
     @property
-    def all_groups(self) -> tuple[Group, ...]:
+    def all_groups(self) -> tuple[DeviceGroup, ...]:
         """Those of nodes and those of pools."""
         return (*self.groups, *(group for pool in self.pools for group in pool.groups))
 
@@ -178,14 +178,14 @@ class Device:
 
     name: str
     kind: str
-    attributes: Row
-    capacity: Amounts
+    attributes: Attributes
+    capacity: Quantities
     taints: tuple[Taint, ...] = ()
-    draws: tuple[Draw, ...] = ()
+    consumes_counters: tuple[CounterConsumption, ...] = ()
     shared: bool = False
-    policies: Mapping[str, Policy] = field(default_factory=dict)
+    policies: Mapping[str, RequestPolicy] = field(default_factory=dict)
     binding: Binding | None = None
-    network: Network | None = None
+    network: DeviceNetwork | None = None
     parent: str = ""  # of a part: the name of the whole
     container_edits: Mapping[str, Any] = field(default_factory=dict)
 

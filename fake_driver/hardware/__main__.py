@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fake_driver.devices.model import Hardware
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
 from fake_driver.publishing.planner import with_generation
 from fake_driver.publishing.slices import Object, Owner, for_network, for_node
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     drivers = {given.driver: given.kinds} if given.driver else AS_INSTALLED
     try:
-        hardware = description.read(given.file)
+        hardware = hardware_file.read(given.file)
         found = [
             each
             for driver, kinds in drivers.items()

@@ -11,13 +11,13 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fake_driver.devices.model import Network
+from fake_driver.devices.model import DeviceNetwork
 
 Range = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True)
-class Seat:
+class AddressPosition:
     """A device's position among all that need an address in its pool."""
 
     pool: str
@@ -25,11 +25,11 @@ class Seat:
     among: int
 
 
-def network(ranges: Iterable[str], interface: str, identity: str, seat: Seat) -> Network:
+def network(ranges: Iterable[str], interface: str, identity: str, seat: AddressPosition) -> DeviceNetwork:
     """The network of one device. The first octet of the hardware address says that no manufacturer gave it."""
     octets = (0x02, *_hash(identity)[:5])
     ips = tuple(_address(ipaddress.ip_network(each), seat) for each in ranges)
-    return Network(interface, ips, ":".join(f"{octet:02x}" for octet in octets))
+    return DeviceNetwork(interface, ips, ":".join(f"{octet:02x}" for octet in octets))
 
 
 def blocks(within: Range, among: int) -> int:
@@ -37,7 +37,7 @@ def blocks(within: Range, among: int) -> int:
     return within.num_addresses // _block(among) - 2
 
 
-def _address(within: Range, seat: Seat) -> str:
+def _address(within: Range, seat: AddressPosition) -> str:
     chosen = 1 + int.from_bytes(_hash(seat.pool), "big") % blocks(within, seat.among)
     return f"{within[chosen * _block(seat.among) + seat.position]}/{within.prefixlen}"
 

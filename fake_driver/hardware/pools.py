@@ -9,8 +9,19 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from fake_driver.devices.model import Change, Device, Draw, Group, Hardware, Network, NetworkPlan, Pool, Profile, Row
-from fake_driver.hardware.addresses import Seat, network
+from fake_driver.devices.model import (
+    Attributes,
+    CounterConsumption,
+    Device,
+    DeviceChange,
+    DeviceGroup,
+    DeviceNetwork,
+    Hardware,
+    NetworkTemplate,
+    PartitionProfile,
+    Pool,
+)
+from fake_driver.hardware.addresses import AddressPosition, network
 
 # Any fixed number would do; it keeps our identities apart from those of others who hash the same names.
 _IDENTITIES = uuid.UUID("5d9f3f3e-8f0b-4f6c-9a55-3d6a0e1c7b42")
@@ -34,13 +45,13 @@ def devices(hardware: Hardware, node: str, kinds: Collection[str] = ()) -> tuple
     return _made(hardware, hardware.groups, node, kinds)
 
 
-def changed(found: Iterable[Device], changes: Iterable[Change], pool: str) -> tuple[Device, ...]:
+def changed(found: Iterable[Device], changes: Iterable[DeviceChange], pool: str) -> tuple[Device, ...]:
     """The devices after all changes that are about them, one after the other. What happens to a whole happens to its parts."""
     return tuple(device for each in found if (device := _after(each, changes, pool)))
 
 
 @dataclass(frozen=True)
-class _Spot:
+class _Placement:
     """Where a device is: its pool, its number among the wholes of its kind, and its position among all of them and their parts."""
 
     pool: str
@@ -49,7 +60,7 @@ class _Spot:
     among: int
 
 
-def _made(hardware: Hardware, groups: Sequence[Group], pool: str, kinds: Collection[str]) -> tuple[Device, ...]:
+def _made(hardware: Hardware, groups: Sequence[DeviceGroup], pool: str, kinds: Collection[str]) -> tuple[Device, ...]:
     there = [group for group in groups if _any(group.nodes, pool)]
     among: Counter[str] = Counter()
     for group in there:
@@ -58,7 +69,7 @@ def _made(hardware: Hardware, groups: Sequence[Group], pool: str, kinds: Collect
     found: list[Device] = []
     for group in there:
         for row in range(group.count):
-            spot = _Spot(pool, index[group.kind], position[group.kind], among[group.kind])
+            spot = _Placement(pool, index[group.kind], position[group.kind], among[group.kind])
             found += _whole_and_parts(group, row, spot) if _is_of(group.kind, kinds) else ()
             index[group.kind] += 1
             position[group.kind] += group.size
@@ -70,7 +81,7 @@ def _is_of(kind: str, kinds: Collection[str]) -> bool:
     return f"!{kind}" not in kinds and (not wanted or kind in wanted)
 
 
-def _whole_and_parts(group: Group, row: int, spot: _Spot) -> Iterator[Device]:
+def _whole_and_parts(group: DeviceGroup, row: int, spot: _Placement) -> Iterator[Device]:
     """A device, and after it its parts. All of them draw from one set of counters, so the whole excludes the parts."""
     whole, cut = _device(group, row, spot), group.partitions
     if not cut:
@@ -78,21 +89,23 @@ def _whole_and_parts(group: Group, row: int, spot: _Spot) -> Iterator[Device]:
         return
     if cut.whole:
         marked = {**whole.attributes, "profile": WHOLE}
-        yield replace(whole, attributes=marked, draws=(Draw(whole.name, cut.counters, cut.counters),))
+        yield replace(
+            whole, attributes=marked, consumes_counters=(CounterConsumption(whole.name, cut.counters, cut.counters),)
+        )
     numbered = ((profile, number) for profile in cut.profiles for number in range(profile.count))
     for place, (profile, number) in enumerate(numbered):
         name = f"{whole.name}-{profile.name.replace('.', '-')}-{number}"
         joined = _network(group.network, name, spot, place) if group.network else None
-        draw = Draw(whole.name, profile.takes, cut.counters)
+        draw = CounterConsumption(whole.name, profile.takes, cut.counters)
         yield _part(whole, profile, name, draw, joined, spot.pool)
 
 
-def _device(group: Group, row: int, spot: _Spot) -> Device:
+def _device(group: DeviceGroup, row: int, spot: _Placement) -> Device:
     name = f"{group.kind}-{spot.index}"
     joined = _network(group.network, name, spot) if group.network else None
-    spread: Row = {key: values[row * len(values) // group.count] for key, values in group.spread.items()}
+    spread: Attributes = {key: values[row * len(values) // group.count] for key, values in group.spread.items()}
     own = group.per_device[row] if group.per_device else {}
-    automatic: Row = {"index": spot.index, "uuid": _identity(spot.pool, name)}
+    automatic: Attributes = {"index": spot.index, "uuid": _identity(spot.pool, name)}
     return Device(
         name, group.kind, {**automatic, **_seen(joined), **group.attributes, **spread, **own}, group.capacity,
         group.taints, shared=group.shared, policies=group.policies, binding=group.binding, network=joined,
@@ -100,14 +113,21 @@ def _device(group: Group, row: int, spot: _Spot) -> Device:
     )  # fmt: skip
 
 
-def _part(whole: Device, profile: Profile, name: str, draw: Draw, joined: Network | None, pool: str) -> Device:
-    own: Row = {"uuid": _identity(pool, name), "profile": profile.name, "parent": whole.name}
+def _part(
+    whole: Device,
+    profile: PartitionProfile,
+    name: str,
+    draw: CounterConsumption,
+    joined: DeviceNetwork | None,
+    pool: str,
+) -> Device:
+    own: Attributes = {"uuid": _identity(pool, name), "profile": profile.name, "parent": whole.name}
     return replace(
         whole,
         name=name,
         attributes={**whole.attributes, **own, **_seen(joined), **profile.attributes},
         capacity=profile.capacity,
-        draws=(draw,),
+        consumes_counters=(draw,),
         policies={},
         shared=False,
         network=joined,
@@ -115,19 +135,19 @@ def _part(whole: Device, profile: Profile, name: str, draw: Draw, joined: Networ
     )
 
 
-def _network(plan: NetworkPlan, name: str, spot: _Spot, place: int | None = None) -> Network:
+def _network(plan: NetworkTemplate, name: str, spot: _Placement, place: int | None = None) -> DeviceNetwork:
     """The whole comes first, its parts follow."""
     interface, position = f"{plan.interface}{spot.index}", spot.position
     if place is not None:
         interface, position = f"{interface}v{place}", position + 1 + place
-    return network(plan.ranges, interface, f"{spot.pool}/{name}", Seat(spot.pool, position, spot.among))
+    return network(plan.ranges, interface, f"{spot.pool}/{name}", AddressPosition(spot.pool, position, spot.among))
 
 
-def _seen(joined: Network | None) -> Row:
+def _seen(joined: DeviceNetwork | None) -> Attributes:
     return {"interface": joined.interface, "hardwareAddress": joined.hardware_address} if joined else {}
 
 
-def _after(device: Device, changes: Iterable[Change], pool: str) -> Device | None:
+def _after(device: Device, changes: Iterable[DeviceChange], pool: str) -> Device | None:
     for change in changes:
         if not (
             _any(change.nodes, pool) and (_any(change.devices, device.name) or _any(change.devices, device.parent))

@@ -17,7 +17,7 @@ import grpc
 from fake_driver.errors import DriverError, suggestion
 from fake_driver.journal import Journal
 from fake_driver.preparing.claims import ClaimRef
-from fake_driver.preparing.driver import POINTS
+from fake_driver.preparing.driver import CRASH_POINTS
 from fake_driver.strict_decoding import Section
 
 CALLS = ("prepare", "unprepare")
@@ -184,8 +184,8 @@ class ArmedFaults:
 def check_point(asked: Section) -> str:
     """The point that a request names."""
     point = asked.take("point", str) or ""
-    if point and point not in POINTS:
-        asked.problem("point", f"is {point!r}; {suggestion(point, POINTS)}")
+    if point and point not in CRASH_POINTS:
+        asked.problem("point", f"is {point!r}; {suggestion(point, CRASH_POINTS)}")
     return point
 
 

@@ -18,9 +18,9 @@ from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ClaimRefused, DriverError
 from fake_driver.journal import Journal
 from fake_driver.kubelet.armed_faults import ArmedFaults, FaultTriggered
-from fake_driver.preparing.callers import Caller
+from fake_driver.preparing.caller import Caller
 from fake_driver.preparing.claims import ClaimRef
-from fake_driver.preparing.driver import Driver, Prepared
+from fake_driver.preparing.driver import Driver, PreparedDevice
 
 log = logging.getLogger(__name__)
 _FOR_THE_API = 0.8  # of the caller's time; the rest is for the disk and the way back
@@ -58,7 +58,7 @@ class DraService:
                 facts["was_prepared"] = self._driver.unprepare(ref)
         return response
 
-    def _device(self, prepared: Prepared) -> Any:
+    def _device(self, prepared: PreparedDevice) -> Any:
         allocated = prepared.device
         device = self._messages.Device(
             request_names=[allocated.base_request],

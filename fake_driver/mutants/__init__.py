@@ -1,34 +1,38 @@
-"""Ways to be wrong on purpose, a module for each family. `faults` puts one in place; nothing else knows them.
+"""Drivers that are wrong on purpose, one module for each area. `selection` applies them; no other package imports them.
 
-A mutant is a function from the right parts to the wrong ones, or a class that takes the place of `Driver`. Its name is its word, its first
-sentence says what is wrong. To add one: write it in the module of its family, and name it in the tuple at that module's end.
+A mutant is a function from the correct `Parts` to wrong ones, or a subclass of `Driver`. Its name follows from the name of the function or
+class; the first sentence of its docstring says what is wrong. To add one: write it in the module of its area and list it in `ALL` there.
 """
 
 from fake_driver.mutants import (
-    configuring,
-    containers,
-    features,
-    preparing,
-    publishing,
-    reading,
-    registering,
-    remembering,
-    telling,
-    unpreparing,
+    cdi,
+    checkpoint,
+    claims,
+    device_health,
+    device_metadata,
+    device_status,
+    opaque_configuration,
+    prepare,
+    registration,
+    slice_features,
+    slices,
+    unprepare,
 )
-from fake_driver.mutants.naming import Change, named
+from fake_driver.mutants.naming import Mutation, named
 
-MUTANTS: dict[str, Change] = named(
-    *registering.ALL,
-    *publishing.ALL,
-    *features.ALL,
-    *reading.ALL,
-    *configuring.ALL,
-    *preparing.ALL,
-    *containers.ALL,
-    *remembering.ALL,
-    *unpreparing.ALL,
-    *telling.ALL,
+MUTANTS: dict[str, Mutation] = named(
+    *registration.ALL,
+    *slices.ALL,
+    *slice_features.ALL,
+    *claims.ALL,
+    *opaque_configuration.ALL,
+    *prepare.ALL,
+    *cdi.ALL,
+    *device_metadata.ALL,
+    *checkpoint.ALL,
+    *unprepare.ALL,
+    *device_status.ALL,
+    *device_health.ALL,
 )
 
-__all__ = ["MUTANTS", "Change", "named"]
+__all__ = ["MUTANTS", "Mutation", "named"]

@@ -9,19 +9,19 @@ from dataclasses import replace
 from fake_driver.preparing.driver import Driver
 from fake_driver.roles.node_driver import Parts
 
-Change = Callable[[Parts], Parts]
+Mutation = Callable[[Parts], Parts]
 
 
-def named(*mutants: Change | type[Driver]) -> dict[str, Change]:
+def named(*mutants: Mutation | type[Driver]) -> dict[str, Mutation]:
     """Each by its word; a class becomes the change that puts it in the place of the right driver."""
-    return {_word(each.__name__): _exchange(each) if isinstance(each, type) else each for each in mutants}
+    return {_word(each.__name__): _with_driver(each) if isinstance(each, type) else each for each in mutants}
 
 
 def _word(name: str) -> str:
     return re.sub(r"(?<=.)([A-Z])", r"-\1", name).lower().replace("_", "-")
 
 
-def _exchange(driver: type[Driver]) -> Change:
+def _with_driver(driver: type[Driver]) -> Mutation:
     def exchange(right: Parts) -> Parts:
         return replace(right, driver=driver)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fake_driver.errors import ConfigurationError, suggestion
-from fake_driver.mutants import MUTANTS, Change
-from fake_driver.preparing.driver import POINTS
+from fake_driver.mutants import MUTANTS, Mutation
+from fake_driver.preparing.driver import CRASH_POINTS
 from fake_driver.roles.node_driver import Parts
 
 
@@ -33,31 +33,31 @@ RIGHTS = (
 )
 
 
-def _crash(point: str) -> Change:
+def _crash(point: str) -> Mutation:
     def crash(right: Parts) -> Parts:
         once = right.data / f"crashed-{point}"
 
-        def reached(here: str) -> None:
+        def at_crash_point(here: str) -> None:
             if here == point and not once.exists():
                 once.touch()
                 os._exit(137)  # the first process of a container cannot kill itself
-            right.reached(here)
+            right.at_crash_point(here)
 
-        return replace(right, reached=reached)
+        return replace(right, at_crash_point=at_crash_point)
 
     crash.__doc__ = f"Ends like kill -9, the first time that it is {point.replace('-', ' ')}; a file in the data folder remembers it."
     return crash
 
 
-FAULTS: dict[str, Change] = (
-    MUTANTS | dict.fromkeys(RIGHTS, rights_are_wrong) | {f"crash-{point}": _crash(point) for point in POINTS}
+ALL_MUTANTS: dict[str, Mutation] = (
+    MUTANTS | dict.fromkeys(RIGHTS, rights_are_wrong) | {f"crash-{point}": _crash(point) for point in CRASH_POINTS}
 )
 
 
 def apply(words: Iterable[str], right: Parts) -> Parts:
     """The parts with these faults in them."""
     for word in words:
-        if word not in FAULTS:
-            raise ConfigurationError(f"there is no fault {word!r}; {suggestion(word, FAULTS)}")
-        right = FAULTS[word](right)
+        if word not in ALL_MUTANTS:
+            raise ConfigurationError(f"there is no fault {word!r}; {suggestion(word, ALL_MUTANTS)}")
+        right = ALL_MUTANTS[word](right)
     return right

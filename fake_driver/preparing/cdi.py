@@ -126,7 +126,7 @@ class CdiFolder:
             self._note("cdi-remove", uid=uid)
         return was_there
 
-    def lose(self) -> int:
+    def remove_all(self) -> int:
         """Remove all our files, as a reboot does where the folder is in memory; how many there were."""
         return sum(self.remove(uid) for uid in self.claims())
 
@@ -155,7 +155,7 @@ class CdiFolder:
             return json.loads(self.path(uid).read_bytes())["kind"]
         return None
 
-    def remembered(self, uid: str, home: str) -> PreparedClaim | None:
+    def rebuild_claim(self, uid: str, home: str) -> PreparedClaim | None:
         """The devices that a claim's file names; None when the file is not ours. The last resort where a checkpoint is lost."""
         try:
             content = json.loads(self.path(uid).read_bytes())

@@ -97,7 +97,7 @@ def _common_device(content: Mapping[str, Any]) -> AllocatedDevice:
     )
 
 
-class Ledger:
+class LockedCheckpoint:
     """The claims that are prepared, while the lock is held."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Ledger:
     ) -> None:
         self._folder, self._known, self._newer, self._sign = folder, known, newer, sign
         self.is_changed = False
-        self.fresh: list[str] = []  # whose files a power cut could still take
+        self.not_synced: list[str] = []  # whose files a power cut could still take
 
     @property
     def claims(self) -> Mapping[str, PreparedClaim]:
@@ -113,11 +113,11 @@ class Ledger:
         return self._known
 
     @property
-    def newer(self) -> AbstractSet[str]:
+    def from_newer_version(self) -> AbstractSet[str]:
         """The UIDs of those that a newer version of this driver has prepared. They are not complete."""
         return self._newer
 
-    def keep(self, claim: PreparedClaim) -> None:
+    def save(self, claim: PreparedClaim) -> None:
         """Remember a claim; nothing is written when that is known already. What is replaced must not be lost, and waits for the disk."""
         uid = claim.ref.uid
         if uid in self._newer:
@@ -131,10 +131,10 @@ class Ledger:
             is_new = not path.exists()
             write_atomically(path, encode(claim), 0o600, is_durable=not is_new)
             if is_new:
-                self.fresh.append(uid)
+                self.not_synced.append(uid)
             self._known[uid] = claim
 
-    def forget(self, uid: str) -> None:
+    def delete(self, uid: str) -> None:
         """Forget a claim."""
         self._change()
         remove(self._folder / f"{uid}.json", is_durable=False)
@@ -159,27 +159,27 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[Ledger]:
-        """Hold the ledger against the other threads and against a second process of this driver; afterwards, what changed is lasting."""
+    def locked(self) -> Iterator[LockedCheckpoint]:
+        """Lock the checkpoint against other threads and a second process of this driver. What changed is durable afterwards."""
         with self._threads, self._lock_file() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            ledger = Ledger(self._folder, self._known, self._newer, partial(_sign, lock))
+            checkpoint = LockedCheckpoint(self._folder, self._known, self._newer, partial(_sign, lock))
             if self._last != self._state(lock):
-                self._refresh(ledger)
+                self._refresh(checkpoint)
             self._last = None  # after a failure in the middle, what we know is not to be trusted
-            yield ledger
+            yield checkpoint
             self._last = self._state(lock)
-        if ledger.is_changed:
-            self._settle(ledger)
+        if checkpoint.is_changed:
+            self._settle(checkpoint)
 
-    def _settle(self, ledger: Ledger) -> None:
+    def _settle(self, checkpoint: LockedCheckpoint) -> None:
         """Wait for the disk; what it refuses to keep is as if it had never been written, so that the next attempt writes it again."""
         try:
-            for uid in ledger.fresh:
+            for uid in checkpoint.not_synced:
                 sync_file(self._folder / f"{uid}.json")
             sync_folder(self._folder)
         except OSError:
-            for uid in ledger.fresh:
+            for uid in checkpoint.not_synced:
                 self._withdraw(uid)
             raise
 
@@ -209,14 +209,14 @@ class Checkpoint:
 
     def recover(self, uids: list[str]) -> None:
         """Clean up after a killed process, and adopt claims that have a CDI file but no checkpoint, because the folder was lost."""
-        with self.locked() as ledger:
+        with self.locked() as checkpoint:
             remove_unfinished(self._folder)
             for uid in uids:
-                claim = None if uid in ledger.claims else self._rebuilt(uid)
+                claim = None if uid in checkpoint.claims else self._rebuilt(uid)
                 if claim:
-                    _adopt(claim, ledger)
+                    _adopt(claim, checkpoint)
 
-    def _refresh(self, ledger: Ledger) -> None:
+    def _refresh(self, checkpoint: LockedCheckpoint) -> None:
         """Read what is new in the folder, and forget what is gone from it."""
         now = {uid: stamp for uid, stamp in self._stamps() if matches(UID, uid)}
         for uid in self._known.keys() - now.keys():
@@ -224,7 +224,7 @@ class Checkpoint:
             self._newer.discard(uid)
         for uid, stamp in now.items():
             if self._seen.get(uid) != stamp:
-                self._read(uid, ledger)
+                self._read(uid, checkpoint)
         self._seen = now
 
     def _stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -235,7 +235,7 @@ class Checkpoint:
                     status = entry.stat(follow_symlinks=False)
                     yield uid, (status.st_ino, status.st_mtime_ns)
 
-    def _read(self, uid: str, ledger: Ledger) -> None:
+    def _read(self, uid: str, checkpoint: LockedCheckpoint) -> None:
         """Read one claim's file. Whatever is wrong with it is trouble of that claim alone."""
         path = self._folder / f"{uid}.json"
         self._known.pop(uid, None)
@@ -245,7 +245,7 @@ class Checkpoint:
         except FileNotFoundError:
             return  # since we looked
         except (DamagedFile, OSError) as damage:
-            self._salvage(path, ledger, damage)
+            self._salvage(path, checkpoint, damage)
 
     def _decoded(self, content: bytes, uid: str) -> PreparedClaim:
         try:
@@ -258,14 +258,14 @@ class Checkpoint:
         log.info("claim %s was prepared by a newer version of this driver", newer.ref)
         return newer
 
-    def _salvage(self, path: Path, ledger: Ledger, damage: Exception) -> None:
+    def _salvage(self, path: Path, checkpoint: LockedCheckpoint, damage: Exception) -> None:
         """Set a damaged file aside, for what its claim's CDI file says. What cannot be written is known to this process all the same."""
         claim = self._rebuilt(path.stem)
         aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
         try:
             path.rename(aside)
             if claim:
-                _adopt(claim, ledger)
+                _adopt(claim, checkpoint)
         except OSError as refused:
             with contextlib.suppress(OSError):
                 aside.rename(path)
@@ -283,8 +283,8 @@ class Checkpoint:
             return None
 
 
-def _adopt(claim: PreparedClaim, ledger: Ledger) -> None:
-    ledger.keep(claim)
+def _adopt(claim: PreparedClaim, checkpoint: LockedCheckpoint) -> None:
+    checkpoint.save(claim)
     devices = ", ".join(device.device for device in claim.devices)
     log.warning("claim %s was rebuilt from its CDI file: %s", claim.ref.uid, devices)
 

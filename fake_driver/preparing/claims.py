@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fake_driver.devices.counters import is_too_much
-from fake_driver.devices.model import Draw
+from fake_driver.devices.counters import exceeds_counters
+from fake_driver.devices.model import CounterConsumption
 from fake_driver.errors import ClaimRefused
 from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, UID, matches
 
 log = logging.getLogger(__name__)
 Object = Mapping[str, Any]
-Draws = Callable[[str, str], Sequence[Draw]]  # of a pool and a device in it
+Draws = Callable[[str, str], Sequence[CounterConsumption]]  # of a pool and a device in it
 _POD_CLAIM = (
     "resource.kubernetes.io/pod-claim-name"  # the control plane's own; it knows the template that a claim was made from
 )
@@ -35,7 +35,7 @@ class ClaimRef:
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name} ({self.uid})" if self.name else self.uid
 
-    def checked(self) -> ClaimRef:
+    def validated(self) -> ClaimRef:
         """Itself, when all of it may become part of paths and URLs."""
         if not matches(UID, self.uid):
             raise ClaimRefused(f"the claim's UID {self.uid[:300]!r} is not one that this driver puts into paths")
@@ -82,7 +82,7 @@ class PreparedClaim:
 
 
 @contextlib.contextmanager
-def shaped(ref: ClaimRef) -> Iterator[None]:
+def refuse_malformed(ref: ClaimRef) -> Iterator[None]:
     """Around the reading of a claim: API servers see to its shape, but what came is somebody else's all the same.
 
     Should the mistake be ours after all, the log says where.
@@ -94,7 +94,7 @@ def shaped(ref: ClaimRef) -> Iterator[None]:
         raise ClaimRefused(f"claim {ref} does not look like a ResourceClaim: {odd!r}") from odd
 
 
-def allocated(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:
+def read_allocation(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:
     """The claim's devices of this driver, when it is the claim that the kubelet meant and it is allocated."""
     metadata = claim.get("metadata", {})
     uid = metadata.get("uid")
@@ -140,7 +140,7 @@ def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
     return ""
 
 
-def overdrawn(wanted: PreparedClaim, others: Mapping[str, PreparedClaim], draws: Draws) -> str:
+def counter_conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim], draws: Draws) -> str:
     """Which devices of several claims, or of this one, are the same hardware, in words; '' when there is enough for all.
 
     A whole and its parts draw from one set of counters. Schedulers see to it, but one that never saw the counters, because a feature
@@ -149,14 +149,14 @@ def overdrawn(wanted: PreparedClaim, others: Mapping[str, PreparedClaim], draws:
     used = (device for device in wanted.devices if not device.admin_access)
     if not any(draws(device.pool, device.device) for device in used):
         return ""  # most devices share nothing, however many claims there are
-    users: dict[tuple[str, str], dict[str, tuple[PreparedClaim, Draw]]] = {}
+    users: dict[tuple[str, str], dict[str, tuple[PreparedClaim, CounterConsumption]]] = {}
     for claim in (*(other for uid, other in others.items() if uid != wanted.ref.uid), wanted):
         for device in (device for device in claim.devices if not device.admin_access):
             for draw in draws(device.pool, device.device):
                 users.setdefault((device.pool, draw.counter_set), {})[device.device] = claim, draw
     for found in users.values():
         mine = [name for name, (claim, _) in found.items() if claim is wanted]
-        if mine and is_too_much([draw for _, draw in found.values()]):
+        if mine and exceeds_counters([draw for _, draw in found.values()]):
             return _same_hardware(mine, wanted, {name: claim for name, (claim, _) in found.items() if name not in mine})
     return ""
 

@@ -14,12 +14,12 @@ from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
 from fake_driver.preparing.opaque_configuration import INTERFACE, IPS
 
 Object = dict[str, Any]
-Content = Callable[[Device, AllocatedDevice], Object]
+StatusData = Callable[[Device, AllocatedDevice], Object]
 Find = Callable[[str, str], Device]
 _KEY = ("driver", "pool", "device", "shareID")
 
 
-def content(device: Device, use: AllocatedDevice) -> Object:
+def status_data(device: Device, use: AllocatedDevice) -> Object:
     """What is known of a device: its attributes, and the network that a container finds behind it."""
     data = {"data": {name: _plain(device.attributes[name]) for name in sorted(device.attributes)}}
     if not device.network:
@@ -37,7 +37,7 @@ def entries(
     claim: PreparedClaim,
     driver: str,
     served: Mapping[str, Any],
-    known: Callable[[AllocatedDevice], Object],
+    status_data: Callable[[AllocatedDevice], Object],
     now: datetime,
 ) -> list[Object]:
     """The entries of a claim's devices; `known` says what is known of each, `served` is the claim as it is."""
@@ -46,7 +46,9 @@ def entries(
     for use in claim.devices:
         place = _place(driver, use)
         # Who looks on at a device of its own claim has it twice there, but the status has room for it once.
-        found.setdefault(_key(place), {**place, "conditions": [_ready(there.get(_key(place), {}), now)], **known(use)})
+        found.setdefault(
+            _key(place), {**place, "conditions": [_ready(there.get(_key(place), {}), now)], **status_data(use)}
+        )
     return list(found.values())
 
 

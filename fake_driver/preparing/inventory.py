@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fake_driver.devices.model import Device, Draw, Pool
+from fake_driver.devices.model import CounterConsumption, Device, Pool
 from fake_driver.errors import ClaimRefused
 
 
@@ -14,16 +14,19 @@ class Inventory:
     def __init__(self, pool: str, devices: tuple[Device, ...], network: Iterable[Pool] = ()) -> None:
         self.pool = pool
         self._network = tuple(network)
-        self._draws: dict[tuple[str, str], tuple[Draw, ...]] = {}
-        self.become(devices)
+        self._consumption: dict[tuple[str, str], tuple[CounterConsumption, ...]] = {}
+        self.set_devices(devices)
 
-    def become(self, devices: tuple[Device, ...]) -> None:
+    def set_devices(self, devices: tuple[Device, ...]) -> None:
         """From now on the node has these devices. Who is just asking sees the old ones or the new ones."""
         whole = (Pool(self.pool, devices, self.pool), *self._network)
         self.devices = devices
         self._pools = {each.name: {device.name: device for device in each.devices} for each in whole}
         # What is unplugged stays known here, for it may still be prepared.
-        self._draws = {**self._draws, **{(pool, each.name): each.draws for pool, each in self.with_pools()}}
+        self._consumption = {
+            **self._consumption,
+            **{(pool, each.name): each.consumes_counters for pool, each in self.with_pools()},
+        }
 
     def find(self, pool: str, name: str) -> Device:
         """The device that an allocation names; a device of another node or a device that is gone is refused."""
@@ -36,9 +39,9 @@ class Inventory:
             raise ClaimRefused(f"device {name} is not in pool {pool}, which has {len(devices)} devices")
         return found
 
-    def draws(self, pool: str, name: str) -> tuple[Draw, ...]:
+    def consumption(self, pool: str, name: str) -> tuple[CounterConsumption, ...]:
         """What a device takes from counters that it shares with others, also when it is unplugged by now."""
-        return self._draws.get((pool, name), ())
+        return self._consumption.get((pool, name), ())
 
     def with_pools(self) -> Iterator[tuple[str, Device]]:
         """Each device, after the name of its pool."""

@@ -40,7 +40,7 @@ _INTERFACE_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,14}")
 
 
 @dataclass(frozen=True)
-class Config:
+class OpaqueConfig:
     """One entry. What it says of a device comes in groups, because a later entry replaces a whole group."""
 
     kind: str
@@ -54,10 +54,10 @@ class Config:
         return not self.requests or request in self.requests or request.partition("/")[0] in self.requests
 
 
-Order = Callable[[Sequence[Config]], Sequence[Config]]
+Precedence = Callable[[Sequence[OpaqueConfig]], Sequence[OpaqueConfig]]
 
 
-def configs(claim: Object, ref: ClaimRef, driver: str) -> list[Config]:
+def read_configs(claim: Object, ref: ClaimRef, driver: str) -> list[OpaqueConfig]:
     """All that an allocated claim has for this driver, as the API server lists it; refused when any of it is wrong."""
     entries = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("config") or []
     problems: list[str] = []
@@ -70,12 +70,12 @@ def configs(claim: Object, ref: ClaimRef, driver: str) -> list[Config]:
     return found
 
 
-def in_order(found: Sequence[Config]) -> Sequence[Config]:
+def by_precedence(found: Sequence[OpaqueConfig]) -> Sequence[OpaqueConfig]:
     """Classes first, else as they are listed: what comes later wins."""
     return sorted(found, key=lambda config: not config.from_class)
 
 
-def configured(device: AllocatedDevice, found: Sequence[Config], *, is_network: bool) -> AllocatedDevice:
+def apply_configs(device: AllocatedDevice, found: Sequence[OpaqueConfig], *, is_network: bool) -> AllocatedDevice:
     """The device with what these entries, in this order, say of it."""
     kind = "NicConfig" if is_network else "GpuConfig"
     meant = [config for config in found if config.covers(device.request)]
@@ -94,18 +94,18 @@ def configured(device: AllocatedDevice, found: Sequence[Config], *, is_network: 
     return replace(device, facts=facts, variables=variables)
 
 
-def _config(where: str, entry: Object, problems: list[str]) -> Config:
+def _config(where: str, entry: Object, problems: list[str]) -> OpaqueConfig:
     section = Section(f"{where}.opaque.parameters", entry["opaque"].get("parameters"), problems)
     from_class = entry.get("source") == "FromClass"
     section.constant("apiVersion", API_VERSION)
     kind = _choice(section, "kind", _KINDS)
     if not kind:
-        return Config("")
+        return OpaqueConfig("")
     prefix = "admin" if from_class else "user"
     variables = {f"{prefix}_{name}": value for name, value in _env(section).items()}
     groups = _KINDS[kind](section)
     section.done()
-    return Config(kind, from_class, tuple(entry.get("requests") or ()), variables, groups)
+    return OpaqueConfig(kind, from_class, tuple(entry.get("requests") or ()), variables, groups)
 
 
 def _gpu(section: Section) -> dict[str, Facts]:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 
 from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ApiError, ClaimRefused
-from fake_driver.preparing.claims import ClaimRef, Object, shaped
+from fake_driver.preparing.claims import ClaimRef, Object, refuse_malformed
 
 Read = Callable[[ClaimRef, float], Object]
 
 
-class Taken(ClaimRefused):
+class DeviceHeld(ClaimRefused):
     """Other claims still have what this one needs."""
 
     def __init__(self, problem: str, holders: Iterable[ClaimRef]) -> None:
@@ -23,12 +23,12 @@ class Taken(ClaimRefused):
         super().__init__(problem)
 
 
-def explained(taken: Taken, read: Read, patience: Callable[[], float]) -> str:
+def explain(taken: DeviceHeld, read: Read, patience: Callable[[], float]) -> str:
     """What the refusal says, and what to do about holders that nobody needs any more."""
     return "; ".join([str(taken), *filter(None, (_advice(ref, read, patience()) for ref in taken.holders))])
 
 
-def needless(ref: ClaimRef, read: Read, patience: float) -> str:
+def why_stale(ref: ClaimRef, read: Read, patience: float) -> str:
     """Why nobody needs what a claim has here any more, in words that follow its name; '' where somebody may.
 
     ApiError where nobody can tell.
@@ -39,19 +39,19 @@ def needless(ref: ClaimRef, read: Read, patience: float) -> str:
         if missing.status == 404:
             return "does not exist any more"
         raise
-    with shaped(ref):
+    with refuse_malformed(ref):
         uid = claim.get("metadata", {}).get("uid")
         if uid != ref.uid:
             return f"was replaced by one with UID {uid}"
         return "" if claim.get("status", {}).get("allocation") else "is not allocated any more"
 
 
-def check_needless(ref: ClaimRef, read: Read) -> None:
+def check_stale(ref: ClaimRef, read: Read) -> None:
     """Refuse to release what somebody may need, or of which nobody can tell."""
     if not ref.name:
         raise ClaimRefused(f"claim {ref} is known by its UID alone, so nobody can tell whether it exists; force it")
     try:
-        why = needless(ref, read, REQUEST_TIMEOUT)
+        why = why_stale(ref, read, REQUEST_TIMEOUT)
     except ApiError as lost:
         raise ClaimRefused(f"whether claim {ref} is still needed cannot be read: {lost}") from lost
     if not why:
@@ -66,7 +66,7 @@ def _advice(ref: ClaimRef, read: Read, patience: float) -> str:
     if not ref.name:
         return f"its name was lost with its checkpoint; if no claim has this UID, {what} with --force"
     try:
-        why = needless(ref, read, patience)
+        why = why_stale(ref, read, patience)
     except (ApiError, ClaimRefused):
         return ""
     return f"claim {ref.name} {why}; unless the kubelet unprepares it soon, {what}" if why else ""

@@ -22,7 +22,7 @@ from fake_driver.api.claim_client import ClaimClient
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.journal import Journal
 from fake_driver.preparing import device_status
-from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, allocated
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, read_allocation
 
 log = logging.getLogger(__name__)
 _FIRST, _LONGEST, _LONGEST_REFUSED = 0.2, 60.0, 600.0  # seconds between attempts
@@ -49,7 +49,7 @@ class _Job:
     longest: float = _LONGEST
 
 
-class Reporter:
+class StatusReporter:
     """The status of one driver's devices on one node. `known` says what is known of a device."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Reporter:
         claim, ref = job.claim, job.claim.ref
         served = job.served or self._claims.get(ref.namespace, ref.name)
         job.served = None  # it may be old at the next attempt
-        if not _same(allocated(served, ref, self._driver), claim):
+        if not _same(read_allocation(served, ref, self._driver), claim):
             raise ClaimRefused(f"claim {ref} has other devices by now")
         wanted = device_status.entries(claim, self._driver, served, self._known, datetime.now(UTC))
         if not device_status.missing(wanted, served):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fake_driver.devices.counters import is_too_much
-from fake_driver.devices.model import Amounts, Draw
+from fake_driver.devices.counters import exceeds_counters
+from fake_driver.devices.model import CounterConsumption, Quantities
 from fake_driver.publishing.planner import comparable
 from fake_driver.publishing.slices import Object, pool_name, with_devices
 
@@ -69,7 +69,7 @@ def without_overlapping_devices(slices: Sequence[Object]) -> list[Object]:
         (pool_name(each), one["name"]): _plain(one["counters"])
         for each in slices for one in each["spec"].get("sharedCounters") or ()
     }  # fmt: skip
-    taken: dict[tuple[str, str], list[Draw]] = {}
+    taken: dict[tuple[str, str], list[CounterConsumption]] = {}
     return [
         with_devices(
             each, [one for one in each["spec"].get("devices") or () if _fits(pool_name(each), one, sets, taken)]
@@ -79,21 +79,24 @@ def without_overlapping_devices(slices: Sequence[Object]) -> list[Object]:
 
 
 def _fits(
-    pool: str, device: Object, sets: Mapping[tuple[str, str], Amounts], taken: dict[tuple[str, str], list[Draw]]
+    pool: str,
+    device: Object,
+    sets: Mapping[tuple[str, str], Quantities],
+    taken: dict[tuple[str, str], list[CounterConsumption]],
 ) -> bool:
     """Whether there is still enough for a device; if so, it is taken."""
     wanted = {
-        (pool, one["counterSet"]): Draw(one["counterSet"], _plain(one["counters"]), sets.get((pool, one["counterSet"]), {}))
+        (pool, one["counterSet"]): CounterConsumption(one["counterSet"], _plain(one["counters"]), sets.get((pool, one["counterSet"]), {}))
         for one in device.get("consumesCounters") or ()
     }  # fmt: skip
-    if any(is_too_much([*taken.get(where, ()), draw]) for where, draw in wanted.items()):
+    if any(exceeds_counters([*taken.get(where, ()), draw]) for where, draw in wanted.items()):
         return False
     for where, draw in wanted.items():
         taken.setdefault(where, []).append(draw)
     return True
 
 
-def _plain(counters: Object) -> Amounts:
+def _plain(counters: Object) -> Quantities:
     return {name: str(counter["value"]) for name, counter in counters.items()}
 
 

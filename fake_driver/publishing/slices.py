@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fake_driver.api.served_versions import API_VERSION
-from fake_driver.devices.model import Device, Draw, Policy, Pool, Scalar, Taint, Value, Version
+from fake_driver.devices.model import CounterConsumption, Device, Pool, RequestPolicy, Scalar, Taint, Value, Version
 
 Object = dict[str, Any]
 MAX_DEVICES = 128  # in one slice; the API server refuses more
@@ -166,13 +166,19 @@ def _seats(devices: Sequence[Device], base: Sequence[Device]) -> list[Device | N
 
 
 def _demanding(device: Device) -> bool:
-    return bool(device.taints or device.draws or any(isinstance(value, tuple) for value in device.attributes.values()))
+    return bool(
+        device.taints
+        or device.consumes_counters
+        or any(isinstance(value, tuple) for value in device.attributes.values())
+    )
 
 
 def _counters(devices: Sequence[Device]) -> list[list[Object]]:
     """All sets of counters that the devices draw from, in the parts that fit into slices."""
-    draws: dict[str, Draw] = {draw.counter_set: draw for device in devices for draw in device.draws}
-    sets = [{"name": name, "counters": _values(draw.of)} for name, draw in draws.items()]
+    draws: dict[str, CounterConsumption] = {
+        draw.counter_set: draw for device in devices for draw in device.consumes_counters
+    }
+    sets = [{"name": name, "counters": _values(draw.available)} for name, draw in draws.items()]
     return [sets[start : start + MAX_COUNTER_SETS] for start in range(0, len(sets), MAX_COUNTER_SETS)]
 
 
@@ -183,9 +189,9 @@ def _device(device: Device) -> Object:
         content["capacity"] = {
             name: {"value": value, **_policy(device.policies.get(name))} for name, value in device.capacity.items()
         }
-    if device.draws:
+    if device.consumes_counters:
         content["consumesCounters"] = [
-            {"counterSet": draw.counter_set, "counters": _values(draw.takes)} for draw in device.draws
+            {"counterSet": draw.counter_set, "counters": _values(draw.counters)} for draw in device.consumes_counters
         ]
     if device.taints:
         content["taints"] = [_taint(taint) for taint in device.taints]
@@ -210,7 +216,7 @@ def _taint(taint: Taint) -> Object:
     return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
 
 
-def _policy(policy: Policy | None) -> Object:
+def _policy(policy: RequestPolicy | None) -> Object:
     if not policy:
         return {}
     bounds = {"min": policy.minimum, "max": policy.maximum, "step": policy.step}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from fake_driver.devices import policies, selectors
-from fake_driver.devices.model import Policy
+from fake_driver.devices import node_selectors, request_policies
+from fake_driver.devices.model import RequestPolicy
 from fake_driver.errors import ConfigurationError
 from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, QUALIFIED_NAME, matches
 from fake_driver.publishing.slices import MAX_COUNTER_SETS, MAX_DEVICES, MAX_DEVICES_WITH_TAINTS_OR_COUNTERS, Object
@@ -41,7 +41,7 @@ def _slice(slice_: Object) -> Iterator[str]:
     if sum(key in spec for key in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")) != 1:
         yield "it must say exactly once where its devices are"
     if "nodeSelector" in spec:
-        yield from (f"its nodeSelector {problem}" for problem in selectors.problems(spec["nodeSelector"]))
+        yield from (f"its nodeSelector {problem}" for problem in node_selectors.problems(spec["nodeSelector"]))
     if "devices" in spec and "sharedCounters" in spec:
         yield "it has devices and sharedCounters"
     most = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if any(map(_demanding, devices)) else MAX_DEVICES
@@ -92,14 +92,14 @@ def _policies(device: Object) -> Iterator[str]:
         if policy and not device.get("allowMultipleAllocations"):
             yield f"its capacity {name} has a requestPolicy, which needs allowMultipleAllocations"
         if policy:
-            wrong = policies.problems(_policy(policy), said["value"])
+            wrong = request_policies.problems(_policy(policy), said["value"])
             yield from (f"the requestPolicy of its capacity {name} {problem}" for problem in wrong)
 
 
-def _policy(said: Object) -> Policy:
+def _policy(said: Object) -> RequestPolicy:
     within = said.get("validRange") or {}
     bounds = (within.get(key, "") for key in ("min", "max", "step"))
-    return Policy(said.get("default", ""), tuple(said.get("validValues") or ()), *bounds)
+    return RequestPolicy(said.get("default", ""), tuple(said.get("validValues") or ()), *bounds)
 
 
 def _conditions(device: Object) -> Iterator[str]:

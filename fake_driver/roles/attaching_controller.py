@@ -20,7 +20,7 @@ from fake_driver.api.claim_client import ClaimClient
 from fake_driver.api.client import ApiClient, url_path
 from fake_driver.api.served_versions import GROUP, newest_version
 from fake_driver.api.watch import LIST_TIMEOUT, watch_events
-from fake_driver.devices.model import Attaching, Device
+from fake_driver.devices.model import AttachBehavior, Device
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.journal import Journal
 from fake_driver.roles.attachments import Attachment, field_manager, pending_attachments, status_entry
@@ -167,7 +167,7 @@ class AttachController:
         told = self._attaching(one)
         return told.seconds if told else 0
 
-    def _attaching(self, one: Attachment) -> Attaching | None:
+    def _attaching(self, one: Attachment) -> AttachBehavior | None:
         """What the hardware file says of it; None for a device that others attach, or that is not in the file any more."""
         with contextlib.suppress(ClaimRefused):
             binding = self._find(*one.device).binding

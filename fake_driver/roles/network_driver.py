@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fake_driver.devices.model import Device, Hardware
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
 from fake_driver.journal import Journal
 from fake_driver.preparing.inventory import Inventory
@@ -29,7 +29,7 @@ class NetworkDriverProcess:
     """All that runs in this role, from start to stop."""
 
     def __init__(self, settings: Settings) -> None:
-        hardware = description.read(Path(settings.hardware))
+        hardware = hardware_file.read(Path(settings.hardware))
         _, *found = pools(hardware, _NO_NODE, settings.kind_words)
         validation.require_valid(slices.for_network(settings.driver, found), settings.hardware)
         settings.data.mkdir(parents=True, exist_ok=True)

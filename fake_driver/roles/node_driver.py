@@ -15,7 +15,7 @@ from fake_driver.control.live_hardware import Dependents, LiveHardware
 from fake_driver.control.request_handler import RequestHandler
 from fake_driver.devices.health import Health, HealthStore, initial_health
 from fake_driver.devices.model import Device
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
 from fake_driver.journal import Journal
 from fake_driver.kubelet.armed_faults import ArmedFaults
@@ -26,10 +26,10 @@ from fake_driver.preparing import cdi, claims, device_status, opaque_configurati
 from fake_driver.preparing.cdi import CdiFolder, Environment
 from fake_driver.preparing.checkpoint import Checkpoint
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim
-from fake_driver.preparing.driver import Collaborators, Driver, Silence
+from fake_driver.preparing.device_metadata import MetadataFolder
+from fake_driver.preparing.driver import Collaborators, Driver, NoStatusUpdates
 from fake_driver.preparing.inventory import Inventory
-from fake_driver.preparing.metadata import MetadataFolder
-from fake_driver.preparing.status_reporter import Reporter
+from fake_driver.preparing.status_reporter import StatusReporter
 from fake_driver.publishing import slices, validation
 from fake_driver.publishing.planner import Planner, plan
 from fake_driver.publishing.publisher import Publisher
@@ -47,19 +47,19 @@ class Parts:
     inventory: Inventory
     data: Path
     environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
-    in_order: opaque_configuration.Order = opaque_configuration.in_order
+    config_order: opaque_configuration.Precedence = opaque_configuration.by_precedence
     conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
     driver: type[Driver] = Driver
-    known: device_status.Content = device_status.content
-    published: Callable[[Inventory], Sequence[Device]] = lambda inventory: inventory.devices
-    shaped: Callable[[list[slices.Object]], list[slices.Object]] = lambda wanted: wanted
+    status_data: device_status.StatusData = device_status.status_data
+    published_devices: Callable[[Inventory], Sequence[Device]] = lambda inventory: inventory.devices
+    alter_slices: Callable[[list[slices.Object]], list[slices.Object]] = lambda wanted: wanted
     plan: Planner = plan
     publishes: bool = True
     registers: bool = True
     reports: bool = True
     claims: type[ClaimClient] = ClaimClient
-    asked: Callable[[], None] = lambda: None  # by a kubelet, who this is
-    reached: Callable[[str], None] = lambda _point: None
+    on_get_info: Callable[[], None] = lambda: None  # by a kubelet, who this is
+    at_crash_point: Callable[[str], None] = lambda _point: None
     publisher: type[Publisher] = Publisher
     service: type[DraService] = DraService
     health: Callable[[Device], Health] = initial_health
@@ -67,9 +67,9 @@ class Parts:
     metadata: type[MetadataFolder] = MetadataFolder
 
 
-def parts(settings: Settings) -> Parts:
+def read_parts(settings: Settings) -> Parts:
     """The right parts, as the hardware file says."""
-    hardware = description.read(Path(settings.hardware))
+    hardware = hardware_file.read(Path(settings.hardware))
     here, *network = pools(hardware, settings.node, settings.kind_words)
     validation.require_valid(
         slices.for_node(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware
@@ -77,7 +77,7 @@ def parts(settings: Settings) -> Parts:
     return Parts(Inventory(settings.node, here.devices, tuple(network)), settings.data)
 
 
-class Process:
+class NodeProcess:
     """All that runs in one process, from start to stop."""
 
     def __init__(self, settings: Settings, use: Parts) -> None:
@@ -89,14 +89,16 @@ class Process:
         self._claims = use.claims(self._api)
         self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
         folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
-        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.remembered(uid, use.inventory.pool))
+        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.rebuild_claim(uid, use.inventory.pool))
         self._traps = ArmedFaults(self.journal)
-        self._reporter = Reporter(self._claims, settings.driver, settings.node, self._known, self.journal)
-        self._metadata = use.metadata(settings.data / "metadata", settings.driver, settings.metadata_words, use.known)
+        self._reporter = StatusReporter(self._claims, settings.driver, settings.node, self._status_data, self.journal)
+        self._metadata = use.metadata(
+            settings.data / "metadata", settings.driver, settings.metadata_words, use.status_data
+        )
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
         self.health = use.board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
         self._server = PluginServer(
-            self.driver, self.health, self.journal, sockets, self._traps, use.service, use.asked
+            self.driver, self.health, self.journal, sockets, self._traps, use.service, use.on_get_info
         )
         self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(
@@ -157,21 +159,21 @@ class Process:
 
     def _collaborators(self) -> Collaborators:
         use = self._use
-        reports = self._reporter if use.reports else Silence()
+        reports = self._reporter if use.reports else NoStatusUpdates()
         return Collaborators(
             use.inventory,
             self._read_claim,
             use.environment,
-            use.in_order,
+            use.config_order,
             use.conflict,
             reports,
             self._metadata,
-            self._reached,
+            self._at_crash_point,
         )
 
-    def _reached(self, point: str) -> None:
+    def _at_crash_point(self, point: str) -> None:
         self._traps.reached(point)
-        self._use.reached(point)
+        self._use.at_crash_point(point)
 
     def _release(self, uid: str, force: bool) -> bool:
         return self.driver.release(uid, force=force)
@@ -179,13 +181,13 @@ class Process:
     def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
         return self._claims.get(ref.namespace, ref.name, patience)
 
-    def _known(self, use: AllocatedDevice) -> dict[str, Any]:
-        return self._use.known(self._use.inventory.find(use.pool, use.device), use)
+    def _status_data(self, use: AllocatedDevice) -> dict[str, Any]:
+        return self._use.status_data(self._use.inventory.find(use.pool, use.device), use)
 
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
         places = slices.Layout(self._hardware.base, self._publisher.names)
-        devices = self._use.published(self._use.inventory)
-        return self._use.shaped(slices.for_node(self.driver.name, owner, devices, places))
+        devices = self._use.published_devices(self._use.inventory)
+        return self._use.alter_slices(slices.for_node(self.driver.name, owner, devices, places))
 
 
 def pages(metrics: Metrics) -> Pages:

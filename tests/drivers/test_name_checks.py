@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fake_driver.hardware.__main__ import slices
-from fake_driver.hardware.description import read
+from fake_driver.hardware.hardware_file import read
 from testbed import folders
 from testbed.drivers import companions, name_checks
 from testbed.drivers.name_checks import refuse_wrong_names

@@ -16,7 +16,7 @@ from fake_driver.api.client import ApiClient
 from fake_driver.journal import Journal
 from fake_driver.publishing.publisher import Publisher
 from fake_driver.publishing.slices import Owner
-from fake_driver.roles.node_driver import Parts, Process, parts
+from fake_driver.roles.node_driver import NodeProcess, Parts, read_parts
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 from tests.fake_driver.fake_api import FakeApi, Handler, Threads
@@ -149,12 +149,12 @@ def kubelet() -> Iterator[Kubelet]:
 
 
 @pytest.fixture
-def start(settings: Settings) -> Iterator[Callable[..., Process]]:
+def start(settings: Settings) -> Iterator[Callable[..., NodeProcess]]:
     """Start a driver process inside this one; it is stopped after the test, before its folders and its API server go."""
-    running: list[Process] = []
+    running: list[NodeProcess] = []
 
-    def started(settings: Settings, change: Callable[[Parts], Parts] = lambda right: right) -> Process:
-        process = Process(settings, change(parts(settings)))
+    def started(settings: Settings, change: Callable[[Parts], Parts] = lambda right: right) -> NodeProcess:
+        process = NodeProcess(settings, change(read_parts(settings)))
         process.start()
         running.append(process)
         return process

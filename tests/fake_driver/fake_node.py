@@ -9,9 +9,9 @@ from fake_driver.errors import ApiError
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.checkpoint import Checkpoint
 from fake_driver.preparing.claims import ClaimRef, Object, PreparedClaim
+from fake_driver.preparing.device_metadata import VERSIONS, MetadataFolder
 from fake_driver.preparing.driver import Collaborators, Driver
 from fake_driver.preparing.inventory import Inventory
-from fake_driver.preparing.metadata import VERSIONS, MetadataFolder
 from fake_driver.preparing.opaque_configuration import API_VERSION
 
 NAME = "gpu.example"
@@ -40,13 +40,15 @@ class Node:
     def start(self) -> None:
         """Start, or start again after a crash."""
         cdi = CdiFolder(self.folder / "cdi", NAME)
-        checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.remembered(uid, self.inventory.pool))
+        checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.rebuild_claim(uid, self.inventory.pool))
         metadata = MetadataFolder(self.folder / "metadata", NAME, VERSIONS, lambda _device, _use: {})
-        use = Collaborators(self.inventory, self.read, reports=self, metadata=metadata, reached=self.reached)
+        use = Collaborators(
+            self.inventory, self.read, reports=self, metadata=metadata, at_crash_point=self.at_crash_point
+        )
         self.driver = Driver(NAME, use, cdi, checkpoint)
         self.driver.recover()
 
-    def reached(self, point: str) -> None:
+    def at_crash_point(self, point: str) -> None:
         if point == self.die_at:
             self.die_at = ""
             raise KeyboardInterrupt

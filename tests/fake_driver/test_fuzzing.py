@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fake_driver.errors import ConfigurationError, DriverError
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import devices
 from fake_driver.journal import Journal
 from fake_driver.kubelet.armed_faults import ArmedFaults
@@ -81,7 +81,7 @@ def _node(folder: Path) -> Node:
 @given(with_random_changes(*HARDWARE))
 def test_hardware(document: Any) -> None:
     with contextlib.suppress(ConfigurationError):
-        found = devices(description.parse(json.dumps(document), "x"), "worker")
+        found = devices(hardware_file.parse(json.dumps(document), "x"), "worker")
         assert len({device.name for device in found}) == len(found)
 
 

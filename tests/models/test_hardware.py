@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware import description, edits
+from fake_driver.hardware import container_edits, hardware_file
 from testbed.errors import UsageError
 from testbed.models.hardware import DeviceNode, Group, HardwareFile, Hook, Mount
 from testbed.models.strict import Strict, load
@@ -33,16 +33,16 @@ def test_the_examples_of_the_documentation_fit_the_schema(text: str, tmp_path: P
 
 def test_both_know_the_same_fields_of_container_edits() -> None:
     fields: dict[str, type[Strict]] = {"deviceNodes": DeviceNode, "mounts": Mount, "hooks": Hook}
-    assert {key: set(known) for key, (known, _) in edits._LISTS.items()} == {
+    assert {key: set(known) for key, (known, _) in container_edits._LISTS.items()} == {
         key: {field.alias for field in model.model_fields.values()} for key, model in fields.items()
     }
     needed = {key: {f.alias for f in model.model_fields.values() if f.is_required()} for key, model in fields.items()}
-    assert {key: set(needs) for key, (_, needs) in edits._LISTS.items()} == needed
+    assert {key: set(needs) for key, (_, needs) in container_edits._LISTS.items()} == needed
 
 
 def test_both_know_the_same_keys_of_a_group() -> None:
     with pytest.raises(ConfigurationError) as refused:
-        description.parse("spec: {devices: [{zzz: 1}]}", "x")
+        hardware_file.parse("spec: {devices: [{zzz: 1}]}", "x")
     known = re.findall(r"zzz is unknown; known: (.*)", str(refused.value))[0]
     assert {field.alias for field in Group.model_fields.values()} == set(known.split(", "))
 
@@ -71,4 +71,4 @@ def test_both_refuse_the_same_mistakes(group: dict[str, Any], tmp_path: Path) ->
     with pytest.raises(UsageError):
         load(tmp_path / "x.yaml", HardwareFile)
     with pytest.raises(ConfigurationError):
-        description.parse(text, "x")
+        hardware_file.parse(text, "x")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import devices
 from fake_driver.publishing.slices import Owner, for_node
 from testbed import folders
@@ -137,7 +137,7 @@ def test_special_devices_are_apart_where_they_are_nothing_else(
 
 
 def test_the_special_devices_of_the_default_hardware_are_apart() -> None:
-    made = devices(description.read(folders.data("manifests") / "hardware/server.yaml"), "a")
+    made = devices(hardware_file.read(folders.data("manifests") / "hardware/server.yaml"), "a")
     published = for_node(DRIVER, Owner("a", "uid"), made)
     others = load_driver_file(folders.data("manifests") / "drivers/fake-gpu.yaml").other_devices
     assert apart(published, others, DRIVER) == {"partitions", "capacity", "binding"}

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from fake_driver.api.client import ApiClient
 from fake_driver.devices.model import (
-    Change,
-    Group,
+    DeviceChange,
+    DeviceGroup,
     Hardware,
-    NetworkPlan,
+    NetworkTemplate,
     Partitioning,
-    Policy,
-    Profile,
+    PartitionProfile,
+    RequestPolicy,
     Taint,
     Version,
 )
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import changed, pools
 from fake_driver.journal import Journal
 from fake_driver.publishing.counter_placement import with_counters_beside_devices
@@ -54,9 +54,9 @@ class Writer:
     publisher: Publisher
     api: ApiClient
     journal: Path
-    changes: list[Change] = field(default_factory=list)
+    changes: list[DeviceChange] = field(default_factory=list)
 
-    def change(self, change: Change) -> None:
+    def change(self, change: DeviceChange) -> None:
         """Something happens to the hardware."""
         self.changes.append(change)
         self.publisher.refresh()
@@ -82,8 +82,8 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
     started: list[Writer] = []
 
     def start(server: Server, hardware: str, node: str = "worker") -> Writer:
-        here, *of_the_network = pools(description.read(HARDWARE / f"{hardware}.yaml"), node or "worker")
-        api, journal, changes = server.api(), tmp_path / f"journal-{len(started)}.jsonl", list[Change]()
+        here, *of_the_network = pools(hardware_file.read(HARDWARE / f"{hardware}.yaml"), node or "worker")
+        api, journal, changes = server.api(), tmp_path / f"journal-{len(started)}.jsonl", list[DeviceChange]()
 
         def slices(owner: Owner) -> Sequence[Object]:
             if not node:
@@ -140,7 +140,7 @@ def spec_of(slice_: Object) -> Object:
 
 def wanted(server: Server, hardware: str) -> dict[str, Object]:
     """The specs that the driver asks this server to keep, by name."""
-    (here, *network) = pools(description.read(HARDWARE / f"{hardware}.yaml"), "worker")
+    (here, *network) = pools(hardware_file.read(HARDWARE / f"{hardware}.yaml"), "worker")
     slices = [*for_node(DRIVER, Owner("worker", "x"), here.devices), *for_network(DRIVER, network)]
     return {slice_["metadata"]["name"]: spec_of(slice_) for slice_ in placed(server, slices)}
 
@@ -181,17 +181,17 @@ def test_one_changed_device_is_one_write_and_other_taints_keep_their_time(
     server: Server, write: Callable[..., Writer]
 ) -> None:
     writer = write(server, "thousand")
-    writer.change(Change(devices=("gpu-500",), attributes={"model": "F2"}))
+    writer.change(DeviceChange(devices=("gpu-500",), attributes={"model": "F2"}))
     writer.until(lambda: len(writer.notes("slice-write")) == 9)
-    writer.change(Change(devices=("gpu-500",), taints=(Taint("a", "NoSchedule"),)))
+    writer.change(DeviceChange(devices=("gpu-500",), taints=(Taint("a", "NoSchedule"),)))
     writer.until(lambda: len(taints(server, "gpu-500")) == 1)
     before, writes = taints(server, "gpu-500"), len(writer.notes("slice-write"))
-    writer.change(Change(devices=("gpu-500",), taints=(Taint("b", "NoSchedule"),)))
+    writer.change(DeviceChange(devices=("gpu-500",), taints=(Taint("b", "NoSchedule"),)))
     writer.until(lambda: len(taints(server, "gpu-500")) == 2)
 
     assert taints(server, "gpu-500")[:1] == before
     assert len(writer.notes("slice-write")) == writes + 1
-    writer.change(Change(devices=("gpu-0",), absent=True))
+    writer.change(DeviceChange(devices=("gpu-0",), absent=True))
     writer.until(lambda: len(writer.notes("slice-write")) == writes + 2)
     assert sum(len(item["spec"]["devices"]) for item in server.slices().values()) == 999
     assert len({item["spec"]["pool"]["generation"] for item in server.slices().values()}) == 1
@@ -223,22 +223,24 @@ def test_what_a_starting_kubelet_deletes_and_what_somebody_edits_comes_back(
 
 
 values = st.sampled_from([True, -(2**63), "x" * 64, Version("1.2.3-rc.1+x")])
-policies = st.sampled_from([Policy("1Gi"), Policy("1Gi", ("1Gi", "2Gi")), Policy("1Gi", (), "1Gi", "7Gi", "512Mi")])
+policies = st.sampled_from(
+    [RequestPolicy("1Gi"), RequestPolicy("1Gi", ("1Gi", "2Gi")), RequestPolicy("1Gi", (), "1Gi", "7Gi", "512Mi")]
+)
 parts = st.builds(
     Partitioning,
     counters=st.just({f"c{index}": "8" for index in range(32)}),
-    profiles=st.integers(1, 70).map(lambda count: (Profile("1g.5gb", count, {"c0": "1", "c31": "8"}),)),
+    profiles=st.integers(1, 70).map(lambda count: (PartitionProfile("1g.5gb", count, {"c0": "1", "c31": "8"}),)),
     whole=st.booleans(),
 )
 wholes = st.builds(
-    Group,
+    DeviceGroup,
     kind=st.sampled_from(["gpu", "k" * 32]),
     count=st.integers(1, 130),
     attributes=st.dictionaries(st.sampled_from(["a", "x.example/" + "y" * 32]), values),
     taints=st.lists(
         st.builds(Taint, st.sampled_from(["a", "b.example/c"]), st.just("NoSchedule"), st.just("v")), max_size=2
     ).map(tuple),
-    network=st.none() | st.just(NetworkPlan("net", ("10.64.0.0/10",))),
+    network=st.none() | st.just(NetworkTemplate("net", ("10.64.0.0/10",))),
 )
 cut = st.builds(lambda whole, parts: replace(whole, count=whole.count % 9 + 1, partitions=parts), wholes, parts)
 shared = st.builds(
@@ -250,7 +252,7 @@ shared = st.builds(
 
 @settings(max_examples=25, deadline=None)
 @given(group=wholes | cut | shared)
-def test_an_api_server_takes_whatever_can_be_described(server: Server, group: Group) -> None:
+def test_an_api_server_takes_whatever_can_be_described(server: Server, group: DeviceGroup) -> None:
     (here,) = pools(Hardware("x", (group,)), "worker")
     found = for_node(DRIVER, Owner("worker", "x"), here.devices)
     assert find_problems(found) == []

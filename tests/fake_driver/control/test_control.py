@@ -14,7 +14,7 @@ import pytest
 
 from fake_driver.control import __main__ as control
 from fake_driver.control.control_socket import LONGEST_REQUEST
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import dra_health_v1_pb2, dra_health_v1_pb2_grpc, dra_v1_pb2
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
     from tests.fake_driver.fake_api import FakeApi
 
-Start = Callable[..., Process]
+Start = Callable[..., NodeProcess]
 
 
 class Told:

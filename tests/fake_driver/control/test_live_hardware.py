@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from fake_driver.control.live_hardware import Dependents, LiveHardware
 from fake_driver.devices.health import HealthStore, initial_health
-from fake_driver.devices.model import Device, Policy, Taint
+from fake_driver.devices.model import Device, RequestPolicy, Taint
 from fake_driver.errors import ConfigurationError
 from fake_driver.journal import Journal
 from fake_driver.preparing.inventory import Inventory
@@ -188,7 +188,7 @@ def test_a_part_that_is_cut_from_a_whole_has_no_capacity_of_its_own(running: Run
 
 
 def test_a_change_that_a_request_policy_forbids_changes_nothing_and_blocks_nothing(tmp_path: Path) -> None:
-    policy = Policy("4Gi", ("4Gi", "40Gi"))
+    policy = RequestPolicy("4Gi", ("4Gi", "40Gi"))
     shared = Device("gpu-0", "gpu", {"model": "a"}, {"memory": "48Gi"}, shared=True, policies={"memory": policy})
     running = Running(tmp_path, (shared, BASE[1]))
     with pytest.raises(ConfigurationError, match="requestPolicy of its capacity memory allows more than the 1Gi"):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fake_driver.devices.health import UNHEALTHY, UNKNOWN, Health, HealthStore, initial_health
-from fake_driver.devices.model import Device, Row
+from fake_driver.devices.model import Attributes, Device
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,9 @@ from fake_driver.devices.model import Device, Row
         ({"healthy": False}, Health(UNHEALTHY, "the hardware file says so")),
     ],
 )
-def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(attributes: Row, expected: Health) -> None:
+def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(
+    attributes: Attributes, expected: Health
+) -> None:
     assert initial_health(Device("gpu-0", "gpu", attributes, {})) == expected
 
 

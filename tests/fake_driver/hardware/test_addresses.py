@@ -4,7 +4,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.hardware.addresses import Seat, blocks, network
+from fake_driver.hardware.addresses import AddressPosition, blocks, network
 
 RANGES = ("10.64.0.0/10", "fd64::/48")
 nodes = st.from_regex(r"[a-z]{1,8}-[0-9]{1,3}", fullmatch=True)
@@ -12,8 +12,8 @@ nodes = st.from_regex(r"[a-z]{1,8}-[0-9]{1,3}", fullmatch=True)
 
 @given(nodes, st.integers(1, 300).flatmap(lambda among: st.tuples(st.integers(0, among - 1), st.just(among))))
 def test_addresses_are_in_their_ranges_and_the_same_each_time(node: str, seat: tuple[int, int]) -> None:
-    found = network(RANGES, "net0", f"{node}/nic-0", Seat(node, *seat))
-    assert found == network(RANGES, "net0", f"{node}/nic-0", Seat(node, *seat))
+    found = network(RANGES, "net0", f"{node}/nic-0", AddressPosition(node, *seat))
+    assert found == network(RANGES, "net0", f"{node}/nic-0", AddressPosition(node, *seat))
     for text, within in zip(found.ips, RANGES, strict=True):
         address = ipaddress.ip_interface(text)
         assert address.network == ipaddress.ip_network(within)
@@ -22,20 +22,23 @@ def test_addresses_are_in_their_ranges_and_the_same_each_time(node: str, seat: t
 
 @given(nodes, st.integers(1, 100))
 def test_all_devices_of_a_node_have_addresses_of_their_own(node: str, among: int) -> None:
-    seats = [network(RANGES, "net", f"{node}/{index}", Seat(node, index, among)) for index in range(among)]
+    seats = [network(RANGES, "net", f"{node}/{index}", AddressPosition(node, index, among)) for index in range(among)]
     for each in zip(*(seat.ips for seat in seats), strict=True):
         assert len(set(each)) == among
     assert len({seat.hardware_address for seat in seats}) == among
 
 
 def test_a_hardware_address_is_locally_administered_and_no_group() -> None:
-    found = network((), "net0", "worker/nic-0", Seat("worker", 0, 1))
+    found = network((), "net0", "worker/nic-0", AddressPosition("worker", 0, 1))
     assert re.fullmatch(r"02(:[0-9a-f]{2}){5}", found.hardware_address)
     assert found.ips == ()
 
 
 def test_nodes_differ() -> None:
-    found = {network(RANGES, "net0", f"{node}/nic-0", Seat(node, 0, 16)) for node in ("node-1", "node-2", "node-3")}
+    found = {
+        network(RANGES, "net0", f"{node}/nic-0", AddressPosition(node, 0, 16))
+        for node in ("node-1", "node-2", "node-3")
+    }
     assert len({each.ips for each in found}) == len({each.hardware_address for each in found}) == 3
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from fake_driver.devices.model import Device, Hardware
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
 from fake_driver.publishing.slices import Owner, for_network, for_node
 from fake_driver.publishing.validation import find_problems
@@ -17,7 +17,7 @@ each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 
 def built_in(name: str) -> Hardware:
     (file,) = [file for file in FILES if file.stem == name]
-    return description.read(file)
+    return hardware_file.read(file)
 
 
 def on(name: str, node: str = "node-1") -> dict[str, Device]:
@@ -27,7 +27,7 @@ def on(name: str, node: str = "node-1") -> dict[str, Device]:
 @each_file
 @pytest.mark.parametrize("node", ["node-1", "node-2", "rack-b"])
 def test_an_api_server_takes_what_it_means(file: Path, node: str) -> None:
-    here, *network = pools(description.read(file), node)
+    here, *network = pools(hardware_file.read(file), node)
     assert here.devices
     assert (
         find_problems([*for_node("gpu.example", Owner(node, "u"), here.devices), *for_network("gpu.example", network)])
@@ -49,7 +49,7 @@ def test_there_is_what_people_look_for() -> None:
 
 
 def test_attributes_of_every_type_are_in_use() -> None:
-    attributes = [device.attributes for file in FILES for device in pools(description.read(file), "x-2")[0].devices]
+    attributes = [device.attributes for file in FILES for device in pools(hardware_file.read(file), "x-2")[0].devices]
     types = {type(value) for each in attributes for value in each.values()}
     assert {kind.__name__ for kind in types} == {"bool", "int", "str", "Version", "tuple"}
 
@@ -70,8 +70,12 @@ def test_a_part_takes_from_the_whole_and_says_whose_it_is() -> None:
     found = on("a100")
     part, whole = found["gpu-0-3g-20gb-1"], found["gpu-0"]
     assert part.parent == part.attributes["parent"] == "gpu-0"
-    assert dict(part.draws[0].takes) == {"compute": "3", "memory": "4"}
-    assert dict(whole.draws[0].takes) == dict(part.draws[0].of) == {"compute": "7", "memory": "8"}
+    assert dict(part.consumes_counters[0].counters) == {"compute": "3", "memory": "4"}
+    assert (
+        dict(whole.consumes_counters[0].counters)
+        == dict(part.consumes_counters[0].available)
+        == {"compute": "7", "memory": "8"}
+    )
     assert (whole.attributes["profile"], part.attributes["profile"]) == ("whole", "3g.20gb")
     assert part.attributes["uuid"] != whole.attributes["uuid"]
 

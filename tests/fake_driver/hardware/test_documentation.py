@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +19,7 @@ GROUP_KEYS = {
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: re.findall(r"name: (\w+)}", text)[0])
 def test_each_example_is_a_hardware_file(text: str) -> None:
-    assert sum(len(pool.devices) for pool in pools(description.parse(text, "example"), "node-1"))
+    assert sum(len(pool.devices) for pool in pools(hardware_file.parse(text, "example"), "node-1"))
 
 
 def test_every_hardware_that_is_shipped_is_in_the_table() -> None:
@@ -32,6 +32,6 @@ def test_every_key_of_a_group_is_explained_and_is_one() -> None:
     explained = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
     assert explained == GROUP_KEYS
     with pytest.raises(Exception, match="zzz is unknown; known: ") as refused:
-        description.parse("apiVersion: x\nspec: {devices: [{zzz: 1}]}", "x")
+        hardware_file.parse("apiVersion: x\nspec: {devices: [{zzz: 1}]}", "x")
     known = re.findall(r"devices\[0\]\.zzz is unknown; known: (.*)", str(refused.value))[0]
     assert set(known.split(", ")) == GROUP_KEYS

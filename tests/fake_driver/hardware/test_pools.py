@@ -3,22 +3,22 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.devices.model import Group, Hardware
+from fake_driver.devices.model import DeviceGroup, Hardware
 from fake_driver.hardware.pools import devices
 
-groups = st.builds(Group, kind=st.sampled_from(["gpu", "nic", "gpu-1"]), count=st.integers(1, 20))
+groups = st.builds(DeviceGroup, kind=st.sampled_from(["gpu", "nic", "gpu-1"]), count=st.integers(1, 20))
 hardware = st.builds(Hardware, name=st.just("x"), groups=st.lists(groups, max_size=4).map(tuple))
 nodes = st.sampled_from(["worker", "worker-1", "a.b.c"])
 
 
 def test_a_kind_counts_on_through_its_groups() -> None:
-    mixed = Hardware("x", (Group("gpu", 2), Group("nic", 1), Group("gpu", 1, {"model": "other"})))
+    mixed = Hardware("x", (DeviceGroup("gpu", 2), DeviceGroup("nic", 1), DeviceGroup("gpu", 1, {"model": "other"})))
     assert [device.name for device in devices(mixed, "n")] == ["gpu-0", "gpu-1", "nic-0", "gpu-2"]
     assert devices(mixed, "n")[3].attributes["index"] == 2
 
 
 def test_a_device_has_what_its_group_has_and_its_own_row_wins() -> None:
-    group = Group("gpu", 2, {"model": "a", "numa": 0}, {"memory": "1Gi"}, ({}, {"numa": 1, "uuid": "mine"}))
+    group = DeviceGroup("gpu", 2, {"model": "a", "numa": 0}, {"memory": "1Gi"}, ({}, {"numa": 1, "uuid": "mine"}))
     first, second = devices(Hardware("x", (group,)), "n")
     assert (first.attributes["numa"], second.attributes["numa"]) == (0, 1)
     assert second.attributes["uuid"] == "mine"

@@ -18,7 +18,7 @@ import pytest
 from fake_driver.api.claim_client import ClaimClient
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder
 from fake_driver.preparing.opaque_configuration import API_VERSION
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1beta1_pb2, dra_v1beta1_pb2_grpc
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def socket(start: Callable[..., Process], settings: Settings) -> Path:
+def socket(start: Callable[..., NodeProcess], settings: Settings) -> Path:
     """The DRA socket of a driver that runs."""
     start(settings)
     return settings.data / "dra.sock"
@@ -138,7 +138,11 @@ def test_an_error_of_the_drivers_own_stays_within_its_claim(
 
 
 def test_a_call_that_was_given_up_prepares_nothing_after_its_unprepare(
-    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi, until: Callable[..., None]
+    kubelet: Kubelet,
+    start: Callable[..., NodeProcess],
+    settings: Settings,
+    fake_api: FakeApi,
+    until: Callable[..., None],
 ) -> None:
     process, socket = start(settings), settings.data / "dra.sock"
     claims = [fake_api.claim("one"), fake_api.claim("two", ("gpu-1",))]
@@ -166,7 +170,11 @@ def test_a_call_that_was_given_up_prepares_nothing_after_its_unprepare(
 
 
 def test_a_call_whose_time_ran_out_behind_a_lock_prepares_nothing(
-    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi, until: Callable[..., None]
+    kubelet: Kubelet,
+    start: Callable[..., NodeProcess],
+    settings: Settings,
+    fake_api: FakeApi,
+    until: Callable[..., None],
 ) -> None:
     process, socket, claim = start(settings), settings.data / "dra.sock", fake_api.claim()
     kubelet.prepare(socket)
@@ -185,7 +193,7 @@ def test_a_call_whose_time_ran_out_behind_a_lock_prepares_nothing(
 
 def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
     kubelet: Kubelet,
-    start: Callable[..., Process],
+    start: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
     monkeypatch: pytest.MonkeyPatch,
@@ -279,7 +287,7 @@ def test_the_journal_has_each_call_with_its_outcome(
 
 
 def test_a_restart_while_a_claim_is_prepared_loses_nothing(
-    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
 ) -> None:
     first, claim = start(settings), fake_api.claim()
     before = kubelet.prepare(settings.data / "dra.sock", claim)
@@ -293,7 +301,7 @@ def test_a_restart_while_a_claim_is_prepared_loses_nothing(
 
 
 def test_a_call_under_way_is_finished_when_the_driver_is_told_to_stop(
-    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
 ) -> None:
     process, claim = start(settings), fake_api.claim()
     asked = threading.Event()
@@ -332,7 +340,7 @@ def test_an_api_server_that_takes_no_status_costs_no_prepare_its_time(
 
 
 def test_a_status_that_was_not_written_before_a_restart_is_written_after_it(
-    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, fake_api: FakeApi
+    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
 ) -> None:
     fake_api.refuse = lambda method, _path: (500, "not now") if method == "PATCH" else None
     first = start(settings)

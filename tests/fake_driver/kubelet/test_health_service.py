@@ -12,7 +12,7 @@ import pytest
 
 from fake_driver.devices.health import HEALTHY, UNHEALTHY, Health
 from fake_driver.kubelet import health_service
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import (
     dra_health_v1_pb2,
@@ -47,7 +47,7 @@ def seen(response: Any, messages: ModuleType) -> dict[tuple[str, str], tuple[str
 
 @VERSIONS
 def test_the_kubelet_hears_of_all_devices_at_once_and_of_each_change(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, messages: ModuleType, stubs: ModuleType
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, messages: ModuleType, stubs: ModuleType
 ) -> None:
     process = start(settings)
     stream = watch(kubelet, settings, messages, stubs)
@@ -62,7 +62,7 @@ def test_the_kubelet_hears_of_all_devices_at_once_and_of_each_change(
 
 @VERSIONS
 def test_it_hears_the_same_again_before_it_would_forget(
-    start: Callable[..., Process],
+    start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     monkeypatch: pytest.MonkeyPatch,
@@ -77,7 +77,7 @@ def test_it_hears_the_same_again_before_it_would_forget(
 
 
 def test_a_watcher_that_went_away_leaves_its_place(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     process = start(settings)
     service = process._server._health[0]
@@ -91,7 +91,9 @@ def test_a_watcher_that_went_away_leaves_its_place(
     assert next(watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc)).devices
 
 
-def test_a_stream_does_not_hold_up_the_end(start: Callable[..., Process], settings: Settings, kubelet: Kubelet) -> None:
+def test_a_stream_does_not_hold_up_the_end(
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
+) -> None:
     process = start(settings)
     stream = watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc)
     next(stream)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import registration_v1_pb2
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def socket(start: Callable[..., Process], settings: Settings) -> Path:
+def socket(start: Callable[..., NodeProcess], settings: Settings) -> Path:
     """The DRA socket of a driver that runs."""
     start(settings)
     return settings.data / "dra.sock"
@@ -54,7 +54,7 @@ def test_fifty_kubelets_at_once_learn_it_within_a_second(kubelet: Kubelet, regis
 
 
 def test_a_refused_registration_is_survived_told_and_can_be_made_good(
-    kubelet: Kubelet, start: Callable[..., Process], settings: Settings, caplog: pytest.LogCaptureFixture
+    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = start(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"

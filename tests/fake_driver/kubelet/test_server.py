@@ -18,7 +18,7 @@ import pytest
 from fake_driver.errors import ConfigurationError
 from fake_driver.kubelet import server
 from fake_driver.kubelet.listener import Listener
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import dra_health_v1_pb2, dra_health_v1_pb2_grpc
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def test_the_service_answers_before_the_registration_socket_is_there(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[tuple[str, bool]] = []
     really = Listener.open
@@ -43,14 +43,14 @@ def test_the_service_answers_before_the_registration_socket_is_there(
     assert order == [("dra.sock", False), (f"{settings.driver}-reg.sock", True)]
 
 
-def test_sockets_are_for_their_owner_alone(start: Callable[..., Process], settings: Settings) -> None:
+def test_sockets_are_for_their_owner_alone(start: Callable[..., NodeProcess], settings: Settings) -> None:
     start(settings)
     for path in (settings.data / "dra.sock", Path(settings.registry) / f"{settings.driver}-reg.sock"):
         assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_registration_socket_goes_first_and_nothing_stays(
-    start: Callable[..., Process], settings: Settings, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., NodeProcess], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = start(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
@@ -69,7 +69,7 @@ def test_the_registration_socket_goes_first_and_nothing_stays(
 
 
 def test_two_pods_serve_side_by_side_and_the_first_leaves_the_second_alone(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     pods = [replace(settings, pod_uid=f"{digit * 8}-1111-4111-8111-111111111111") for digit in "12"]
     first, _ = start(pods[0]), start(pods[1])
@@ -81,14 +81,14 @@ def test_two_pods_serve_side_by_side_and_the_first_leaves_the_second_alone(
     assert kubelet.register(registrations[1]).name == settings.driver
 
 
-def test_a_socket_that_cannot_be_made_is_named(start: Callable[..., Process], settings: Settings) -> None:
+def test_a_socket_that_cannot_be_made_is_named(start: Callable[..., NodeProcess], settings: Settings) -> None:
     (settings.data / "dra.sock").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=r"cannot listen on .*dra\.sock"):
         start(settings)
 
 
 def test_a_call_that_is_under_way_when_the_driver_is_told_to_stop_is_finished(
-    start: Callable[..., Process],
+    start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     fake_api: FakeApi,
@@ -116,7 +116,7 @@ def test_a_call_that_is_under_way_when_the_driver_is_told_to_stop_is_finished(
 
 
 def test_a_driver_that_nobody_calls_stops_at_once_though_kubelets_are_connected_and_watch_health(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     process = start(settings)
     kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
@@ -138,7 +138,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_registration_socket_that_was_removed_comes_back_and_the_kubelet_can_register_again(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     process = start(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
@@ -155,7 +155,7 @@ def test_a_registration_socket_that_was_removed_comes_back_and_the_kubelet_can_r
 
 @pytest.mark.usefixtures("hurried")
 def test_a_service_socket_that_was_removed_comes_back_and_calls_under_way_are_finished(
-    start: Callable[..., Process],
+    start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     fake_api: FakeApi,
@@ -185,7 +185,7 @@ def test_a_service_socket_that_was_removed_comes_back_and_calls_under_way_are_fi
 
 @pytest.mark.usefixtures("hurried")
 def test_a_socket_that_another_process_put_there_is_left_alone(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     first = start(settings)
     second = start(settings)

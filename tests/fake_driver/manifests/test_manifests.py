@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fake_driver.hardware import description, pools
+from fake_driver.hardware import hardware_file, pools
 from fake_driver.mutants.selection import RIGHTS
 from fake_driver.preparing import opaque_configuration
 from testbed.rendering import render_file
@@ -70,7 +70,7 @@ def test_the_class_and_the_driver_have_the_names_of_the_driver_file(driver: str)
 def test_the_two_drivers_have_no_object_in_common_and_share_out_the_devices() -> None:
     names = [{(one["kind"], one["metadata"]["name"]) for one in rendered(driver)} for driver in DRIVER_FILES]
     assert not set.intersection(*names)
-    server = description.read(ROOT / "hardware/server.yaml")
+    server = hardware_file.read(ROOT / "hardware/server.yaml")
     found = [
         {device.name for device in pools.devices(server, "node-1", kinds(driver).split(","))} for driver in DRIVER_FILES
     ]
@@ -110,7 +110,7 @@ def test_a_driver_may_speak_of_devices_of_the_network_only_where_there_are_some(
 
 def test_the_hardware_arrives_as_it_was_written() -> None:
     text = find("ConfigMap")["data"]["hardware.yaml"]
-    assert description.parse(text, "x") == description.read(ROOT / "hardware/gpus.yaml")
+    assert hardware_file.parse(text, "x") == hardware_file.read(ROOT / "hardware/gpus.yaml")
 
 
 @pytest.mark.parametrize(("faults", "value"), [([], ""), (["no-env", "slices-missing"], "no-env,slices-missing")])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fake_driver.roles.network_driver import NetworkDriverProcess
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from tests.fake_driver.granted_permissions import granted
 
@@ -39,7 +39,7 @@ def used(fake_api: FakeApi) -> set[tuple[str, str]]:
 
 
 def test_on_a_node_each_right_is_used_and_no_other(
-    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
+    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
 ) -> None:
     fake_api.answer("POST", SLICES, left_over("old", settings.driver, nodeName="worker"))
     process = start(settings)

@@ -12,21 +12,21 @@ import pytest
 from fake_driver.devices.model import Device, Taint
 from fake_driver.mutants import MUTANTS, selection
 from fake_driver.preparing.inventory import Inventory
-from fake_driver.roles.node_driver import Parts, Process, parts
+from fake_driver.roles.node_driver import NodeProcess, Parts, read_parts
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
     from tests.fake_driver.fake_api import FakeApi
 
-Start = Callable[..., Process]
+Start = Callable[..., NodeProcess]
 TWO = "2e000000-0000-4000-8000-000000000001"
 
 
 class Node:
     """A driver with a fault, its kubelet, and what it leaves on the node."""
 
-    def __init__(self, settings: Settings, kubelet: Kubelet, process: Process) -> None:
+    def __init__(self, settings: Settings, kubelet: Kubelet, process: NodeProcess) -> None:
         self.kubelet, self.cdi, self.process = kubelet, Path(settings.cdi), process
         self._socket = settings.data / "dra.sock"
 
@@ -191,7 +191,7 @@ def test_a_device_bears_the_attributes_of_its_neighbour(node: Made, fake_api: Fa
 
 @pytest.mark.parametrize(("name", "registers"), [("node-1", True), ("node-2", False), ("worker", False)])
 def test_only_odd_nodes_learn_of_the_driver(settings: Settings, name: str, registers: bool) -> None:
-    right = parts(replace(settings, node=name))
+    right = read_parts(replace(settings, node=name))
     assert selection.apply(["register-on-odd-nodes"], right).registers is registers
 
 
@@ -220,7 +220,7 @@ def test_a_pool_that_needs_more_slices_keeps_its_generation(
         return [replace(device, taints=tuple(taints)) for device in inventory.devices]
 
     def growing(right: Parts) -> Parts:
-        return selection.apply([word] if word else [], replace(right, published=published))
+        return selection.apply([word] if word else [], replace(right, published_devices=published))
 
     publisher = start(settings, growing)._publisher
     fake_api.until(publisher.published.is_set)
@@ -232,5 +232,5 @@ def test_a_pool_that_needs_more_slices_keeps_its_generation(
 
 
 def test_each_mutant_can_be_switched_on_and_says_what_is_wrong() -> None:
-    assert MUTANTS.items() <= selection.FAULTS.items()
+    assert MUTANTS.items() <= selection.ALL_MUTANTS.items()
     assert all(mutant.__doc__ for mutant in MUTANTS.values())

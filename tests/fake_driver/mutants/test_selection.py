@@ -10,16 +10,16 @@ import pytest
 
 from fake_driver.errors import ConfigurationError
 from fake_driver.mutants import selection
-from fake_driver.preparing.driver import POINTS
+from fake_driver.preparing.driver import CRASH_POINTS
 from fake_driver.preparing.opaque_configuration import API_VERSION
-from fake_driver.roles.node_driver import Process, parts
+from fake_driver.roles.node_driver import NodeProcess, read_parts
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
     from tests.fake_driver.fake_api import FakeApi
 
-Start = Callable[..., Process]
+Start = Callable[..., NodeProcess]
 DRIVER = "gpu.dra-testbed.example"
 
 
@@ -166,7 +166,7 @@ def test_the_words_of_the_status_name_another_device(
     assert (other in entry["conditions"][0]["message"]) is named
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", CRASH_POINTS)
 def test_a_crash_kills_the_process_once_at_its_point(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
@@ -174,16 +174,16 @@ def test_a_crash_kills_the_process_once_at_its_point(
     monkeypatch.setattr("os._exit", ends.append)
     settings.data.mkdir(parents=True)
     for _ in range(2):
-        reached = selection.apply([f"crash-{point}"], parts(settings)).reached
-        for here in POINTS * 2:
+        reached = selection.apply([f"crash-{point}"], read_parts(settings)).at_crash_point
+        for here in CRASH_POINTS * 2:
             reached(here)
     assert ends == [137]
 
 
 def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:
     with pytest.raises(ConfigurationError, match="there is no fault 'no-envs'; did you mean no-env"):
-        selection.apply(["no-envs"], parts(settings))
+        selection.apply(["no-envs"], read_parts(settings))
 
 
 def test_every_fault_says_what_it_does() -> None:
-    assert all(fault.__doc__ for fault in selection.FAULTS.values())
+    assert all(fault.__doc__ for fault in selection.ALL_MUTANTS.values())

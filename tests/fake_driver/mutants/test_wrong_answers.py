@@ -13,7 +13,7 @@ import pytest
 
 from fake_driver.mutants import selection
 from fake_driver.preparing.opaque_configuration import API_VERSION
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Judged:
 
 @pytest.fixture
 def judged(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> Callable[[str], Judged]:
     def make(word: str) -> Judged:
         start(settings, partial(selection.apply, [word] if word else []))
@@ -89,7 +89,7 @@ def test_an_answer_without_shares(judged: Make, fake_api: FakeApi, word: str, sa
     ("word", "what"), [("", f"gpu/{DRIVER}-metadata.json"), ("mounts-hide-those-of-others", "gpu")]
 )
 def test_mounts_that_hide_those_of_others(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, what: str
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, what: str
 ) -> None:
     start(replace(settings, metadata="v1beta1"), partial(selection.apply, [word] if word else []))
     claim = fake_api.claim()

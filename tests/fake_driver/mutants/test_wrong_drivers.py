@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_driver.mutants import containers, selection
-from fake_driver.roles.node_driver import Process
+from fake_driver.mutants import cdi, selection
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
     from tests.fake_driver.conftest import Kubelet
     from tests.fake_driver.fake_api import FakeApi
 
-Start = Callable[..., Process]
+Start = Callable[..., NodeProcess]
 
 
 class Wrong:
@@ -79,7 +79,7 @@ def test_unprepare_forgets_the_device(wrong: Callable[[str], Wrong], fake_api: F
 def test_the_cdi_file_is_lost(
     wrong: Callable[[str], Wrong], fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(containers, "_UNTIL_CONTAINERS_RUN", 0)
+    monkeypatch.setattr(cdi, "_UNTIL_CONTAINERS_RUN", 0)
     driver, claim = wrong("cdi-file-is-lost"), fake_api.claim()
     assert driver.prepare(claim).devices
     fake_api.until(lambda: not driver.has_file(claim))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fake_driver.devices.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import devices
 from fake_driver.mutants import selection
 from fake_driver.preparing.cdi import CdiFolder
@@ -15,7 +15,7 @@ from fake_driver.preparing.checkpoint import Checkpoint
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from fake_driver.preparing.driver import Collaborators
 from fake_driver.preparing.inventory import Inventory
-from fake_driver.preparing.opaque_configuration import Config
+from fake_driver.preparing.opaque_configuration import OpaqueConfig
 from fake_driver.publishing import slices
 from fake_driver.roles.node_driver import Parts
 
@@ -24,13 +24,13 @@ DRIVER = "gpu.dra-testbed.example"
 
 
 def wrong(fault: str = "") -> Parts:
-    right = Parts(Inventory("n", devices(description.read(FILE), "n")), Path("unused"))
+    right = Parts(Inventory("n", devices(hardware_file.read(FILE), "n")), Path("unused"))
     return selection.apply([fault] if fault else [], right)
 
 
 def published(fault: str = "") -> list[Any]:
     use = wrong(fault)
-    return use.shaped(slices.for_node(DRIVER, slices.Owner("n", "uid"), use.inventory.devices))
+    return use.alter_slices(slices.for_node(DRIVER, slices.Owner("n", "uid"), use.inventory.devices))
 
 
 def texts(fault: str = "") -> str:
@@ -119,8 +119,12 @@ def test_files_that_are_not_mounted(fault: str, has_mount: bool, tmp_path: Path)
 
 
 def test_what_is_said_of_one_alternative_is_not_heard() -> None:
-    found = [Config("GpuConfig", requests=("r/sub",)), Config("GpuConfig", requests=("r",)), Config("GpuConfig")]
-    assert list(wrong("ignores-config-of-subrequests").in_order(found)) == found[1:]
+    found = [
+        OpaqueConfig("GpuConfig", requests=("r/sub",)),
+        OpaqueConfig("GpuConfig", requests=("r",)),
+        OpaqueConfig("GpuConfig"),
+    ]
+    assert list(wrong("ignores-config-of-subrequests").config_order(found)) == found[1:]
 
 
 @pytest.mark.parametrize(

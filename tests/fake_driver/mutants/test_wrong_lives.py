@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from fake_driver.mutants import selection
-from fake_driver.roles.node_driver import Process, parts
+from fake_driver.roles.node_driver import NodeProcess, read_parts
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Lives:
     """Processes of one driver with a fault, one after another, and their kubelet."""
 
-    def __init__(self, start: Callable[..., Process], settings: Settings, kubelet: Kubelet, word: str) -> None:
+    def __init__(self, start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, word: str) -> None:
         self._start, self._settings, self._kubelet = start, settings, kubelet
         self._words = [word] if word else []
         self.cdi = Path(settings.cdi)
@@ -48,7 +48,7 @@ class Lives:
 
 
 @pytest.fixture
-def lives(start: Callable[..., Process], settings: Settings, kubelet: Kubelet) -> Callable[[str], Lives]:
+def lives(start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet) -> Callable[[str], Lives]:
     return lambda word: Lives(start, settings, kubelet, word)
 
 
@@ -67,7 +67,7 @@ def test_registers_once_and_never_again(lives: Callable[[str], Lives]) -> None:
 @pytest.mark.parametrize(("word", "second"), [("", True), ("leaves-its-lock-behind", False)])
 def test_leaves_its_lock_behind(settings: Settings, word: str, second: bool) -> None:
     def registers() -> bool:
-        return selection.apply([word] if word else [], parts(settings)).registers
+        return selection.apply([word] if word else [], read_parts(settings)).registers
 
     settings.data.mkdir(parents=True)
     assert (registers(), registers()) == (True, second)
@@ -76,7 +76,7 @@ def test_leaves_its_lock_behind(settings: Settings, word: str, second: bool) -> 
 @pytest.mark.parametrize(("word", "second"), [("", "HEALTHY"), ("health-unknown-after-a-restart", "UNKNOWN")])
 def test_health_unknown_after_a_restart(settings: Settings, word: str, second: str) -> None:
     def says() -> str:
-        use = selection.apply([word] if word else [], parts(settings))
+        use = selection.apply([word] if word else [], read_parts(settings))
         return use.health(use.inventory.devices[0]).status
 
     settings.data.mkdir(parents=True)
@@ -126,7 +126,7 @@ def test_refuses_what_is_prepared(lives: Callable[[str], Lives], fake_api: FakeA
 @pytest.mark.parametrize(("word", "back"), [("", True), ("deleted-slices-stay-away", False)])
 def test_deleted_slices_stay_away(settings: Settings, word: str, back: bool) -> None:
 
-    use = selection.apply([word] if word else [], parts(settings))
+    use = selection.apply([word] if word else [], read_parts(settings))
     wanted = [_slice("a", "")]
     assert use.plan(wanted, [], {}).create
     assert not use.plan(wanted, [_slice("a", "1")], {})
@@ -136,7 +136,7 @@ def test_deleted_slices_stay_away(settings: Settings, word: str, back: bool) -> 
 @pytest.mark.parametrize(("word", "deleted"), [("", []), ("publishes-from-scratch", ["1"])])
 def test_publishes_from_scratch(settings: Settings, word: str, deleted: list[str]) -> None:
 
-    use = selection.apply([word] if word else [], parts(settings))
+    use = selection.apply([word] if word else [], read_parts(settings))
     wanted = [_slice("a", "")]
     first = use.plan(wanted, [_slice("a", "1")], {})
     assert [each["metadata"]["uid"] for each in first.delete] == deleted
@@ -148,11 +148,11 @@ def test_publishes_from_scratch(settings: Settings, word: str, deleted: list[str
 def test_publishes_only_the_first_time(settings: Settings, word: str, again: bool) -> None:
     settings.data.mkdir(parents=True)
     wanted = [_slice("a", "")]
-    first = selection.apply([word] if word else [], parts(settings))
+    first = selection.apply([word] if word else [], read_parts(settings))
     assert first.plan(wanted, [], {}).create
     assert not first.plan(wanted, [_slice("a", "1")], {})
     assert first.plan(wanted, [], {}).create
-    second = selection.apply([word] if word else [], parts(settings))
+    second = selection.apply([word] if word else [], read_parts(settings))
     assert bool(second.plan(wanted, [], {}).create) is again
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fake_driver.devices.model import Taint
 from fake_driver.mutants import selection
-from fake_driver.roles.node_driver import Process, parts
+from fake_driver.roles.node_driver import NodeProcess, read_parts
 from fake_driver.settings import Settings
 from fake_driver.strict_decoding import Section
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     ],
 )
 def test_what_is_published_after_a_change(settings: Settings, word: str, names: set[str]) -> None:
-    use = selection.apply([word] if word else [], parts(settings))
-    use.published(use.inventory)
+    use = selection.apply([word] if word else [], read_parts(settings))
+    use.published_devices(use.inventory)
     (kept,) = (each for each in use.inventory.devices if each.name == "gpu-1")
-    use.inventory.become((replace(kept, taints=(Taint("k", "NoSchedule"),)),))
-    found = use.published(use.inventory)
+    use.inventory.set_devices((replace(kept, taints=(Taint("k", "NoSchedule"),)),))
+    found = use.published_devices(use.inventory)
     assert {device.name for device in found} == names
     assert any(device.taints for device in found) is (word in ("", "unplugged-devices-stay-published"))
 
 
 @pytest.mark.parametrize(("word", "generations"), [("", {1, 2}), ("publish-with-wrong-generation", {1})])
 def test_publish_with_wrong_generation(
-    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, word: str, generations: set[int]
+    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, word: str, generations: set[int]
 ) -> None:
     seen: set[int] = set()
 
@@ -60,7 +60,7 @@ def test_publish_with_wrong_generation(
 
 @pytest.mark.parametrize(("word", "writes"), [("", []), ("publishes-nothing-at-first", ["PUT", "PUT"])])
 def test_publishes_nothing_at_first(
-    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, word: str, writes: list[str]
+    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, word: str, writes: list[str]
 ) -> None:
     def begin() -> None:
         process = start(settings, lambda right: selection.apply([word] if word else [], right))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fake_driver.devices.model import Device, Network, Row, Version
+from fake_driver.devices.model import Attributes, Device, DeviceNetwork, Version
 from fake_driver.errors import ClaimRefused, DamagedFile
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder, device_name, environment, spec
 from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
@@ -19,7 +19,7 @@ UID = "1d0f0000-0000-4000-8000-000000000001"
 
 
 def test_a_container_learns_every_attribute_and_capacity() -> None:
-    attributes: Row = {
+    attributes: Attributes = {
         "uuid": "u-1",
         "driverVersion": Version("1.2.3"),
         "ecc": True,
@@ -62,7 +62,11 @@ def test_shares_of_one_device_tell_their_parts_without_a_clash() -> None:
 
 def test_a_container_learns_what_configuration_says_over_what_the_hardware_says() -> None:
     device = Device(
-        "nic-0", "nic", {"interface": "eth0"}, {}, network=Network("eth0", ("192.0.2.1/24", "2001:db8::1/64"), "02:00")
+        "nic-0",
+        "nic",
+        {"interface": "eth0"},
+        {},
+        network=DeviceNetwork("eth0", ("192.0.2.1/24", "2001:db8::1/64"), "02:00"),
     )
     use = replace(USE, facts={"INTERFACE": "net1", "MTU": "9000"}, variables={"user_a": "b"})
     assert environment(device, use, "worker") == {
@@ -121,7 +125,7 @@ def test_names_are_valid_unique_and_can_be_read_back(
     assert all(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?", name) for name in names)
     folder = CdiFolder(tmp_path_factory.getbasetemp(), "gpu.example")
     folder.write(UID, tuple(CdiDevice(name, {"A": "b"}) for name in names))
-    claim = folder.remembered(UID, "worker")
+    claim = folder.rebuild_claim(UID, "worker")
     assert isinstance(claim, PreparedClaim)
     assert list(claim.devices) == devices
 
@@ -185,7 +189,7 @@ def test_files_of_a_driver_whose_name_begins_with_ours_are_not_lost_or_swept(tmp
     folder = CdiFolder(tmp_path, "gpu.example")
     (tmp_path / f"gpu.example-{UID}.json").write_text("")
     assert folder.claims() == [UID]
-    assert folder.lose() == 1
+    assert folder.remove_all() == 1
     folder.sweep()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(other)
 
@@ -196,7 +200,7 @@ def test_files_of_a_driver_whose_name_begins_with_ours_are_not_lost_or_swept(tmp
 def test_a_file_that_says_something_else_is_damaged(tmp_path: Path, content: str) -> None:
     (tmp_path / "gpu.example-aa.json").write_text(content)
     with pytest.raises(DamagedFile, match="does not say what we once wrote"):
-        CdiFolder(tmp_path, "gpu.example").remembered("aa", "worker")
+        CdiFolder(tmp_path, "gpu.example").rebuild_claim("aa", "worker")
 
 
 def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:

@@ -26,14 +26,14 @@ def claim(uid: str = "aa", *devices: str) -> PreparedClaim:
 
 
 def keep(checkpoint: Checkpoint, *claims: PreparedClaim) -> None:
-    with checkpoint.locked() as ledger:
+    with checkpoint.locked() as locked:
         for one in claims:
-            ledger.keep(one)
+            locked.save(one)
 
 
 def known(checkpoint: Checkpoint) -> dict[str, PreparedClaim]:
-    with checkpoint.locked() as ledger:
-        return dict(ledger.claims)
+    with checkpoint.locked() as locked:
+        return dict(locked.claims)
 
 
 texts = st.text(max_size=8)
@@ -96,9 +96,9 @@ def test_all_that_is_known_of_a_claim_is_kept() -> None:
 def test_a_claim_survives_the_process(tmp_path: Path) -> None:
     keep(Checkpoint(tmp_path), claim("aa", "gpu-0"), claim("bb", "gpu-1"))
     after = Checkpoint(tmp_path)
-    with after.locked() as ledger:
-        ledger.forget("aa")
-        ledger.forget("never-there")
+    with after.locked() as locked:
+        locked.delete("aa")
+        locked.delete("never-there")
     assert known(Checkpoint(tmp_path)) == {"bb": claim("bb", "gpu-1")}
 
 
@@ -114,8 +114,8 @@ def test_two_processes_see_what_the_other_writes(tmp_path: Path) -> None:
     assert known(new) == {"aa": claim("aa", "gpu-0")}
     keep(new, claim("aa", "gpu-1"))
     assert known(old) == {"aa": claim("aa", "gpu-1")}
-    with old.locked() as ledger:
-        ledger.forget("aa")
+    with old.locked() as locked:
+        locked.delete("aa")
     assert known(new) == {}
 
 
@@ -175,8 +175,8 @@ def test_nothing_is_said_to_be_kept_or_forgotten_before_the_disk_has_it(
     checkpoint = Checkpoint(tmp_path / "claims")
     keep(checkpoint, claim("aa"), claim("bb"))
     assert lasting == ["aa.json", "bb.json", "claims"]
-    with checkpoint.locked() as ledger:
-        ledger.forget("aa")
+    with checkpoint.locked() as locked:
+        locked.delete("aa")
     assert lasting[3:] == ["claims"]
 
 
@@ -230,8 +230,8 @@ def test_whatever_two_processes_do_both_know_the_same(
             keep(both[who], claim(uid, device))
             expected[uid] = claim(uid, device)
         else:
-            with both[who].locked() as ledger:
-                ledger.forget(uid)
+            with both[who].locked() as locked:
+                locked.delete(uid)
             expected.pop(uid, None)
         assert known(both[1 - who]) == expected
     assert known(Checkpoint(folder)) == expected
@@ -298,11 +298,11 @@ def test_a_claim_of_a_newer_version_keeps_its_devices_and_its_file(tmp_path: Pat
 def test_a_claim_of_a_newer_version_can_be_forgotten_and_kept_anew(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     (tmp_path / "aa.json").write_bytes(written())
-    with checkpoint.locked() as ledger:
-        assert ledger.newer == {"aa"}
-        ledger.forget("aa")
-        ledger.keep(claim("aa", "gpu-1"))
-        assert ledger.newer == set()
+    with checkpoint.locked() as locked:
+        assert locked.from_newer_version == {"aa"}
+        locked.delete("aa")
+        locked.save(claim("aa", "gpu-1"))
+        assert locked.from_newer_version == set()
     assert known(Checkpoint(tmp_path)) == {"aa": claim("aa", "gpu-1")}
 
 
@@ -314,9 +314,9 @@ def test_what_the_newer_process_forgets_or_an_older_one_writes_is_not_newer_any_
         (tmp_path / "aa.json").unlink()
         if content:
             (tmp_path / "aa.json").write_bytes(content)
-        with checkpoint.locked() as ledger:
-            assert ledger.newer == set()
-            assert len(ledger.claims) == bool(content)
+        with checkpoint.locked() as locked:
+            assert locked.from_newer_version == set()
+            assert len(locked.claims) == bool(content)
 
 
 @pytest.mark.parametrize("data", [[], {"ref": {}}, {"ref": {}, "devices": [{"pool": "p"}]}, 7])

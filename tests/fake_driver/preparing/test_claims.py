@@ -5,9 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.devices.model import Draw
+from fake_driver.devices.model import CounterConsumption
 from fake_driver.errors import ClaimRefused
-from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated, conflict, overdrawn
+from fake_driver.preparing.claims import (
+    AllocatedDevice,
+    ClaimRef,
+    PreparedClaim,
+    conflict,
+    counter_conflict,
+    read_allocation,
+)
 
 REF = ClaimRef("uid-1", "default", "one")
 DRIVER = "gpu.example"
@@ -22,23 +29,23 @@ def result(request: str = "gpu", device: str = "gpu-0", driver: str = DRIVER, **
 
 
 def test_only_results_of_this_driver_are_taken_in_their_order() -> None:
-    found = allocated(claim(result(device="gpu-1"), result(driver="other"), result(device="gpu-0")), REF, DRIVER)
+    found = read_allocation(claim(result(device="gpu-1"), result(driver="other"), result(device="gpu-0")), REF, DRIVER)
     assert [device.device for device in found.devices] == ["gpu-1", "gpu-0"]
 
 
 def test_a_subrequest_is_kept_but_containers_refer_to_the_request() -> None:
-    (device,) = allocated(claim(result(request="gpu/big")), REF, DRIVER).devices
+    (device,) = read_allocation(claim(result(request="gpu/big")), REF, DRIVER).devices
     assert (device.request, device.base_request) == ("gpu/big", "gpu")
 
 
 def test_admin_access_and_shares_are_read() -> None:
-    devices = allocated(claim(result(adminAccess=True), result(shareID="share-1"), result()), REF, DRIVER).devices
+    devices = read_allocation(claim(result(adminAccess=True), result(shareID="share-1"), result()), REF, DRIVER).devices
     assert [device.admin_access for device in devices] == [True, False, False]
     assert [device.share_id for device in devices] == [None, "share-1", None]
 
 
 def test_how_much_of_a_shared_device_is_ours_is_read() -> None:
-    (device,) = allocated(
+    (device,) = read_allocation(
         claim(result(shareID="s", consumedCapacity={"memory": "4Gi", "slices": "1"})), REF, DRIVER
     ).devices
     assert device.consumed == {"memory": "4Gi", "slices": "1"}
@@ -46,9 +53,9 @@ def test_how_much_of_a_shared_device_is_ours_is_read() -> None:
 
 def test_a_generated_claim_keeps_the_name_that_its_pod_has_for_it() -> None:
     generated = claim(result())
-    assert allocated(generated, REF, DRIVER).pod_claim == ""
+    assert read_allocation(generated, REF, DRIVER).pod_claim == ""
     generated["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": "mine"}
-    assert allocated(generated, REF, DRIVER).pod_claim == "mine"
+    assert read_allocation(generated, REF, DRIVER).pod_claim == "mine"
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "A", "a" * 64])
@@ -56,7 +63,7 @@ def test_a_name_that_must_not_become_part_of_a_path_is_refused(name: str) -> Non
     generated = claim(result())
     generated["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": name}
     with pytest.raises(ClaimRefused, match="that is no name"):
-        allocated(generated, REF, DRIVER)
+        read_allocation(generated, REF, DRIVER)
 
 
 GPU = AllocatedDevice("r", "p", "gpu-0")
@@ -82,7 +89,7 @@ def test_who_excludes_whom(ours: AllocatedDevice, theirs: AllocatedDevice, exclu
 
 
 def test_a_claim_of_another_driver_has_nothing_for_us() -> None:
-    assert allocated(claim(result(driver="other")), REF, DRIVER).devices == ()
+    assert read_allocation(claim(result(driver="other")), REF, DRIVER).devices == ()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +106,7 @@ def test_a_claim_of_another_driver_has_nothing_for_us() -> None:
 )
 def test_what_must_not_be_prepared_is_refused(served: dict[str, Any], text: str) -> None:
     with pytest.raises(ClaimRefused, match=text):
-        allocated(served, REF, DRIVER)
+        read_allocation(served, REF, DRIVER)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +114,7 @@ def test_what_must_not_be_prepared_is_refused(served: dict[str, Any], text: str)
 )
 def test_names_that_could_become_other_paths_are_refused(ref: ClaimRef) -> None:
     with pytest.raises(ClaimRefused):
-        ref.checked()
+        ref.validated()
 
 
 def prepared(uid: str, *devices: AllocatedDevice) -> PreparedClaim:
@@ -149,15 +156,18 @@ def test_there_is_a_conflict_exactly_where_two_uses_exclude_each_other(
 
 COUNTERS = {"compute": "7", "memory": "8Gi"}
 DRAWS = {
-    ("p", "whole"): Draw("s", COUNTERS, COUNTERS),
-    **{("p", f"third-{index}"): Draw("s", {"compute": "3", "memory": "4096Mi"}, COUNTERS) for index in range(3)},
-    ("p", "one"): Draw("s", {"compute": "1", "memory": "512Mi"}, COUNTERS),
-    ("p", "other"): Draw("t", COUNTERS, COUNTERS),
-    ("q", "whole"): Draw("s", COUNTERS, COUNTERS),
+    ("p", "whole"): CounterConsumption("s", COUNTERS, COUNTERS),
+    **{
+        ("p", f"third-{index}"): CounterConsumption("s", {"compute": "3", "memory": "4096Mi"}, COUNTERS)
+        for index in range(3)
+    },
+    ("p", "one"): CounterConsumption("s", {"compute": "1", "memory": "512Mi"}, COUNTERS),
+    ("p", "other"): CounterConsumption("t", COUNTERS, COUNTERS),
+    ("q", "whole"): CounterConsumption("s", COUNTERS, COUNTERS),
 }
 
 
-def draws(pool: str, device: str) -> tuple[Draw, ...]:
+def draws(pool: str, device: str) -> tuple[CounterConsumption, ...]:
     return (DRAWS[pool, device],) if (pool, device) in DRAWS else ()
 
 
@@ -185,18 +195,18 @@ def of(device: str, pool: str = "p", admin: bool = False) -> AllocatedDevice:
     ],
 )
 def test_who_is_the_same_hardware(ours: list[AllocatedDevice], theirs: list[AllocatedDevice], is_refused: bool) -> None:
-    assert bool(overdrawn(prepared("a", *ours), {"b": prepared("b", *theirs)}, draws)) is is_refused
+    assert bool(counter_conflict(prepared("a", *ours), {"b": prepared("b", *theirs)}, draws)) is is_refused
 
 
 def test_the_same_hardware_is_named_with_the_claim_that_has_it() -> None:
     whole, part = prepared("a", of("whole")), prepared("b", of("one"))
-    assert overdrawn(part, {"a": whole}, draws) == (
+    assert counter_conflict(part, {"a": whole}, draws) == (
         "device one is of the same hardware as device whole, which is still prepared for claim a, which was not unprepared yet"
     )
     both = prepared("c", of("whole"), of("one"))
-    assert overdrawn(both, {}, draws) == "claim c has whole, one, which are the same hardware"
+    assert counter_conflict(both, {}, draws) == "claim c has whole, one, which are the same hardware"
 
 
 def test_a_claim_is_prepared_again_beside_itself() -> None:
     whole = prepared("a", of("whole"))
-    assert not overdrawn(whole, {"a": whole}, draws)
+    assert not counter_conflict(whole, {"a": whole}, draws)

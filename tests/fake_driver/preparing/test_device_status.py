@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from fake_driver.devices.model import Device, Network, Row, Version
+from fake_driver.devices.model import Attributes, Device, DeviceNetwork, Version
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
-from fake_driver.preparing.device_status import content, entries, missing
+from fake_driver.preparing.device_status import entries, missing, status_data
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-ATTRIBUTES: Row = {
+ATTRIBUTES: Attributes = {
     "uuid": "u-0",
     "model": "F100",
     "driverVersion": Version("1.2.3"),
@@ -18,7 +18,7 @@ ATTRIBUTES: Row = {
     "roots": ("a", "b"),
 }
 GPU = Device("gpu-0", "gpu", ATTRIBUTES, {"memory": "80Gi"})
-NIC = Device("nic-0", "nic", {"uuid": "u-1"}, {}, network=Network("eth0", ("192.0.2.1/24",), "02:00:00:00:00:01"))
+NIC = Device("nic-0", "nic", {"uuid": "u-1"}, {}, network=DeviceNetwork("eth0", ("192.0.2.1/24",), "02:00:00:00:00:01"))
 USE = AllocatedDevice("gpu", "worker", "gpu-0")
 READY = {
     "type": "Ready",
@@ -36,13 +36,13 @@ def said(use: AllocatedDevice = USE, *there: Object) -> list[Object]:
 
 
 def test_a_device_is_known_by_its_attributes() -> None:
-    assert content(GPU, USE) == {
+    assert status_data(GPU, USE) == {
         "data": {"driverVersion": "1.2.3", "ecc": True, "index": 0, "model": "F100", "roots": ["a", "b"], "uuid": "u-0"}
     }
 
 
 def test_a_network_device_has_a_network() -> None:
-    assert content(NIC, AllocatedDevice("nic", "worker", "nic-0")) == {
+    assert status_data(NIC, AllocatedDevice("nic", "worker", "nic-0")) == {
         "data": {"uuid": "u-1"},
         "networkData": {"interfaceName": "eth0", "ips": ["192.0.2.1/24"], "hardwareAddress": "02:00:00:00:00:01"},
     }
@@ -50,7 +50,7 @@ def test_a_network_device_has_a_network() -> None:
 
 def test_the_network_is_the_one_that_was_configured() -> None:
     use = AllocatedDevice("nic", "worker", "nic-0", facts={"INTERFACE": "net1", "IPS": "192.0.2.7/24,2001:db8::7/64"})
-    network = content(NIC, use)["networkData"]
+    network = status_data(NIC, use)["networkData"]
     assert (network["interfaceName"], network["ips"]) == ("net1", ["192.0.2.7/24", "2001:db8::7/64"])
 
 

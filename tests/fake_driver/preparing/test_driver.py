@@ -276,7 +276,7 @@ def test_a_device_that_is_unplugged_in_the_middle_of_prepare_is_refused_without_
     ref = node.allocate("one", "gpu-0")
     with monkeypatch.context() as patched:
         unplug = {"after-checkpoint": lambda: patched.setattr(INVENTORY, "_pools", {"worker": {}})}
-        patched.setattr(node, "reached", lambda point: unplug.get(point, lambda: None)())
+        patched.setattr(node, "at_crash_point", lambda point: unplug.get(point, lambda: None)())
         node.start()
         with pytest.raises(ClaimRefused, match="gpu-0 is not in pool worker"):
             node.driver.prepare(ref)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fake_driver.errors import ClaimRefused
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef
-from fake_driver.preparing.opaque_configuration import API_VERSION, configs, configured, in_order
+from fake_driver.preparing.opaque_configuration import API_VERSION, apply_configs, by_precedence, read_configs
 
 DRIVER, REF = "gpu.example", ClaimRef("uid-1", "default", "one")
 Object = dict[str, Any]
@@ -24,12 +24,12 @@ def claim(*entries: Any) -> Object:
 def told(*entries: Object, request: str = "gpu", is_network: bool = False) -> AllocatedDevice:
     """A device after all of these entries."""
     device = AllocatedDevice(request, "worker", "gpu-0")
-    return configured(device, in_order(configs(claim(*entries), REF, DRIVER)), is_network=is_network)
+    return apply_configs(device, by_precedence(read_configs(claim(*entries), REF, DRIVER)), is_network=is_network)
 
 
 def refusal(*entries: Any) -> str:
     with pytest.raises(ClaimRefused) as refused:
-        configs(claim(*entries), REF, DRIVER)
+        read_configs(claim(*entries), REF, DRIVER)
     return str(refused.value)
 
 
@@ -99,7 +99,7 @@ def test_an_entry_is_for_the_requests_and_subrequests_that_it_names(
 
 def test_what_other_drivers_are_told_is_not_looked_at() -> None:
     foreign = {"source": "FromClaim", "opaque": {"driver": "other", "parameters": {"what": "ever"}}}
-    assert configs(claim(foreign, {"source": "FromClass"}), REF, DRIVER) == []
+    assert read_configs(claim(foreign, {"source": "FromClass"}), REF, DRIVER) == []
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ fields_ = st.dictionaries(
 def test_whatever_a_user_writes_is_understood_or_refused(kind: str, fields: Object) -> None:
     parameters = {**fields, "apiVersion": API_VERSION, "kind": kind}
     try:
-        (found,) = configs(claim({"opaque": {"driver": DRIVER, "parameters": parameters}}), REF, DRIVER)
+        (found,) = read_configs(claim({"opaque": {"driver": DRIVER, "parameters": parameters}}), REF, DRIVER)
     except ClaimRefused as refused:
         texts = [str(refused)]
     else:

@@ -13,8 +13,8 @@ from fake_driver.api.claim_client import ClaimClient
 from fake_driver.api.client import ApiClient
 from fake_driver.journal import Journal
 from fake_driver.preparing import status_reporter
-from fake_driver.preparing.claims import ClaimRef, PreparedClaim, allocated
-from fake_driver.preparing.status_reporter import Reporter, manager
+from fake_driver.preparing.claims import ClaimRef, PreparedClaim, read_allocation
+from fake_driver.preparing.status_reporter import StatusReporter, manager
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -23,17 +23,19 @@ DRIVER = "gpu.dra-testbed.example"
 
 
 @pytest.fixture
-def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Reporter]]:
+def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., StatusReporter]]:
     """Make reporters that hurry."""
     monkeypatch.setattr(status_reporter, "_FIRST", 0.01)
     monkeypatch.setattr(status_reporter, "_QUIET", 0.01)
-    running: list[tuple[Reporter, ApiClient]] = []
+    running: list[tuple[StatusReporter, ApiClient]] = []
 
     def made(
         driver: str = DRIVER, node: str = "worker", known: Callable[..., Any] = lambda use: {"data": {"of": use.device}}
-    ) -> Reporter:
+    ) -> StatusReporter:
         api = ApiClient(server)
-        running.append((Reporter(ClaimClient(api), driver, node, known, Journal(tmp_path / "journal.jsonl")), api))
+        running.append(
+            (StatusReporter(ClaimClient(api), driver, node, known, Journal(tmp_path / "journal.jsonl")), api)
+        )
         running[-1][0].start()
         return running[-1][0]
 
@@ -45,10 +47,10 @@ def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 def claim(fake_api: FakeApi, *devices: str, name: str = "one") -> PreparedClaim:
     ref = ClaimRef(**fake_api.claim(name, devices or ("gpu-0",)))
-    return allocated(fake_api.claims["default", name], ref, DRIVER)
+    return read_allocation(fake_api.claims["default", name], ref, DRIVER)
 
 
-def test_each_device_has_its_entry(make: Callable[..., Reporter], fake_api: FakeApi) -> None:
+def test_each_device_has_its_entry(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
     make().prepared(claim(fake_api, "gpu-0", "gpu-1"), None)
     fake_api.until(lambda: len(fake_api.status()) == 2)
     assert [(entry["device"], entry["data"]) for entry in fake_api.status()] == [
@@ -58,7 +60,9 @@ def test_each_device_has_its_entry(make: Callable[..., Reporter], fake_api: Fake
     assert all(entry["conditions"][0]["type"] == "Ready" for entry in fake_api.status())
 
 
-def test_a_status_waits_while_claims_come_but_not_for_ever(make: Callable[..., Reporter], fake_api: FakeApi) -> None:
+def test_a_status_waits_while_claims_come_but_not_for_ever(
+    make: Callable[..., StatusReporter], fake_api: FakeApi
+) -> None:
     one = make()
     one.prepared(claim(fake_api), None)
     quiet = one._quiet
@@ -68,7 +72,7 @@ def test_a_status_waits_while_claims_come_but_not_for_ever(make: Callable[..., R
     assert one._begin(quiet + 5) == quiet + 5
 
 
-def test_what_is_there_already_is_not_written_again(make: Callable[..., Reporter], fake_api: FakeApi) -> None:
+def test_what_is_there_already_is_not_written_again(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
     one = claim(fake_api)
     first = make()
     first.prepared(one, None)
@@ -79,12 +83,12 @@ def test_what_is_there_already_is_not_written_again(make: Callable[..., Reporter
     assert len(fake_api.applied) == 2
 
 
-def test_two_drivers_write_side_by_side_each_as_itself(make: Callable[..., Reporter], fake_api: FakeApi) -> None:
+def test_two_drivers_write_side_by_side_each_as_itself(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
     one = claim(fake_api, "gpu-0")
     results = fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"]
     results.append({**results[0], "driver": "nic.example", "device": "nic-0"})
     make().prepared(one, None)
-    other = allocated(fake_api.claims["default", "one"], one.ref, "nic.example")
+    other = read_allocation(fake_api.claims["default", "one"], one.ref, "nic.example")
     make("nic.example").prepared(other, None)
     fake_api.until(lambda: len(fake_api.status()) == 2)
     assert {entry["driver"] for entry in fake_api.status()} == {DRIVER, "nic.example"}
@@ -98,7 +102,9 @@ def test_a_field_manager_has_at_most_128_letters_and_belongs_to_one_node() -> No
 
 
 @pytest.mark.parametrize("status", [403, 409, 422, 429, 500])
-def test_it_is_tried_again_until_it_succeeds(make: Callable[..., Reporter], fake_api: FakeApi, status: int) -> None:
+def test_it_is_tried_again_until_it_succeeds(
+    make: Callable[..., StatusReporter], fake_api: FakeApi, status: int
+) -> None:
     attempts: list[str] = []
 
     def refuse(method: str, _path: str) -> tuple[int, str] | None:
@@ -114,7 +120,7 @@ def test_it_is_tried_again_until_it_succeeds(make: Callable[..., Reporter], fake
 
 
 def test_trouble_is_told_once_in_the_log(
-    make: Callable[..., Reporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture
+    make: Callable[..., StatusReporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = threading.Semaphore(0)
 
@@ -133,7 +139,7 @@ def test_trouble_is_told_once_in_the_log(
 
 
 def test_an_error_of_its_own_is_survived(
-    make: Callable[..., Reporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture
+    make: Callable[..., StatusReporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: list[str] = []
 
@@ -150,7 +156,7 @@ def test_an_error_of_its_own_is_survived(
 
 @pytest.mark.parametrize("change", ["deleted", "replaced", "deallocated", "reallocated"])
 def test_a_claim_that_is_another_by_now_is_left_alone(
-    make: Callable[..., Reporter], fake_api: FakeApi, change: str
+    make: Callable[..., StatusReporter], fake_api: FakeApi, change: str
 ) -> None:
     old = claim(fake_api)
     if change == "deleted":
@@ -167,7 +173,9 @@ def test_a_claim_that_is_another_by_now_is_left_alone(
     assert old.ref.uid not in asked._jobs
 
 
-def test_a_claim_that_was_given_back_is_not_written_about(make: Callable[..., Reporter], fake_api: FakeApi) -> None:
+def test_a_claim_that_was_given_back_is_not_written_about(
+    make: Callable[..., StatusReporter], fake_api: FakeApi
+) -> None:
     fake_api.gate.clear()
     one, busy = claim(fake_api), claim(fake_api, name="busy")
     asked = make()
@@ -182,7 +190,7 @@ def test_a_claim_that_was_given_back_is_not_written_about(make: Callable[..., Re
 
 
 def test_a_claim_whose_name_is_not_known_cannot_be_written_about(
-    make: Callable[..., Reporter], fake_api: FakeApi
+    make: Callable[..., StatusReporter], fake_api: FakeApi
 ) -> None:
     one = claim(fake_api)
     asked = make()
@@ -191,7 +199,7 @@ def test_a_claim_whose_name_is_not_known_cannot_be_written_about(
 
 
 def test_a_server_that_keeps_no_status_is_told_of_once(
-    make: Callable[..., Reporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    make: Callable[..., StatusReporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     fake_api.keep_status = lambda _devices: []
     asked = make()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 
-from fake_driver.devices.model import Device, Draw, Pool, Taint
+from fake_driver.devices.model import CounterConsumption, Device, Pool, Taint
 from fake_driver.publishing.disabled_features import (
     dropped_fields,
     feature_gates,
@@ -60,7 +60,13 @@ def test_lists_can_be_left_out() -> None:
 
 
 def drawing(name: str, compute: int) -> Device:
-    return Device(name, "gpu", {}, {}, draws=(Draw("gpu-0", {"compute": str(compute)}, {"compute": "7"}),))
+    return Device(
+        name,
+        "gpu",
+        {},
+        {},
+        consumes_counters=(CounterConsumption("gpu-0", {"compute": str(compute)}, {"compute": "7"}),),
+    )
 
 
 WHOLE, PARTS = drawing("gpu-0", 7), tuple(drawing(f"gpu-0-3g-{index}", 3) for index in range(3))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fake_driver.devices.model import Device, Draw, Taint
+from fake_driver.devices.model import CounterConsumption, Device, Taint
 from fake_driver.publishing.publisher import Publisher
 from fake_driver.publishing.slices import Object, for_node
 from tests.fake_driver.publishing.gpus_and_events import DRIVER, gpus, journal_entries
@@ -91,7 +91,7 @@ def in_parts(count: int = 1) -> list[Device]:
     for name in (f"gpu-{index}" for index in range(count)):
         takes = {name: "7", **{f"{name}-3g-{index}": "3" for index in range(2)}}
         found += [
-            Device(device, "gpu", {}, {}, draws=(Draw(name, {"c": taken}, {"c": "7"}),))
+            Device(device, "gpu", {}, {}, consumes_counters=(CounterConsumption(name, {"c": taken}, {"c": "7"}),))
             for device, taken in takes.items()
         ]
     return found
@@ -143,7 +143,9 @@ def test_counters_and_lists_may_both_be_unknown_to_a_server(
     fake_api.keep = without_counters
     tries = iter([True])
     fake_api.refuse = lambda method, _path: (422, "one of") if method == "POST" and next(tries, None) else None
-    listed = [Device(each.name, "gpu", {"l": (1,)}, {}, draws=each.draws) for each in in_parts()]
+    listed = [
+        Device(each.name, "gpu", {"l": (1,)}, {}, consumes_counters=each.consumes_counters) for each in in_parts()
+    ]
     assert publishing(lambda owner: for_node(DRIVER, owner, listed)).published.wait(5)
     assert published(fake_api) == ["gpu-0"]
     assert {gate for note in journal_entries(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {

@@ -3,7 +3,16 @@ from typing import Any
 
 import pytest
 
-from fake_driver.devices.model import Binding, Device, Draw, Policy, Pool, Row, Taint, Version
+from fake_driver.devices.model import (
+    Attributes,
+    Binding,
+    CounterConsumption,
+    Device,
+    Pool,
+    RequestPolicy,
+    Taint,
+    Version,
+)
 from fake_driver.publishing.slices import MAX_DEVICES, Layout, Owner, for_network, for_node
 from fake_driver.publishing.validation import find_problems
 
@@ -21,7 +30,7 @@ def wanted(count: int, model: str = "a") -> list[Object]:
 
 
 def test_a_slice_says_all_of_a_device() -> None:
-    attributes: Row = {"s": "x", "i": 1, "b": False, "v": Version("1.2.3")}
+    attributes: Attributes = {"s": "x", "i": 1, "b": False, "v": Version("1.2.3")}
     (slice_,) = for_node(DRIVER, NODE, (Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}),))
     assert slice_["metadata"]["ownerReferences"] == [
         {"apiVersion": "v1", "kind": "Node", "name": "worker", "uid": "node-uid", "controller": True}
@@ -59,9 +68,9 @@ def test_a_slice_says_how_a_device_is_shared_cut_tainted_and_bound() -> None:
         {"list": (Version("1.2.3"), Version("2.0.0")), "flags": (True,)},
         {"memory": "8Gi"},
         taints=(Taint("a", "NoExecute", "b"), Taint("c", "NoSchedule")),
-        draws=(Draw("whole", {"memory": "4Gi"}, {"memory": "8Gi"}),),
+        consumes_counters=(CounterConsumption("whole", {"memory": "4Gi"}, {"memory": "8Gi"}),),
         shared=True,
-        policies={"memory": Policy("1Gi", (), "1Gi", "4Gi", "512Mi")},
+        policies={"memory": RequestPolicy("1Gi", (), "1Gi", "4Gi", "512Mi")},
         binding=Binding(("x/ready",), ("x/failed",), binds_to_node=True),
     )
     slice_, counters = for_node(DRIVER, NODE, (device,))
@@ -122,7 +131,9 @@ def test_a_slice_that_was_cut_in_two_stays_cut() -> None:
 
 
 def test_counters_of_a_device_that_is_unplugged_stay() -> None:
-    base = tuple(replace(each, draws=(Draw(each.name, {"c": "1"}, {"c": "1"}),)) for each in gpus(20))
+    base = tuple(
+        replace(each, consumes_counters=(CounterConsumption(each.name, {"c": "1"}, {"c": "1"}),)) for each in gpus(20)
+    )
     before, after = (for_node(DRIVER, NODE, base[without:], Layout(base)) for without in (0, 1))
     assert [one["metadata"]["name"] for one, other in zip(before, after, strict=True) if one != other] == [
         f"00000-{DRIVER}-worker"

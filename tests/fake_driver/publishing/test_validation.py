@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fake_driver.devices.model import Change, Group, Hardware, Partitioning, Profile, Taint
+from fake_driver.devices.model import DeviceChange, DeviceGroup, Hardware, Partitioning, PartitionProfile, Taint
 from fake_driver.hardware.pools import pools
 from fake_driver.publishing.counter_placement import with_counters_beside_devices
 from fake_driver.publishing.slices import Owner, for_node
@@ -18,11 +18,11 @@ values = st.sampled_from([True, 1, "x", (1, 2), ("x",)])
 partitions = st.builds(
     Partitioning,
     counters=st.just({"memory": "8Gi"}),
-    profiles=st.integers(1, 9).map(lambda count: (Profile("half", count, {"memory": "4Gi"}),)),
+    profiles=st.integers(1, 9).map(lambda count: (PartitionProfile("half", count, {"memory": "4Gi"}),)),
     whole=st.booleans(),
 )
 groups = st.builds(
-    Group,
+    DeviceGroup,
     kind=st.sampled_from(["gpu", "nic"]),
     count=st.integers(1, 100),
     attributes=st.dictionaries(st.sampled_from(["a", "b"]), values),
@@ -30,7 +30,7 @@ groups = st.builds(
     partitions=st.none() | partitions,
 )
 changes = st.builds(
-    Change, devices=st.sampled_from([("gpu-1*",), ("nic-0",), ("*",)]), taints=taints, absent=st.booleans()
+    DeviceChange, devices=st.sampled_from([("gpu-1*",), ("nic-0",), ("*",)]), taints=taints, absent=st.booleans()
 )
 described = st.builds(
     Hardware, st.just("x"), st.lists(groups, max_size=3).map(tuple), st.lists(changes, max_size=2).map(tuple)
@@ -46,7 +46,7 @@ def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) 
     assert names(slices) == [device.name for device in here.devices]
     assert {each["spec"]["pool"]["resourceSliceCount"] for each in slices} == {len(slices)}
     sets = [each["name"] for slice_ in slices for each in slice_["spec"].get("sharedCounters", ())]
-    assert sorted(sets) == sorted({draw.counter_set for device in here.devices for draw in device.draws})
+    assert sorted(sets) == sorted({draw.counter_set for device in here.devices for draw in device.consumes_counters})
 
 
 @settings(max_examples=40)

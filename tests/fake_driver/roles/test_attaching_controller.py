@@ -10,7 +10,7 @@ import pytest
 
 from fake_driver.api.backoff import Backoff
 from fake_driver.api.client import ApiClient
-from fake_driver.devices.model import Attaching, Binding, Device
+from fake_driver.devices.model import AttachBehavior, Binding, Device
 from fake_driver.errors import ClaimRefused
 from fake_driver.journal import Journal
 from fake_driver.roles.attaching_controller import AttachController
@@ -28,7 +28,11 @@ def attach(server: str, tmp_path: Path) -> Iterator[Callable[..., AttachControll
     running: list[tuple[AttachController, ApiClient]] = []
 
     def started(seconds: int = 0, failures: int = 0) -> AttachController:
-        told = {"gpu-0": Attaching(seconds, failures), "gpu-1": Attaching(seconds, failures), "of-others": None}
+        told = {
+            "gpu-0": AttachBehavior(seconds, failures),
+            "gpu-1": AttachBehavior(seconds, failures),
+            "of-others": None,
+        }
 
         def find(pool: str, name: str) -> Device:
             if name not in told:

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from fake_driver.errors import ClaimRefused
 from fake_driver.preparing.claims import ClaimRef
-from fake_driver.preparing.driver import POINTS
+from fake_driver.preparing.driver import CRASH_POINTS
 from tests.fake_driver.fake_node import NAME, Node, config, names
 
 
@@ -23,7 +23,7 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-deaths = st.none() | st.integers(1, 8) | st.sampled_from(POINTS)
+deaths = st.none() | st.integers(1, 8) | st.sampled_from(CRASH_POINTS)
 
 
 class Crashes(RuleBasedStateMachine):
@@ -123,7 +123,7 @@ def dying(node: Node, death: int | str | None) -> Iterator[None]:
         node.die_at = ""
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", CRASH_POINTS)
 def test_after_a_death_at_each_named_point_nothing_is_lost_and_nothing_is_orphaned(node: Node, point: str) -> None:
     ref = node.allocate("one", "gpu-0")
     with contextlib.suppress(KeyboardInterrupt), dying(node, point):

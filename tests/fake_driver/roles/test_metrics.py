@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from fake_driver.roles.metrics import METRICS, Metrics, resource_of
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_a_path_is_known_by_its_resource(where: str, name: str) -> None:
 
 
 def test_a_process_tells_its_numbers(
-    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
+    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
 ) -> None:
     process = start(replace(settings, probes="127.0.0.1:0"))
     fake_api.until(lambda: bool(fake_api.slices))

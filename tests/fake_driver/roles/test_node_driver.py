@@ -9,8 +9,8 @@ from urllib.request import urlopen
 import pytest
 
 from fake_driver.devices.health import UNKNOWN
-from fake_driver.mutants.selection import FAULTS
-from fake_driver.roles.node_driver import Process
+from fake_driver.mutants.selection import ALL_MUTANTS
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from fake_driver.strict_decoding import Section
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_ready_means_registered_and_published(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
     fake_api.gate.clear()
     process = start(replace(settings, probes="127.0.0.1:0"))
@@ -36,7 +36,7 @@ def test_ready_means_registered_and_published(
 
 
 def test_a_publisher_that_ended_is_told_to_the_liveness_probe(
-    start: Callable[..., Process], settings: Settings
+    start: Callable[..., NodeProcess], settings: Settings
 ) -> None:
     process = start(settings)
     assert process.broken() == []
@@ -46,7 +46,7 @@ def test_a_publisher_that_ended_is_told_to_the_liveness_probe(
 
 
 def test_the_token_goes_only_over_tls(
-    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, folder: Path
+    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, folder: Path
 ) -> None:
     (folder / "token").write_text("secret")
     start(replace(settings, token_file=str(folder / "token")))
@@ -55,7 +55,7 @@ def test_the_token_goes_only_over_tls(
 
 
 def test_two_drivers_share_the_hardware_of_a_node(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
     text = Path(settings.hardware).read_text()
     Path(settings.hardware).write_text(f"{text}  - {{kind: nic, count: 2}}\n")
@@ -73,7 +73,7 @@ def test_two_drivers_share_the_hardware_of_a_node(
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
 def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
-    start: Callable[..., Process], settings: Settings, fake_api: FakeApi, kubelet: Kubelet, version: str
+    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet, version: str
 ) -> None:
     fake_api.versions = [version]
     claim = fake_api.claim()
@@ -83,8 +83,8 @@ def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
     fake_api.until(lambda: [entry["device"] for entry in fake_api.status()] == ["gpu-0"])
 
 
-def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., Process], settings: Settings) -> None:
-    process = start(settings, FAULTS["health-unknown"])
+def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., NodeProcess], settings: Settings) -> None:
+    process = start(settings, ALL_MUTANTS["health-unknown"])
     assert process.health.counts() == {UNKNOWN: 4}
 
 
@@ -93,14 +93,14 @@ def whole_one_other(settings: Settings, fake_api: FakeApi) -> tuple[Any, Any, An
     """Claims for a GPU and for its two halves, and hardware that has them."""
     half = "{name: half, count: 2, takes: {compute: 3}}"
     text = Path(settings.hardware).read_text().partition("  - {kind")[0]
-    parts = f"partitions: {{counters: {{compute: 7}}, profiles: [{half}]}}"
-    Path(settings.hardware).write_text(f"{text}  - {{kind: gpu, count: 1, {parts}}}\n")
+    read_parts = f"partitions: {{counters: {{compute: 7}}, profiles: [{half}]}}"
+    Path(settings.hardware).write_text(f"{text}  - {{kind: gpu, count: 1, {read_parts}}}\n")
     whole, one, other = (fake_api.claim(f"has-{name}", (name,)) for name in ("gpu-0", "gpu-0-half-0", "gpu-0-half-1"))
     return whole, one, other
 
 
 def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplugged_by_now(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
 ) -> None:
     whole, one, other = whole_one_other
     process, socket = start(settings), settings.data / "dra.sock"
@@ -114,7 +114,7 @@ def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplu
 
 
 def test_who_needs_the_whole_of_which_a_lost_claim_has_a_part_is_told_what_to_do(
-    start: Callable[..., Process],
+    start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     fake_api: FakeApi,
@@ -129,9 +129,9 @@ def test_who_needs_the_whole_of_which_a_lost_claim_has_a_part_is_told_what_to_do
 
 
 def test_the_mutant_that_forgets_what_parts_share_prepares_both(
-    start: Callable[..., Process], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
 ) -> None:
     whole, one, _ = whole_one_other
-    start(settings, FAULTS["forget-what-parts-share"])
+    start(settings, ALL_MUTANTS["forget-what-parts-share"])
     answers = [kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]] for claim in (whole, one)]
     assert [answer.error for answer in answers] == ["", ""]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_driver.kubelet.socket_paths import SocketPaths
-from fake_driver.roles.node_driver import Process
+from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.roles.removal import RemovalProcess
 from fake_driver.settings import Settings
 
@@ -47,7 +47,7 @@ def bound(path: Path) -> socket.socket:
 
 
 def test_after_the_driver_nothing_of_it_is_left_and_all_else_is(
-    start: Callable[..., Process],
+    start: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
     kubelet: Kubelet,
@@ -100,7 +100,7 @@ def test_dead_sockets_with_short_names_go_as_well(
 
 
 def test_nothing_goes_while_the_driver_runs_or_a_claim_is_prepared(
-    start: Callable[..., Process],
+    start: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
     kubelet: Kubelet,

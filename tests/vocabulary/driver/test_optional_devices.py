@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
 from fake_driver.publishing import slices
 from testbed import folders
@@ -153,7 +153,7 @@ def test_devices_that_share_nothing_are_not_parts() -> None:
 
 
 def test_the_default_hardware_can_be_divided_in_every_way() -> None:
-    hardware = description.read(folders.data("manifests") / "hardware/server.yaml")
+    hardware = hardware_file.read(folders.data("manifests") / "hardware/server.yaml")
     here, *_ = pools(hardware, "node-1")
     made = slices.for_node(DRIVER, slices.Owner("node-1", "1"), here.devices)
     found = optional_devices.partitionable([Pool("node-1", 1, len(made), tuple(made))], DRIVER)

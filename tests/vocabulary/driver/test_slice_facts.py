@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fake_driver.hardware import description
+from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
 from fake_driver.mutants import selection
 from fake_driver.preparing.inventory import Inventory
@@ -23,9 +23,9 @@ HARDWARE = sorted((folders.data("manifests") / "hardware").glob("*.yaml"))
 
 def _published(node: str, fault: str = "", hardware: Path = HARDWARE[0]) -> list[Any]:
     """What the fake driver writes on a node."""
-    here, *network = pools(description.read(hardware), node)
+    here, *network = pools(hardware_file.read(hardware), node)
     use = selection.apply([fault] if fault else [], Parts(Inventory(node, here.devices, tuple(network)), Path()))
-    wanted = use.shaped(slices.for_node(DRIVER, slices.Owner(node, NODES[node]), here.devices))
+    wanted = use.alter_slices(slices.for_node(DRIVER, slices.Owner(node, NODES[node]), here.devices))
     return list(plan([*wanted, *slices.for_network(DRIVER, network)], [], {}).create)
 
 

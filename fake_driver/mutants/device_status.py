@@ -9,7 +9,6 @@ from typing import Any
 from fake_driver.api.claim_client import ClaimClient
 from fake_driver.api.client import Object, url_path
 from fake_driver.api.served_versions import GROUP
-from fake_driver.devices.health import UNKNOWN, Health, HealthStore, Key
 from fake_driver.devices.model import Device
 from fake_driver.preparing.claims import AllocatedDevice
 from fake_driver.roles.node_driver import Parts
@@ -24,34 +23,34 @@ def status_of_another_device(right: Parts) -> Parts:
     """The status speaks of the device before the one that is meant, or of the last one."""
     devices = right.inventory.devices
 
-    def known(device: Device, use: AllocatedDevice) -> dict[str, Any]:
-        return right.known(devices[devices.index(device) - 1] if device in devices else device, use)
+    def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+        return right.status_data(devices[devices.index(device) - 1] if device in devices else device, use)
 
-    return replace(right, known=known)
+    return replace(right, status_data=status_data)
 
 
 def status_message_of_another_device(right: Parts) -> Parts:
     """What the status says of a device is right, but its words for people name the device before it."""
     devices = right.inventory.devices
 
-    def known(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+    def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
         other = devices[devices.index(device) - 1] if device in devices else device
         said = {"type": "Ready", "status": "True", "reason": "Fault", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         wrong = {**said, "message": " ".join(map(str, other.attributes.values()))}
-        return {**right.known(device, use), "conditions": [wrong]}
+        return {**right.status_data(device, use), "conditions": [wrong]}
 
-    return replace(right, known=known)
+    return replace(right, status_data=status_data)
 
 
 def status_says_not_ready(right: Parts) -> Parts:
     """Of devices that are prepared the status says that they are not ready."""
 
-    def known(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+    def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
         when = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
         wrong = {"type": "Ready", "status": "False", "reason": "Fault", "message": "fault status-says-not-ready"}
-        return {**right.known(device, use), "conditions": [{**wrong, **when}]}
+        return {**right.status_data(device, use), "conditions": [{**wrong, **when}]}
 
-    return replace(right, known=known)
+    return replace(right, status_data=status_data)
 
 
 class _WholeClaims(ClaimClient):
@@ -70,50 +69,10 @@ def status_replaces_all(right: Parts) -> Parts:
     return replace(right, claims=_WholeClaims)
 
 
-def health_unknown(right: Parts) -> Parts:
-    """Nobody learns how the devices are."""
-    return replace(right, health=lambda _device: Health(UNKNOWN))
-
-
-def health_unknown_after_a_restart(right: Parts) -> Parts:
-    """Only the first process on a node finds out how the devices are."""
-    found_out = right.data / "health-was-found-out"
-    known = not found_out.exists()
-    found_out.touch()
-    return right if known else health_unknown(right)
-
-
-def health_always_well(right: Parts) -> Parts:
-    """Broken devices are said to be well."""
-    return replace(right, health=lambda _device: Health())
-
-
-def health_told_once(right: Parts) -> Parts:
-    """How a device is when the driver starts is how it stays, whatever happens to it."""
-    return replace(right, board=_WrittenOnce)
-
-
-class _WrittenOnce(HealthStore):
-    def write(self, key: Key, health: Health) -> None:
-        """Only what is not there yet."""
-        if key not in self._health:
-            super().write(key, health)
-
-
-def health_without_words(right: Parts) -> Parts:
-    """Nobody learns why a device is not well."""
-    return replace(right, health=lambda device: replace(right.health(device), message=""))
-
-
 ALL = (
     status_never_written,
     status_of_another_device,
     status_message_of_another_device,
     status_says_not_ready,
     status_replaces_all,
-    health_unknown,
-    health_unknown_after_a_restart,
-    health_always_well,
-    health_told_once,
-    health_without_words,
 )

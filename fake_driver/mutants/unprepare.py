@@ -8,10 +8,10 @@ from typing import Any
 
 from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ApiError, ClaimRefused
-from fake_driver.preparing.callers import PATIENT, Caller
-from fake_driver.preparing.checkpoint import Ledger
+from fake_driver.preparing.caller import PATIENT, Caller
+from fake_driver.preparing.checkpoint import LockedCheckpoint
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef
-from fake_driver.preparing.driver import Driver, Prepared
+from fake_driver.preparing.driver import Driver, PreparedDevice
 
 
 class UnprepareFails(Driver):
@@ -25,27 +25,27 @@ class UnprepareFails(Driver):
 class NeverGiveBack(Driver):
     """What was unprepared stays taken, so nobody else gets the device on this node."""
 
-    def _release(self, _ledger: Ledger, uid: str) -> bool:
+    def _release(self, _checkpoint: LockedCheckpoint, uid: str) -> bool:
         return self._cdi.remove(uid)
 
 
 class UnprepareForgetsTheDevice(Driver):
     """The end of one claim takes the CDI files of all other claims that have one of its devices."""
 
-    def _release(self, ledger: Ledger, uid: str) -> bool:
-        mine = ledger.claims.get(uid)
-        for other, claim in ledger.claims.items():
+    def _release(self, checkpoint: LockedCheckpoint, uid: str) -> bool:
+        mine = checkpoint.claims.get(uid)
+        for other, claim in checkpoint.claims.items():
             if mine and other != uid and _places(claim.devices) & _places(mine.devices):
                 self._cdi.remove(other)
-        return super()._release(ledger, uid)
+        return super()._release(checkpoint, uid)
 
 
 class LeavesCdiFiles(Driver):
     """The devices of a claim are given back, but its CDI file stays."""
 
-    def _release(self, ledger: Ledger, uid: str) -> bool:
-        known = uid in ledger.claims
-        ledger.forget(uid)
+    def _release(self, checkpoint: LockedCheckpoint, uid: str) -> bool:
+        known = uid in checkpoint.claims
+        checkpoint.delete(uid)
         return known
 
 
@@ -76,10 +76,10 @@ class UnprepareByName(Driver):
 
     def unprepare(self, ref: ClaimRef) -> bool:
         """Take the newest claim of that name."""
-        with self._checkpoint.locked() as ledger:
+        with self._checkpoint.locked() as checkpoint:
             named = [
                 uid
-                for uid, claim in ledger.claims.items()
+                for uid, claim in checkpoint.claims.items()
                 if (claim.ref.namespace, claim.ref.name) == (ref.namespace, ref.name)
             ]
         return super().unprepare(replace(ref, uid=named[-1]) if named else ref)
@@ -92,16 +92,16 @@ class UnpreparesOnlyItsOwn(Driver):
         super().__init__(*parts)
         self._own: set[str] = set()
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Remember whose it is."""
         answer = super().prepare(ref, caller)
         self._own.add(ref.uid)
         return answer
 
-    def _release(self, ledger: Ledger, uid: str) -> bool:
-        if uid in ledger.claims and uid not in self._own:
+    def _release(self, checkpoint: LockedCheckpoint, uid: str) -> bool:
+        if uid in checkpoint.claims and uid not in self._own:
             raise ClaimRefused(f"claim {uid} was prepared by another process: fault unprepares-only-its-own")
-        return super()._release(ledger, uid)
+        return super()._release(checkpoint, uid)
 
 
 def _places(devices: Sequence[AllocatedDevice]) -> set[tuple[str, str]]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fake_driver.devices.model import Device, Draw
+from fake_driver.devices.model import CounterConsumption, Device
 from fake_driver.errors import ClaimRefused
 from fake_driver.preparing import claims
-from fake_driver.preparing.callers import PATIENT, Caller
+from fake_driver.preparing.caller import PATIENT, Caller
 from fake_driver.preparing.claims import ClaimRef, Object, PreparedClaim
-from fake_driver.preparing.driver import Driver, Prepared
+from fake_driver.preparing.driver import Driver, PreparedDevice
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.roles.node_driver import Parts
 
@@ -21,9 +21,9 @@ class KnowClaimsByName(Driver):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._answers: dict[tuple[str, str], tuple[Prepared, ...]] = {}
+        self._answers: dict[tuple[str, str], tuple[PreparedDevice, ...]] = {}
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Answer from memory, where there is one."""
         return self._answers.setdefault((ref.namespace, ref.name), super().prepare(ref, caller))
 
@@ -85,7 +85,7 @@ def shares_exclude_each_other(right: Parts) -> Parts:
 class RefuseAlternatives(Driver):
     """A claim whose request was a list of alternatives is refused."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Refuse a request with a slash in its name."""
         answer = super().prepare(ref, caller)
         if any("/" in each.device.request for each in answer):
@@ -115,7 +115,7 @@ class KnowDevicesByName(Inventory):
 class ForgetWhatPartsShare(Inventory):
     """A device and its parts are taken for different hardware."""
 
-    def draws(self, _pool: str, _name: str) -> tuple[Draw, ...]:
+    def consumption(self, _pool: str, _name: str) -> tuple[CounterConsumption, ...]:
         """Each device is for itself."""
         return ()
 

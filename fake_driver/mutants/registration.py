@@ -27,7 +27,7 @@ def registers_once(right: Parts) -> Parts:
             raise DriverError("fault registers-once")
         asked.append(True)
 
-    return replace(right, asked=answer)
+    return replace(right, on_get_info=answer)
 
 
 def leaves_its_lock_behind(right: Parts) -> Parts:

@@ -20,11 +20,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from fake_driver import strict_decoding
-from fake_driver.devices import selectors
-from fake_driver.devices.model import Change, Group, Hardware, NetworkPool
+from fake_driver.devices import node_selectors
+from fake_driver.devices.model import DeviceChange, DeviceGroup, Hardware, NetworkPool
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware import values
-from fake_driver.hardware.groups import MOST_DEVICES, group
+from fake_driver.hardware import device_fields
+from fake_driver.hardware.device_groups import MOST_DEVICES, group
 from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN
 from fake_driver.strict_decoding import Section
 
@@ -62,7 +62,7 @@ def parse(text: str, name: str) -> Hardware:
     return Hardware(called, groups, changes, pools)
 
 
-def _groups(parent: Section) -> tuple[Group, ...]:
+def _groups(parent: Section) -> tuple[DeviceGroup, ...]:
     found = tuple(group(section) for section in parent.sections("devices"))
     # Groups for different nodes add up here, although no node has them all: the bound is generous.
     total = sum(each.count * each.size for each in found)
@@ -76,17 +76,17 @@ def _groups(parent: Section) -> tuple[Group, ...]:
     return found
 
 
-def _change(section: Section) -> Change:
-    amounts, policies = values.capacity(section)
+def _change(section: Section) -> DeviceChange:
+    amounts, policies = device_fields.capacity(section)
     if policies:
         section.problem("capacity", "cannot change a requestPolicy")
-    found = Change(
-        values.texts(section, "nodes", ("*",)),
-        values.texts(section, "devices", ("*",)),
-        values.attributes(section),
+    found = DeviceChange(
+        device_fields.texts(section, "nodes", ("*",)),
+        device_fields.texts(section, "devices", ("*",)),
+        device_fields.attributes(section),
         amounts,
-        values.taints(section),
-        values.yes(section, "absent"),
+        device_fields.taints(section),
+        device_fields.yes(section, "absent"),
     )
     if found.absent and (found.attributes or found.capacity or found.taints):
         section.problem("absent", "leaves nothing that could have attributes, capacity or taints")
@@ -96,11 +96,11 @@ def _change(section: Section) -> Change:
 
 def _pool(section: Section) -> NetworkPool:
     name = section.name("name", DNS_SUBDOMAIN, "a DNS subdomain")
-    everywhere = values.yes(section, "allNodes")
+    everywhere = device_fields.yes(section, "allNodes")
     selector = section.take("nodeSelector", dict, {}) or None
     if everywhere == bool(selector):
         section.problem("", "needs either allNodes: true or a nodeSelector")
-    for problem in selectors.problems(selector) if selector else ():
+    for problem in node_selectors.problems(selector) if selector else ():
         section.problem("nodeSelector", problem)
     groups = _groups(section)
     section.done()

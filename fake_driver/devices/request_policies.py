@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from fake_driver.devices.model import Policy
+from fake_driver.devices.model import RequestPolicy
 from fake_driver.devices.quantities import amount
 
 _MOST_VALID = 10
 
 
-def problems(policy: Policy, value: str) -> Iterator[str]:
+def problems(policy: RequestPolicy, value: str) -> Iterator[str]:
     """Each as the rest of a sentence that begins with the policy; nothing when the API server will take it."""
     if policy.valid_values and policy.minimum:
         yield "has both validValues and validRange, but may have one of them"
@@ -21,7 +21,7 @@ def problems(policy: Policy, value: str) -> Iterator[str]:
         yield f"allows more than the {value} that there are"
 
 
-def _of_values(policy: Policy) -> Iterator[str]:
+def _of_values(policy: RequestPolicy) -> Iterator[str]:
     values = list(map(_size, policy.valid_values))
     if len(values) > _MOST_VALID:
         yield f"has {len(values)} validValues, but may have {_MOST_VALID}"
@@ -31,7 +31,7 @@ def _of_values(policy: Policy) -> Iterator[str]:
         yield "has a default that is none of the validValues"
 
 
-def _of_range(policy: Policy, value: str) -> Iterator[str]:
+def _of_range(policy: RequestPolicy, value: str) -> Iterator[str]:
     if not policy.minimum:
         return
     least, most, step = (_size(text) for text in (policy.minimum, policy.maximum or value, policy.step))

@@ -11,7 +11,7 @@ import pytest
 from fake_driver.devices.model import Device, Version
 from fake_driver.errors import ConfigurationError
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
-from fake_driver.preparing.metadata import VERSIONS, MetadataFolder, container_path, described
+from fake_driver.preparing.device_metadata import VERSIONS, MetadataFolder, container_path, described
 
 DRIVER = "gpu.example"
 REF = ClaimRef("u-1", "default", "one")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fake_driver.devices import policies
-from fake_driver.devices.model import Policy, Row, Scalar, Taint, Value, Version
+from fake_driver.devices import request_policies
+from fake_driver.devices.model import Attributes, RequestPolicy, Scalar, Taint, Value, Version
 from fake_driver.devices.quantities import amount, canonical
 from fake_driver.name_patterns import LABEL_KEY, LABEL_VALUE, QUALIFIED_NAME, matches
 from fake_driver.strict_decoding import Section
@@ -28,12 +28,12 @@ _SEMVER = re.compile(
 )
 
 
-def attributes(section: Section, key: str = "attributes") -> Row:
+def attributes(section: Section, key: str = "attributes") -> Attributes:
     """The mapping of attributes under a key."""
     return row(section, key, section.take(key, dict, {}))
 
 
-def row(section: Section, key: str, content: object) -> Row:
+def row(section: Section, key: str, content: object) -> Attributes:
     """A mapping of attributes."""
     return _mapping(section, key, content, "attributes", lambda path, raw: _value(section, path, raw))
 
@@ -50,9 +50,9 @@ def spread(section: Section) -> dict[str, tuple[Scalar, ...]]:
     return _mapping(section, "spread", section.take("spread", dict, {}), "lists of values", values)
 
 
-def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], dict[str, Policy]]:
+def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], dict[str, RequestPolicy]]:
     """The amounts under a key, and what requests for them may be where the file says that."""
-    found_policies: dict[str, Policy] = {}
+    found_policies: dict[str, RequestPolicy] = {}
 
     def one(path: str, raw: object) -> str | None:
         if not isinstance(raw, dict):
@@ -189,14 +189,14 @@ def taint(section: Section) -> Taint:
     return Taint(key, effect, value)
 
 
-def _policy(section: Section, value: str) -> Policy:
+def _policy(section: Section, value: str) -> RequestPolicy:
     default = quantity(section, "default", section.take("default", object)) or "0"
     valid = section.take("validValues", list, []) or []
     values = tuple(quantity(section, f"validValues[{index}]", each) or "0" for index, each in enumerate(valid))
     within = _range(section.section("validRange")) if "validRange" in section.content else {}
     section.done()
-    policy = Policy(default, values, within.get("min", ""), within.get("max", ""), within.get("step", ""))
-    for problem in policies.problems(policy, value):
+    policy = RequestPolicy(default, values, within.get("min", ""), within.get("max", ""), within.get("step", ""))
+    for problem in request_policies.problems(policy, value):
         section.problem("", problem)
     return policy
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from fake_driver.devices.model import Amounts, Attaching, Binding, Group, NetworkPlan, Partitioning, Profile, Row
+from fake_driver.devices.model import (
+    AttachBehavior,
+    Attributes,
+    Binding,
+    DeviceGroup,
+    NetworkTemplate,
+    Partitioning,
+    PartitionProfile,
+    Quantities,
+)
 from fake_driver.devices.quantities import amount
-from fake_driver.hardware import values
+from fake_driver.hardware import device_fields
 from fake_driver.hardware.addresses import Range, blocks
-from fake_driver.hardware.edits import edits
+from fake_driver.hardware.container_edits import edits
 from fake_driver.name_patterns import LABEL_KEY, matches
 from fake_driver.strict_decoding import Section
 
@@ -24,26 +33,27 @@ _COUNTER = re.compile(r"[a-z][a-z0-9]{0,31}")
 _INTERFACE = re.compile(r"[a-z]{1,6}")
 
 
-def group(section: Section) -> Group:
+def group(section: Section) -> DeviceGroup:
     """The group that a section describes."""
     kind = section.name("kind", _KIND, "a short DNS label that starts with a letter")
     count = _count(section, MOST_DEVICES)
-    capacity, policies = values.capacity(section)
+    capacity, policies = device_fields.capacity(section)
     rows = tuple(
-        values.row(section, f"perDevice[{i}]", row) for i, row in enumerate(section.take("perDevice", list, []) or [])
+        device_fields.row(section, f"perDevice[{i}]", row)
+        for i, row in enumerate(section.take("perDevice", list, []) or [])
     )
     if rows and len(rows) != count:
         section.problem("perDevice", f"has {len(rows)} rows for {count} devices")
-    found = Group(
+    found = DeviceGroup(
         kind,
         count,
-        values.attributes(section),
+        device_fields.attributes(section),
         capacity,
         rows,
-        spread=values.spread(section),
-        nodes=values.texts(section, "nodes", ("*",)),
-        taints=values.taints(section),
-        shared=values.yes(section, "allowMultipleAllocations"),
+        spread=device_fields.spread(section),
+        nodes=device_fields.texts(section, "nodes", ("*",)),
+        taints=device_fields.taints(section),
+        shared=device_fields.yes(section, "allowMultipleAllocations"),
         policies=policies,
         binding=_binding(section),
         network=_network(section) if "network" in section.content else None,
@@ -63,7 +73,7 @@ def _count(section: Section, most: int) -> int:
     return count or 0
 
 
-def _check(section: Section, found: Group) -> None:
+def _check(section: Section, found: DeviceGroup) -> None:
     """What no single key shows."""
     if found.policies and not found.shared:
         section.problem("capacity", "has a requestPolicy, which needs allowMultipleAllocations: true")
@@ -72,7 +82,7 @@ def _check(section: Section, found: Group) -> None:
     automatic = {"index", "uuid"} | ({"profile"} if found.partitions else set())
     automatic |= {"interface", "hardwareAddress"} if found.network else set()
     scalars = dict.fromkeys(found.spread, True)
-    common: Row = {**dict.fromkeys(automatic, True), **found.attributes, **scalars}
+    common: Attributes = {**dict.fromkeys(automatic, True), **found.attributes, **scalars}
     rows = [{**common, **row} for row in found.per_device or ({},)]
     for row in (max(rows, key=len), max(rows, key=_values)):
         _count_entries(section, row, found.capacity)
@@ -83,7 +93,7 @@ def _check(section: Section, found: Group) -> None:
             section.problem("network.ranges", f"has {each}, which is too small for the devices of two nodes")
 
 
-def _count_entries(section: Section, attributes: Row, capacity: Amounts) -> None:
+def _count_entries(section: Section, attributes: Attributes, capacity: Quantities) -> None:
     entries = len(attributes) + len(capacity)
     if entries > _MOST_ENTRIES:
         section.problem(
@@ -91,20 +101,20 @@ def _count_entries(section: Section, attributes: Row, capacity: Amounts) -> None
             f"and capacity are {entries} together (with index, uuid and other automatic ones), but may be {_MOST_ENTRIES}",
         )
     size = _values(attributes)
-    if size > values.MOST_VALUES:
+    if size > device_fields.MOST_VALUES:
         section.problem(
-            "attributes", f"have {size} values (with index, uuid and others), but may have {values.MOST_VALUES}"
+            "attributes", f"have {size} values (with index, uuid and others), but may have {device_fields.MOST_VALUES}"
         )
 
 
-def _values(attributes: Row) -> int:
+def _values(attributes: Attributes) -> int:
     return sum(len(value) if isinstance(value, tuple) else 1 for value in attributes.values())
 
 
 def _binding(section: Section) -> Binding | None:
-    conditions = values.texts(section, "bindingConditions")
-    failures = values.texts(section, "bindingFailureConditions")
-    binds = values.yes(section, "bindsToNode")
+    conditions = device_fields.texts(section, "bindingConditions")
+    failures = device_fields.texts(section, "bindingFailureConditions")
+    binds = device_fields.yes(section, "bindsToNode")
     named = (*conditions, *failures)
     if not all(matches(LABEL_KEY, each) for each in named) or len(set(named)) != len(named):
         section.problem("bindingConditions", "and bindingFailureConditions must be names of labels, all different")
@@ -117,7 +127,7 @@ def _binding(section: Section) -> Binding | None:
     return Binding(conditions, failures, binds, attaching) if named or binds else None
 
 
-def _attaching(parent: Section, is_needed: bool) -> Attaching:
+def _attaching(parent: Section, is_needed: bool) -> AttachBehavior:
     """How long it takes until the conditions are true, and how often it fails before."""
     if not is_needed:
         parent.problem("attaching", "needs bindingConditions: nothing else waits for it")
@@ -128,15 +138,15 @@ def _attaching(parent: Section, is_needed: bool) -> Attaching:
     if not 0 <= failures <= _MOST_FAILURES:
         section.problem("failures", f"must be 0 to {_MOST_FAILURES}")
     section.done()
-    return Attaching(seconds, failures)
+    return AttachBehavior(seconds, failures)
 
 
-def _network(parent: Section) -> NetworkPlan:
+def _network(parent: Section) -> NetworkTemplate:
     section = parent.section("network")
     interface = section.name("interface", _INTERFACE, "1 to 6 letters, to which the number of the device is added")
-    ranges = values.texts(section, "ranges")
+    ranges = device_fields.texts(section, "ranges")
     section.done()
-    return NetworkPlan(interface, tuple(str(each) for text in ranges if (each := _range(section, text))))
+    return NetworkTemplate(interface, tuple(str(each) for text in ranges if (each := _range(section, text))))
 
 
 def _range(section: Section, text: str) -> Range | None:
@@ -149,7 +159,7 @@ def _range(section: Section, text: str) -> Range | None:
 
 def _partitions(section: Section) -> Partitioning:
     what = "small letters and digits, the first a letter"
-    counters = values.amounts(section, "counters", _COUNTER, what)
+    counters = device_fields.amounts(section, "counters", _COUNTER, what)
     if not 1 <= len(counters) <= _MOST_COUNTERS:
         section.problem("counters", f"must be 1 to {_MOST_COUNTERS}")
     found = tuple(_profile(each, counters) for each in section.sections("profiles"))
@@ -157,15 +167,15 @@ def _partitions(section: Section) -> Partitioning:
         section.problem("profiles", "must be at least one")
     if len({each.name.replace(".", "-") for each in found}) != len(found):
         section.problem("profiles", "have names that become the same name of a device")
-    whole = values.yes(section, "whole", default=True)
+    whole = device_fields.yes(section, "whole", default=True)
     section.done()
     return Partitioning(counters, found, whole)
 
 
-def _profile(section: Section, counters: dict[str, str]) -> Profile:
+def _profile(section: Section, counters: dict[str, str]) -> PartitionProfile:
     name = section.name("name", _PROFILE, "at most 16 small letters, digits, dots and hyphens")
     count = _count(section, MOST_DEVICES)
-    takes = values.amounts(section, "takes", _COUNTER, "one of the counters")
+    takes = device_fields.amounts(section, "takes", _COUNTER, "one of the counters")
     if not takes:
         section.problem("takes", "must be something of the counters")
     for counter, taken in takes.items():
@@ -173,9 +183,9 @@ def _profile(section: Section, counters: dict[str, str]) -> Profile:
             section.problem("takes", f"has {counter!r}, which is none of the counters")
         elif (amount(taken) or 0) > (amount(counters[counter]) or 0):
             section.problem("takes", f"has {taken} of {counter}, of which there are {counters[counter]}")
-    capacity, policies = values.capacity(section)
+    capacity, policies = device_fields.capacity(section)
     if policies:
         section.problem("capacity", "cannot have a requestPolicy: a part is never shared")
-    attributes = values.attributes(section)
+    attributes = device_fields.attributes(section)
     section.done()
-    return Profile(name, count, takes, attributes, capacity or takes)
+    return PartitionProfile(name, count, takes, attributes, capacity or takes)

@@ -6,10 +6,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_driver.devices.model import Change, Policy, Taint, Version
+from fake_driver.devices.model import DeviceChange, RequestPolicy, Taint, Version
 from fake_driver.errors import ConfigurationError
-from fake_driver.hardware import description
-from fake_driver.hardware.groups import MOST_DEVICES
+from fake_driver.hardware import hardware_file
+from fake_driver.hardware.device_groups import MOST_DEVICES
 
 GROUP = {"kind": "gpu", "count": 2}
 
@@ -21,7 +21,7 @@ def hardware(*groups: object, **more: object) -> str:
 
 def refusal(text: str) -> str:
     with pytest.raises(ConfigurationError) as refused:
-        description.parse(text, "my.yaml")
+        hardware_file.parse(text, "my.yaml")
     return str(refused.value)
 
 
@@ -33,19 +33,19 @@ def test_every_type_of_attribute_is_read() -> None:
         "d": {"version": "1.2.3-rc.1+x"},
         "resource.kubernetes.io/pcieRoot": "pci0000:00",
     }
-    group = description.parse(hardware({**GROUP, "attributes": attributes}), "x").groups[0]
+    group = hardware_file.parse(hardware({**GROUP, "attributes": attributes}), "x").groups[0]
     assert group.attributes == {**attributes, "d": Version("1.2.3-rc.1+x")}
     assert [type(group.attributes[key]) for key in "abc"] == [str, int, bool]
 
 
 def test_capacity_is_a_quantity_and_a_plain_number_is_one() -> None:
-    group = description.parse(hardware({**GROUP, "capacity": {"memory": "80Gi", "engines": 7}}), "x").groups[0]
+    group = hardware_file.parse(hardware({**GROUP, "capacity": {"memory": "80Gi", "engines": 7}}), "x").groups[0]
     assert group.capacity == {"memory": "80Gi", "engines": "7"}
 
 
 def test_the_built_in_hardware_is_read() -> None:
     built_in = Path(__file__).parents[3] / "manifests/hardware/gpus.yaml"
-    assert description.read(built_in).groups[0].count == 8
+    assert hardware_file.read(built_in).groups[0].count == 8
 
 
 def test_an_unknown_key_is_named_with_its_path_and_what_it_may_have_meant() -> None:
@@ -235,9 +235,9 @@ EDITS = {
 
 
 def test_all_that_cdi_knows_of_device_nodes_mounts_and_hooks_is_read() -> None:
-    (read,) = description.parse(hardware(edits(**EDITS)), "x").groups
+    (read,) = hardware_file.parse(hardware(edits(**EDITS)), "x").groups
     assert read.container_edits == EDITS
-    assert description.parse(hardware(edits()), "x").groups[0].container_edits == {}
+    assert hardware_file.parse(hardware(edits()), "x").groups[0].container_edits == {}
 
 
 @pytest.mark.parametrize(
@@ -250,21 +250,21 @@ def test_all_that_cdi_knows_of_device_nodes_mounts_and_hooks_is_read() -> None:
     ],
 )
 def test_every_operator_of_a_node_selector_is_known(rule: dict[str, object]) -> None:
-    assert description.parse(in_spec(**choosing("matchExpressions", "rack", **rule)), "x").pools[0].node_selector
+    assert hardware_file.parse(in_spec(**choosing("matchExpressions", "rack", **rule)), "x").pools[0].node_selector
     named = choosing("matchFields", key="metadata.name", operator="In", values=["node-1"])
-    assert description.parse(in_spec(**named), "x").pools[0].node_selector
+    assert hardware_file.parse(in_spec(**named), "x").pools[0].node_selector
 
 
 def test_a_policy_is_read_with_its_amounts_in_canonical_form() -> None:
-    read = description.parse(
+    read = hardware_file.parse(
         hardware(policy("8Gi", default="1024Mi", validRange={"min": "1Gi", "max": "4Gi", "step": "512Mi"})), "x"
     )
-    assert read.groups[0].policies == {"m": Policy("1Gi", (), "1Gi", "4Gi", "512Mi")}
+    assert read.groups[0].policies == {"m": RequestPolicy("1Gi", (), "1Gi", "4Gi", "512Mi")}
     assert read.groups[0].shared
 
 
 def test_the_capacity_of_a_part_is_what_it_takes_where_nothing_else_is_said() -> None:
-    (read,) = description.parse(hardware({**GROUP, "partitions": PARTS}), "x").groups
+    (read,) = hardware_file.parse(hardware({**GROUP, "partitions": PARTS}), "x").groups
     assert read.partitions
     assert read.partitions.profiles[0].capacity == {"memory": "4Gi"}
     assert read.size == 3
@@ -324,11 +324,11 @@ def test_what_is_said_beside_devices_is_checked_too(more: dict[str, object], par
 
 def test_pools_of_the_network_and_changes_are_read() -> None:
     pools = [{**POOL, "nodeSelector": SELECTOR}, {**POOL, "name": "near", "allNodes": True}]
-    read = description.parse(
+    read = hardware_file.parse(
         in_spec(pools=pools, changes=[{"nodes": ["a*"], "taints": [{"key": "x", "effect": "None"}]}]), "x"
     )
     assert [(pool.name, pool.node_selector) for pool in read.pools] == [("far", SELECTOR), ("near", None)]
-    assert read.changes == (Change(nodes=("a*",), taints=(Taint("x", "None"),)),)
+    assert read.changes == (DeviceChange(nodes=("a*",), taints=(Taint("x", "None"),)),)
 
 
 def test_a_node_with_too_many_devices_is_refused() -> None:
@@ -341,13 +341,13 @@ def test_a_key_that_is_there_twice_is_refused_with_its_line() -> None:
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"missing\.yaml cannot be read"):
-        description.read(tmp_path / "missing.yaml")
+        hardware_file.read(tmp_path / "missing.yaml")
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
-        description.parse(text, "x")
+        hardware_file.parse(text, "x")
 
 
 anything = st.recursive(
@@ -366,7 +366,7 @@ KEYS = [
 @given(st.dictionaries(st.sampled_from(KEYS), anything).map(lambda said: {**GROUP, **said}))
 def test_any_group_is_read_or_refused(group: dict[str, object]) -> None:
     try:
-        read = description.parse(hardware(group), "x")
+        read = hardware_file.parse(hardware(group), "x")
     except ConfigurationError:
         return
     assert 1 <= read.groups[0].count <= MOST_DEVICES

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fake_driver.errors import suggestion
-from fake_driver.hardware import values
+from fake_driver.hardware import device_fields
 from fake_driver.strict_decoding import Section
 
 _LONGEST = 10_000
@@ -78,7 +78,7 @@ def _number(section: Section, key: str) -> int:
 
 
 def _texts(section: Section, key: str) -> list[str]:
-    return list(values.texts(section, key))
+    return list(device_fields.texts(section, key))
 
 
 def _variables(section: Section, key: str) -> list[str]:

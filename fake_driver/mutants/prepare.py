@@ -7,11 +7,11 @@ from typing import Any
 
 from fake_driver.errors import ClaimRefused
 from fake_driver.kubelet.dra_service import DraService
-from fake_driver.preparing.callers import PATIENT, Caller
+from fake_driver.preparing.caller import PATIENT, Caller
 from fake_driver.preparing.cdi import CdiDevice
-from fake_driver.preparing.checkpoint import Ledger
-from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim, allocated
-from fake_driver.preparing.driver import Driver, Prepared
+from fake_driver.preparing.checkpoint import LockedCheckpoint
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim, read_allocation
+from fake_driver.preparing.driver import Driver, PreparedDevice
 from fake_driver.roles.node_driver import Parts
 
 
@@ -20,7 +20,7 @@ class _RemembersRefusals(Driver):
         super().__init__(*parts)
         self._refused: set[str] = set()
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         if ref.uid in self._refused:
             return self._again(ref)
         try:
@@ -29,7 +29,7 @@ class _RemembersRefusals(Driver):
             self._refused.add(ref.uid)
             raise
 
-    def _again(self, ref: ClaimRef) -> tuple[Prepared, ...]:
+    def _again(self, ref: ClaimRef) -> tuple[PreparedDevice, ...]:
         raise ClaimRefused(f"claim {ref} was refused before: fault once-refused-always-refused")
 
 
@@ -40,20 +40,20 @@ class OnceRefusedAlwaysRefused(_RemembersRefusals):
 class RefusesOnce(_RemembersRefusals):
     """A claim that was refused is taken for prepared when it is asked for again, without anything that is made ready."""
 
-    def _again(self, _ref: ClaimRef) -> tuple[Prepared, ...]:
+    def _again(self, _ref: ClaimRef) -> tuple[PreparedDevice, ...]:
         return ()
 
 
 class RefusedClaimsStayPrepared(Driver):
     """A claim that is refused takes its devices all the same."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Refuse, and remember."""
         try:
             return super().prepare(ref, caller)
         except ClaimRefused:
-            with self._checkpoint.locked() as ledger:
-                ledger.keep(allocated(self._use.read_claim(ref, caller.patience()), ref, self.name))
+            with self._checkpoint.locked() as checkpoint:
+                checkpoint.save(read_allocation(self._use.read_claim(ref, caller.patience()), ref, self.name))
             raise
 
     def unprepare(self, ref: ClaimRef) -> bool:
@@ -64,10 +64,10 @@ class RefusedClaimsStayPrepared(Driver):
 class OneClaimAtATime(Driver):
     """A node that has a claim prepared refuses every other one."""
 
-    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
-        if ledger.claims.keys() - {claim.ref.uid}:
+    def _commit(self, checkpoint: LockedCheckpoint, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
+        if checkpoint.claims.keys() - {claim.ref.uid}:
             raise ClaimRefused(f"claim {claim.ref} has to wait: fault one-claim-at-a-time")
-        return super()._commit(ledger, claim)
+        return super()._commit(checkpoint, claim)
 
 
 class PrepareTwiceDifferently(Driver):
@@ -77,7 +77,7 @@ class PrepareTwiceDifferently(Driver):
         super().__init__(*parts)
         self._asked: set[str] = set()
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Right the first time only."""
         answer = super().prepare(ref, caller)
         again = ref.uid in self._asked
@@ -88,16 +88,16 @@ class PrepareTwiceDifferently(Driver):
 class RefusesWhatIsPrepared(Driver):
     """A claim can be prepared once; asked again, as a kubelet does that has started anew, it refuses."""
 
-    def _commit(self, ledger: Ledger, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
-        if claim.ref.uid in ledger.claims:
+    def _commit(self, checkpoint: LockedCheckpoint, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
+        if claim.ref.uid in checkpoint.claims:
             raise ClaimRefused(f"claim {claim.ref} is prepared already: fault refuses-what-is-prepared")
-        return super()._commit(ledger, claim)
+        return super()._commit(checkpoint, claim)
 
 
 class FirstDeviceOnly(Driver):
     """Of several devices of a claim the answer has only the first."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Leave out the others."""
         return super().prepare(ref, caller)[:1]
 
@@ -105,7 +105,7 @@ class FirstDeviceOnly(Driver):
 class ForgetRequestNames(Driver):
     """The devices of a claim are answered under each other's requests."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Give each device the request of the one before it."""
         answer = super().prepare(ref, caller)
         requests = [each.device.request for each in answer]
@@ -116,7 +116,7 @@ class ForgetRequestNames(Driver):
 class AnswerWithSubrequestNames(Driver):
     """Where a request has alternatives, its devices are answered under the name of the chosen one, which no container refers to."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Take the whole name for the request's."""
         return tuple(replace(each, device=_Whole(**vars(each.device))) for each in super().prepare(ref, caller))
 
@@ -126,9 +126,9 @@ class AnswerForTheWrongClaim(Driver):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._before: dict[str, tuple[Prepared, ...]] = {}
+        self._before: dict[str, tuple[PreparedDevice, ...]] = {}
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Prepare the right one, and hand out another."""
         answer = self._before[ref.uid] = super().prepare(ref, caller)
         return next((other for uid, other in self._before.items() if uid != ref.uid), answer)
@@ -142,7 +142,7 @@ class AnswerForTheWrongClaim(Driver):
 class AnswerWithoutCdiIds(Driver):
     """All is made ready, but the kubelet is not told what to give to containers."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Leave out the ids."""
         return tuple(replace(each, cdi_ids=()) for each in super().prepare(ref, caller))
 
@@ -150,7 +150,7 @@ class AnswerWithoutCdiIds(Driver):
 class AnswerWithAnotherDevice(Driver):
     """The containers get the right device, but the kubelet is told that it is the node's first."""
 
-    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[Prepared, ...]:
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Name another device."""
         first = self._use.inventory.devices[0].name
         answer = super().prepare(ref, caller)
@@ -179,14 +179,14 @@ class _Whole(AllocatedDevice):
 
 
 class _ForAllRequests(DraService):
-    def _device(self, prepared: Prepared) -> Any:
+    def _device(self, prepared: PreparedDevice) -> Any:
         device = super()._device(prepared)
         device.ClearField("request_names")
         return device
 
 
 class _WithoutShares(DraService):
-    def _device(self, prepared: Prepared) -> Any:
+    def _device(self, prepared: PreparedDevice) -> Any:
         device = super()._device(prepared)
         device.ClearField("share_id")
         return device

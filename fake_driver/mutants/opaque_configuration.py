@@ -11,37 +11,37 @@ from fake_driver.errors import ClaimRefused
 from fake_driver.preparing import opaque_configuration
 from fake_driver.preparing.claims import ClaimRef, Object
 from fake_driver.preparing.driver import Collaborators, Driver
-from fake_driver.preparing.opaque_configuration import Config
+from fake_driver.preparing.opaque_configuration import OpaqueConfig
 from fake_driver.roles.node_driver import Parts
 
 
 def ignores_config_order(right: Parts) -> Parts:
     """What the class says wins over what the claim says, and of two the first."""
-    return replace(right, in_order=lambda found: [*reversed(right.in_order(found))])
+    return replace(right, config_order=lambda found: [*reversed(right.config_order(found))])
 
 
 def ignores_config_scope(right: Parts) -> Parts:
     """What is said of one request is done to all of them."""
-    return replace(right, in_order=lambda found: [replace(one, requests=()) for one in right.in_order(found)])
+    return replace(right, config_order=lambda found: [replace(one, requests=()) for one in right.config_order(found)])
 
 
 def ignores_class_config(right: Parts) -> Parts:
     """Only what users say counts; what the admin put into the class is forgotten."""
-    return replace(right, in_order=lambda found: [one for one in right.in_order(found) if not one.from_class])
+    return replace(right, config_order=lambda found: [one for one in right.config_order(found) if not one.from_class])
 
 
 def ignores_claim_config(right: Parts) -> Parts:
     """Only what the admin put into the class counts; what users say is forgotten."""
-    return replace(right, in_order=lambda found: [one for one in right.in_order(found) if one.from_class])
+    return replace(right, config_order=lambda found: [one for one in right.config_order(found) if one.from_class])
 
 
 def ignores_config_of_subrequests(right: Parts) -> Parts:
     """What is said of one alternative alone is not heard."""
 
-    def in_order(found: Sequence[Config]) -> Sequence[Config]:
-        return right.in_order([one for one in found if not any("/" in request for request in one.requests)])
+    def config_order(found: Sequence[OpaqueConfig]) -> Sequence[OpaqueConfig]:
+        return right.config_order([one for one in found if not any("/" in request for request in one.requests)])
 
-    return replace(right, in_order=in_order)
+    return replace(right, config_order=config_order)
 
 
 class TakesConfigOfOthers(Driver):
@@ -65,7 +65,7 @@ class SwallowsConfigErrors(TakesConfigOfOthers):
 
     def _taken(self, entries: list[Any], claim: Object, ref: ClaimRef) -> list[Any]:
         try:
-            opaque_configuration.configs(claim, ref, self.name)
+            opaque_configuration.read_configs(claim, ref, self.name)
         except ClaimRefused:
             return []
         return entries

@@ -22,7 +22,7 @@ def slices_missing(right: Parts) -> Parts:
 
 def count_one_slice_too_many(right: Parts) -> Parts:
     """Each pool announces a slice that is never published, so no scheduler takes it for whole."""
-    return replace(right, shaped=lambda wanted: [_counted(each, len(wanted) + 1) for each in wanted])
+    return replace(right, alter_slices=lambda wanted: [_counted(each, len(wanted) + 1) for each in wanted])
 
 
 def slices_count_differently(right: Parts) -> Parts:
@@ -31,12 +31,12 @@ def slices_count_differently(right: Parts) -> Parts:
     def counted(wanted: list[Object]) -> list[Object]:
         return [_counted(each, len(wanted) + index) for index, each in enumerate(wanted)]
 
-    return replace(right, shaped=counted)
+    return replace(right, alter_slices=counted)
 
 
 def slices_without_owner(right: Parts) -> Parts:
     """Slices belong to nobody, and stay when their node goes."""
-    return replace(right, shaped=lambda wanted: [_ownerless(each) for each in wanted])
+    return replace(right, alter_slices=lambda wanted: [_ownerless(each) for each in wanted])
 
 
 def publish_devices_twice(right: Parts) -> Parts:
@@ -48,7 +48,7 @@ def publish_devices_twice(right: Parts) -> Parts:
         ]
         return [_counted(each, 2 * len(wanted)) for each in (*wanted, *copies)]
 
-    return replace(right, shaped=twice)
+    return replace(right, alter_slices=twice)
 
 
 def publish_attributes_of_another_device(right: Parts) -> Parts:
@@ -57,35 +57,38 @@ def publish_attributes_of_another_device(right: Parts) -> Parts:
     def shifted(wanted: list[Object]) -> list[Object]:
         return [{**each, "spec": {**each["spec"], **_shifted(each["spec"])}} for each in wanted]
 
-    return replace(right, shaped=shifted)
+    return replace(right, alter_slices=shifted)
 
 
 def publish_once(right: Parts) -> Parts:
     """What changes after the first slices never reaches the API."""
     first: list[Sequence[Device]] = []
 
-    def published(inventory: Inventory) -> Sequence[Device]:
-        first.append(right.published(inventory))
+    def published_devices(inventory: Inventory) -> Sequence[Device]:
+        first.append(right.published_devices(inventory))
         return first[0]
 
-    return replace(right, published=published)
+    return replace(right, published_devices=published_devices)
 
 
 def unplugged_devices_stay_published(right: Parts) -> Parts:
     """Devices that are gone are still offered to schedulers."""
     file = right.inventory.devices
 
-    def published(inventory: Inventory) -> Sequence[Device]:
-        there = {device.name: device for device in right.published(inventory)}
+    def published_devices(inventory: Inventory) -> Sequence[Device]:
+        there = {device.name: device for device in right.published_devices(inventory)}
         return [there.get(device.name, device) for device in file]
 
-    return replace(right, published=published)
+    return replace(right, published_devices=published_devices)
 
 
 def taints_are_not_published(right: Parts) -> Parts:
     """Nobody learns that a device shall not be used."""
     return replace(
-        right, published=lambda inventory: [replace(device, taints=()) for device in right.published(inventory)]
+        right,
+        published_devices=lambda inventory: [
+            replace(device, taints=()) for device in right.published_devices(inventory)
+        ],
     )
 
 
@@ -97,7 +100,7 @@ def publish_with_wrong_generation(right: Parts) -> Parts:
         kept = (tuple(with_generation(each, 1) for each in writes) for writes in (found.replace, found.create))
         return Plan(found.delete, *kept)
 
-    return replace(right, plan=plan, shaped=_one_slice_per_device)
+    return replace(right, plan=plan, alter_slices=_one_slice_per_device)
 
 
 def publish_a_generation_too_low(right: Parts) -> Parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from fake_driver.mutants.reading import know_devices_by_name
+from fake_driver.mutants.claims import know_devices_by_name
 from fake_driver.publishing.slices import Object
 from fake_driver.roles.node_driver import Parts
 
@@ -33,12 +33,12 @@ def counters_of_nobody(right: Parts) -> Parts:
 def parts_offered_twice(right: Parts) -> Parts:
     """What draws from counters is offered once more in a second pool, with counters of its own; nobody adds up what is had of both."""
 
-    def shaped(wanted: list[Object]) -> list[Object]:
-        once = right.shaped(wanted)
+    def alter_slices(wanted: list[Object]) -> list[Object]:
+        once = right.alter_slices(wanted)
         again = [each for each in map(_of_counters, once) if each]
         return [*once, *(_in_pool(f"{each['spec']['pool']['name']}-again", each, len(again)) for each in again)]
 
-    return replace(know_devices_by_name(right), shaped=shaped)
+    return replace(know_devices_by_name(right), alter_slices=alter_slices)
 
 
 def sharing_missing(right: Parts) -> Parts:
@@ -87,10 +87,10 @@ def _with_devices(right: Parts, change: Callable[[Object], Object]) -> Parts:
         spec = slice_["spec"]
         return {**slice_, "spec": {**spec, "devices": [change(device) for device in spec["devices"]]}}
 
-    def shaped(wanted: list[Object]) -> list[Object]:
-        return [one(each) if each["spec"].get("devices") else each for each in right.shaped(wanted)]
+    def alter_slices(wanted: list[Object]) -> list[Object]:
+        return [one(each) if each["spec"].get("devices") else each for each in right.alter_slices(wanted)]
 
-    return replace(right, shaped=shaped)
+    return replace(right, alter_slices=alter_slices)
 
 
 ALL = (

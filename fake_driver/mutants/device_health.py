@@ -1,0 +1,52 @@
+"""Drivers that report the wrong health of devices to the kubelet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fake_driver.devices.health import UNKNOWN, Health, HealthStore, Key
+from fake_driver.roles.node_driver import Parts
+
+
+def health_unknown(right: Parts) -> Parts:
+    """Nobody learns how the devices are."""
+    return replace(right, health=lambda _device: Health(UNKNOWN))
+
+
+def health_unknown_after_a_restart(right: Parts) -> Parts:
+    """Only the first process on a node finds out how the devices are."""
+    found_out = right.data / "health-was-found-out"
+    known = not found_out.exists()
+    found_out.touch()
+    return right if known else health_unknown(right)
+
+
+def health_always_well(right: Parts) -> Parts:
+    """Broken devices are said to be well."""
+    return replace(right, health=lambda _device: Health())
+
+
+def health_told_once(right: Parts) -> Parts:
+    """How a device is when the driver starts is how it stays, whatever happens to it."""
+    return replace(right, board=_WrittenOnce)
+
+
+class _WrittenOnce(HealthStore):
+    def write(self, key: Key, health: Health) -> None:
+        """Only what is not there yet."""
+        if key not in self._health:
+            super().write(key, health)
+
+
+def health_without_words(right: Parts) -> Parts:
+    """Nobody learns why a device is not well."""
+    return replace(right, health=lambda device: replace(right.health(device), message=""))
+
+
+ALL = (
+    health_unknown,
+    health_unknown_after_a_restart,
+    health_always_well,
+    health_told_once,
+    health_without_words,
+)

@@ -1,0 +1,69 @@
+"""Drivers whose device metadata files are wrong, or missing in containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fake_driver.preparing.cdi import CdiDevice
+from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
+from fake_driver.preparing.device_metadata import MetadataFolder, Object, stream
+from fake_driver.preparing.driver import Driver
+from fake_driver.roles.node_driver import Parts
+
+
+def mounts_missing(right: Parts) -> Parts:
+    """Files that containers should have are not mounted into them."""
+    return replace(right, driver=_NoMounts)
+
+
+def metadata_of_another_namespace(right: Parts) -> Parts:
+    """Device metadata says that its claim is in a namespace where it is not."""
+    return replace(right, metadata=_Elsewhere)
+
+
+def metadata_oldest_first(right: Parts) -> Parts:
+    """Readers of device metadata get the oldest version that they know."""
+    return replace(right, metadata=_OldestFirst)
+
+
+def mounts_hide_those_of_others(right: Parts) -> Parts:
+    """The folder of a request is mounted for the one file in it, so that files of other drivers have no place there."""
+    return replace(right, driver=_MountsFolders)
+
+
+class _Elsewhere(MetadataFolder):
+    def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
+        return super()._content(replace(claim, ref=replace(claim.ref, namespace="elsewhere")), request, devices)
+
+
+class _OldestFirst(MetadataFolder):
+    def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
+        return stream(claim, request, devices, self._versions[::-1])
+
+
+class _NoMounts(Driver):
+    def _addition(self, *of: Any) -> CdiDevice:
+        right = super()._addition(*of)
+        return replace(right, edits={key: edit for key, edit in right.edits.items() if key != "mounts"})
+
+
+class _MountsFolders(Driver):
+    def _addition(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        if mount:
+            file, shown = Path(mount["hostPath"]), Path(mount["containerPath"])
+            folder = file.with_suffix("")
+            folder.mkdir(exist_ok=True)
+            (folder / shown.name).write_bytes(file.read_bytes())
+            mount = {**mount, "hostPath": str(folder), "containerPath": str(shown.parent)}
+        return super()._addition(uid, device, mount)
+
+
+ALL = (
+    mounts_missing,
+    metadata_of_another_namespace,
+    metadata_oldest_first,
+    mounts_hide_those_of_others,
+)
