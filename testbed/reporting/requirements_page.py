@@ -9,14 +9,16 @@ from testbed.conformance.requirement import Requirement
 
 _HEAD = """# Requirements
 
-What a DRA driver, or a cluster with it, has to do. Made from the suites by `python -m testbed.reporting --write`.
+What a DRA driver must do, and a cluster for it. Generated from the suites by `python -m testbed.reporting --write`.
 
-Where `about` is `cluster`, it is Kubernetes that the sentence speaks of; a failure there is never the driver's.
-What each is proven with, a driver or a cluster that it fails on, is in [mutants.md](mutants.md).
-`since` is the first version of Kubernetes that asks for it. `needs` is what has to be there, or it cannot be judged: devices at once,
-nodes, what the driver file declares (`features`), feature gates, what the test may take for granted of the devices (`given`;
-[optional.md](optional.md) has the words), and what it does to the cluster (`abilities`; `dra-testbed run --plan` says which it has).
-What has no test yet is written down and no more: no run judges by it.
+* `about`: what a requirement judges. A failure of a requirement about the `cluster` is never the driver's.
+* `since`: the first Kubernetes version to which the requirement applies.
+* `needs`: without these, the requirement is not judged. They are the number of devices and nodes, features that the driver file
+  declares (`features`), feature gates (`gates`), properties of the devices (`given`, explained in [optional.md](optional.md)), and
+  capabilities of the cluster (`abilities`; `dra-testbed run --plan` shows which it has).
+* `fails on`: the mutants on which the test must fail, described in [mutants.md](mutants.md).
+
+Requirements without a test are not judged by any run.
 
 | id | level | tier | about | since | requirement | needs | source | fails on | test |
 |---|---|---|---|---|---|---|---|---|---|
