@@ -86,7 +86,9 @@ def _uncovered(upstream: Upstream) -> str:
 
 
 def _wanted(upstream: Upstream) -> str:
-    head = "\n## Ideas of our own that no requirement asks\n\nItems of our first catalogue beside these ids, by suite.\n\n"
+    head = (
+        "\n## Ideas of our own that no requirement asks\n\nItems of our first catalogue beside these ids, by suite.\n\n"
+    )
     rows = [f"| {each.suite} | {each.title} | {upstream.reasons[each.why]} |\n" for each in upstream.catalogue]
     return head + "| suite | idea | why not |\n|---|---|---|\n" + "".join(rows) if rows else ""
 

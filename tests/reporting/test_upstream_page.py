@@ -98,7 +98,7 @@ def test_the_page_tells_what_is_covered_by_what_and_what_has_no_test_yet() -> No
 
     assert "| L1 | about L1 | T-001, T-002, T-003 (no test yet) |" in page
     assert "| L3 | about L3 | nobody has written it yet |" in page
-    assert "Of 3 things, 1 are covered, 1 are covered by what has no test yet." in page
+    assert "Of 3 items, 1 are covered by tests, and 1 by requirements without a test." in page
 
 
 def test_the_pages_are_fresh() -> None:
