@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.setswitchinterval(0.0005)
         settings = configuration.parse(arguments, os.environ)
         logs.configure(settings.log, settings.log_level, driver=settings.driver, node=settings.node)
-        log.info("settings", extra={"facts": settings.shown()})
+        log.info("settings", extra={"facts": settings.non_empty()})
         process = _process(settings)
         process.start()
         # What is there now stays. A full collection that looks at all of it takes tens of milliseconds, in which calls wait.
@@ -56,12 +56,12 @@ def _process(settings: Settings) -> node_driver.NodeProcess | NetworkDriverProce
 
 def _parts(settings: Settings) -> node_driver.Parts:
     right = node_driver.read_parts(settings)
-    if not settings.fault_words:
+    if not settings.mutant_names:
         return right
     from fake_driver.mutants import selection  # noqa: PLC0415 - a driver that is right never loads the ways to be wrong
 
-    log.warning("this driver is wrong on purpose: %s", ", ".join(settings.fault_words))
-    return selection.apply(settings.fault_words, right)
+    log.warning("this driver is wrong on purpose: %s", ", ".join(settings.mutant_names))
+    return selection.apply(settings.mutant_names, right)
 
 
 if __name__ == "__main__":

@@ -22,20 +22,23 @@ _LONGEST_LINE = 2**16
 
 
 class Journal:
-    """Appends to a file in the plugin's data folder, and says the same in the log and to `heard`. A full disk never fails a call."""
+    """Appends to a file in the plugin's data folder, and says the same in the log and to `on_event`. A full disk never fails a call."""
 
     def __init__(
-        self, path: Path, largest: int = MAX_BYTES, heard: Callable[[str, Mapping[str, object]], None] = lambda *_: None
+        self,
+        path: Path,
+        largest: int = MAX_BYTES,
+        on_event: Callable[[str, Mapping[str, object]], None] = lambda *_: None,
     ) -> None:
-        self.path, self._largest, self._heard = path, largest, heard
+        self.path, self._largest, self._on_event = path, largest, on_event
         self._lock = threading.Lock()
         self._last = 0
         self._left: tuple[int, int] | None = None  # the file and its size when we wrote last
 
-    def note(self, event: str, **facts: object) -> None:
+    def record(self, event: str, **facts: object) -> None:
         """Write down what happened."""
         log.info(event, extra={"facts": facts})
-        self._heard(event, facts)
+        self._on_event(event, facts)
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         with self._lock:
             try:
@@ -43,14 +46,14 @@ class Journal:
             except OSError as full:
                 log.warning("the journal %s cannot be written: %s", self.path, full)
 
-    def since(self, number: int, most: int) -> list[dict[str, Any]]:
+    def entries_after(self, number: int, limit: int) -> list[dict[str, Any]]:
         """The first `most` entries after the one with that number. What is older than both files is forgotten."""
         # The present file first: where it becomes the old one in between, its entries are read twice, and not never.
         entries = {entry["seq"]: entry for path in (self.path, self._old) for entry in _entries(path)}
-        return [entries[seq] for seq in sorted(entries) if seq > number][:most]
+        return [entries[seq] for seq in sorted(entries) if seq > number][:limit]
 
     @property
-    def last(self) -> int:
+    def last_number(self) -> int:
         """The number of the newest entry; 0 when there is none."""
         return _newest(self.path) or _newest(self._old)
 
@@ -62,7 +65,7 @@ class Journal:
         with self._opened() as file:
             size = file.tell()
             if self._left != (os.fstat(file.fileno()).st_ino, size):
-                self._last = self.last  # another process wrote, or none yet
+                self._last = self.last_number  # another process wrote, or none yet
             self._last += 1
             file.write(_line({"seq": self._last, **entry}))
             file.flush()

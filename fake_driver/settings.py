@@ -65,17 +65,17 @@ class Settings:
         return Path(self.plugins) / self.driver
 
     @property
-    def fault_words(self) -> tuple[str, ...]:
+    def mutant_names(self) -> tuple[str, ...]:
         """The faults that are asked for."""
         return _words(self.faults)
 
     @property
-    def metadata_words(self) -> tuple[str, ...]:
+    def metadata_versions(self) -> tuple[str, ...]:
         """The versions of device metadata that containers get."""
         return _words(self.metadata)
 
     @property
-    def kind_words(self) -> tuple[str, ...]:
+    def kind_names(self) -> tuple[str, ...]:
         """The kinds of devices that this driver has; none means all."""
         return _words(self.kinds)
 
@@ -89,7 +89,7 @@ class Settings:
             raise ConfigurationError(f"the probes' address {self.probes!r} is not one such as :8080 or 127.0.0.1:8080")
         return host.strip("[]"), int(port)
 
-    def shown(self) -> dict[str, str]:
+    def non_empty(self) -> dict[str, str]:
         """All that say something."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
 

@@ -82,65 +82,65 @@ class Section:
     def __init__(self, path: str, content: object, problems: list[str]) -> None:
         self.path, self.problems = path, problems
         self.content: dict[Any, Any] = content if isinstance(content, dict) else {}
-        self.asked: set[str] = set()
+        self.known_keys: set[str] = set()
         if not isinstance(content, dict):
-            self.problem("", f"is {_kind(content)}, but must be a mapping")
+            self.add_problem("", f"is {_kind(content)}, but must be a mapping")
 
-    def problem(self, key: str, text: str) -> None:
+    def add_problem(self, key: str, text: str) -> None:
         """Note what is wrong with a key, or with the whole section."""
         path = ".".join(part for part in (self.path, key) if part)
         self.problems.append(f"{path or 'the document'} {text}")
 
-    def take(self, key: str, kind: type[T], default: T | None = None) -> T | None:
+    def get(self, key: str, kind: type[T], default: T | None = None) -> T | None:
         """The value of a key; None and a problem when it is missing without a default, or of another type."""
-        self.asked.add(key)
+        self.known_keys.add(key)
         if key not in self.content:
             if default is None:
-                self.problem(key, "is missing")
+                self.add_problem(key, "is missing")
             return default
         value = self.content[key]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.problem(key, f"is {_kind(value)}, but must be {_NAMES.get(kind, kind.__name__)}")
+            self.add_problem(key, f"is {_kind(value)}, but must be {_NAMES.get(kind, kind.__name__)}")
             return default
         return value
 
     def name(self, key: str, pattern: re.Pattern[str], what: str) -> str:
         """A text that matches; '' and a problem when it does not."""
-        value = self.take(key, str)
+        value = self.get(key, str)
         if value is not None and not matches(pattern, value):
-            self.problem(key, f"is {value!r}, but must be {what}")
+            self.add_problem(key, f"is {value!r}, but must be {what}")
         return value or ""
 
-    def line(self, key: str) -> str:
+    def printable_line(self, key: str) -> str:
         """A text that people read and a pod's status has room for; '' where there is none."""
-        value = self.take(key, str, "") or ""
+        value = self.get(key, str, "") or ""
         if len(value) > _LONGEST_LINE or not value.isprintable():
-            self.problem(key, f"must be printable, and have at most {_LONGEST_LINE} characters")
+            self.add_problem(key, f"must be printable, and have at most {_LONGEST_LINE} characters")
         return value
 
     def constant(self, key: str, expected: str) -> None:
         """A key that must have this one value."""
-        value = self.take(key, str)
+        value = self.get(key, str)
         if value is not None and value != expected:
             hint = suggestion(value, [expected])
-            self.problem(
+            self.add_problem(
                 key, f"is {value!r}, but must be {expected!r}" + (f"; {hint}" if hint.startswith("did") else "")
             )
 
     def section(self, key: str) -> Section:
         """The mapping under a key."""
-        return Section(".".join(part for part in (self.path, key) if part), self.take(key, dict) or {}, self.problems)
+        return Section(".".join(part for part in (self.path, key) if part), self.get(key, dict) or {}, self.problems)
 
     def sections(self, key: str) -> list[Section]:
         """The mappings in the list under a key; no key, no mappings."""
-        items = self.take(key, list, []) or []
+        items = self.get(key, list, []) or []
         return [Section(f"{self.path}.{key}[{index}]", item, self.problems) for index, item in enumerate(items)]
 
-    def done(self) -> None:
+    def check_unknown_keys(self) -> None:
         """Report the keys that nobody asked for."""
         for key in self.content:
-            if key not in self.asked:
-                self.problem(str(key), f"is unknown; {suggestion(str(key), self.asked)}")
+            if key not in self.known_keys:
+                self.add_problem(str(key), f"is unknown; {suggestion(str(key), self.known_keys)}")
 
 
 def raise_if_invalid(asked: Section) -> None:

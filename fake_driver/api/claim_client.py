@@ -20,11 +20,11 @@ class ClaimClient:
         # Nearly every server has it, so nobody waits for a question; the others are found out with their first answer.
         self._api, self._version = api, SUPPORTED[0]
 
-    def get(self, namespace: str, name: str, patience: float = REQUEST_TIMEOUT) -> Object:
+    def get(self, namespace: str, name: str, timeout: float = REQUEST_TIMEOUT) -> Object:
         """A claim as it is."""
-        late = time.monotonic() + patience
+        late = time.monotonic() + timeout
         return self._spoken(
-            lambda version: self._api.get(_path(version, namespace, name), patience=late - time.monotonic()), late
+            lambda version: self._api.get(_path(version, namespace, name), timeout=late - time.monotonic()), late
         )
 
     def apply(self, namespace: str, name: str, uid: str, devices: Sequence[Object], manager: str) -> Object:

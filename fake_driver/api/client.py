@@ -45,13 +45,13 @@ class _Request:
     """One request; the same again on another connection is still the same request."""
 
     method: str
-    where: str
+    path: str
     query: Mapping[str, str] | None
     body: Object | None
 
     @property
     def target(self) -> str:
-        return self.where + (f"?{urlencode(self.query)}" if self.query else "")
+        return self.path + (f"?{urlencode(self.query)}" if self.query else "")
 
     @property
     def content(self) -> bytes | None:
@@ -72,56 +72,56 @@ class ApiClient:
         *,
         token_file: Path | None = None,
         ca_file: Path | None = None,
-        told: Callable[[str, str, int], None] = lambda *_: None,
+        on_response: Callable[[str, str, int], None] = lambda *_: None,
     ) -> None:
         url = urlsplit(server)
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise ConfigurationError(f"the API server {server!r} is not a URL such as https://10.0.0.1:443")
         self._host, self._port = url.hostname, url.port or (443 if url.scheme == "https" else 80)
-        self._token_file, self._told = token_file, told
+        self._token_file, self._on_response = token_file, on_response
         self._tls = _tls(ca_file) if url.scheme == "https" else None
         self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
         self._open: set[http.client.HTTPConnection] = set()
         self._guard = threading.Lock()
         self._closed = False
 
-    def get(self, where: str, query: Mapping[str, str] | None = None, *, patience: float = REQUEST_TIMEOUT) -> Object:
-        """One object or a list; `patience` is how many seconds it may take in all."""
-        return self._call("GET", where, query, patience=patience)
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Object:
+        """One object or a list; `timeout` is how many seconds it may take in all."""
+        return self._call("GET", path, query, timeout=timeout)
 
-    def create(self, where: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
+    def create(self, path: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
         """A new object, as the server stored it."""
-        return self._call("POST", where, query, body)
+        return self._call("POST", path, query, body)
 
-    def replace(self, where: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
+    def replace(self, path: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
         """A changed object, as the server stored it."""
-        return self._call("PUT", where, query, body)
+        return self._call("PUT", path, query, body)
 
-    def apply(self, where: str, body: Object, *, manager: str) -> Object:
+    def apply(self, path: str, body: Object, *, manager: str) -> Object:
         """Fields that a field manager owns from now on, whoever had them; the object as the server stored it."""
-        return self._call("PATCH", where, {"fieldManager": manager, "force": "true"}, body)
+        return self._call("PATCH", path, {"fieldManager": manager, "force": "true"}, body)
 
-    def delete(self, where: str, *, uid: str) -> None:
+    def delete(self, path: str, *, uid: str) -> None:
         """The end of an object, if it still is the one with that UID; one that is gone is fine."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         try:
-            self._call("DELETE", where, body=options)
+            self._call("DELETE", path, body=options)
         except ApiError as refused:
             if refused.status != 404:
                 raise
 
-    def watch(self, where: str, query: Mapping[str, str], seconds: int) -> Generator[Object]:
+    def watch(self, path: str, query: Mapping[str, str], seconds: int) -> Generator[Object]:
         """Watch events, until the server ends the watch after `seconds` or `close()` is called."""
         connection = self._connect()
         try:
             query = {**query, "watch": "true", "timeoutSeconds": str(seconds)}
             response = self._send(
-                connection, _Request("GET", where, query, None), time.monotonic() + seconds + REQUEST_TIMEOUT
+                connection, _Request("GET", path, query, None), time.monotonic() + seconds + REQUEST_TIMEOUT
             )
             while line := response.readline():
-                yield _parsed(f"watch {where}", line)
+                yield _parsed(f"watch {path}", line)
         except (OSError, http.client.HTTPException, ValueError) as lost:
-            raise ApiError(f"watch {where}", 0, str(lost) or type(lost).__name__) from lost
+            raise ApiError(f"watch {path}", 0, str(lost) or type(lost).__name__) from lost
         finally:
             self._discard(connection)
 
@@ -142,35 +142,35 @@ class ApiClient:
     def _call(
         self,
         method: str,
-        where: str,
+        path: str,
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
-        patience: float = REQUEST_TIMEOUT,
+        timeout: float = REQUEST_TIMEOUT,
     ) -> Object:
-        what = f"{method} {where}"
-        if patience <= 0:
+        what = f"{method} {path}"
+        if timeout <= 0:
             raise ApiError(what, 0, "the caller left no time for it")
         try:
-            text = self._exchange(_Request(method, where, query, body), time.monotonic() + patience)
+            text = self._exchange(_Request(method, path, query, body), time.monotonic() + timeout)
         except (OSError, http.client.HTTPException, ValueError) as lost:
-            self._told(method, where, 0)
+            self._on_response(method, path, 0)
             raise ApiError(what, 0, str(lost) or type(lost).__name__) from lost
         return _parsed(what, text)
 
-    def _exchange(self, request: _Request, until: float) -> bytes:
+    def _exchange(self, request: _Request, deadline: float) -> bytes:
         try:
             connection = self._idle.pop()
         except IndexError:
-            return self._once(self._connect(), request, until)
+            return self._once(self._connect(), request, deadline)
         try:
-            return self._once(connection, request, until)
+            return self._once(connection, request, deadline)
         except _REUSED_TOO_LATE:
             # The server closed it while it lay idle; that says nothing about this request.
-            return self._once(self._connect(), request, until)
+            return self._once(self._connect(), request, deadline)
 
-    def _once(self, connection: http.client.HTTPConnection, request: _Request, until: float) -> bytes:
+    def _once(self, connection: http.client.HTTPConnection, request: _Request, deadline: float) -> bytes:
         try:
-            text = self._send(connection, request, until).read()
+            text = self._send(connection, request, deadline).read()
         except BaseException:
             self._discard(connection)
             raise
@@ -183,7 +183,7 @@ class ApiClient:
         return text
 
     def _send(
-        self, connection: http.client.HTTPConnection, request: _Request, until: float
+        self, connection: http.client.HTTPConnection, request: _Request, deadline: float
     ) -> http.client.HTTPResponse:
         """Send a request and read the head of the answer; a refusal is an ApiError with the server's own words."""
         headers = {"Accept": "application/json", "Content-Type": request.content_type, "User-Agent": "fake-driver"}
@@ -192,13 +192,13 @@ class ApiClient:
             headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
         sock = connection.sock
         if not isinstance(sock, DeadlineSocket):
-            sock = connection.sock = self._dial(until)
-        sock.until = until
+            sock = connection.sock = self._dial(deadline)
+        sock.deadline = deadline
         connection.request(request.method, request.target, request.content, headers)
         response = connection.getresponse()
-        self._told(request.method, request.where, response.status)
+        self._on_response(request.method, request.path, response.status)
         if response.status >= 400:
-            raise ApiError(f"{request.method} {request.where}", response.status, _reason(response.read()))
+            raise ApiError(f"{request.method} {request.path}", response.status, _reason(response.read()))
         return response
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -210,12 +210,12 @@ class ApiClient:
             self._open.add(connection)
         return connection
 
-    def _dial(self, until: float) -> DeadlineSocket:
+    def _dial(self, deadline: float) -> DeadlineSocket:
         """Connect, also for a long watch soon or not at all.
 
         `close()` may have come in between, when there was no socket yet that it could have ended.
         """
-        made = DeadlineSocket((self._host, self._port), self._tls, min(until, time.monotonic() + REQUEST_TIMEOUT))
+        made = DeadlineSocket((self._host, self._port), self._tls, min(deadline, time.monotonic() + REQUEST_TIMEOUT))
         if self._closed:
             made.close()
             raise ConnectionAbortedError("the driver is shutting down")

@@ -21,16 +21,16 @@ _OPTIONS = (
 
 
 class DeadlineSocket:
-    """A connection, until `until`, which may be put off for the next request."""
+    """A connection, deadline `deadline`, which may be put off for the next request."""
 
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, until: float) -> None:
-        self.until = until
-        self._sock = socket.create_connection(address, _left(until))
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, deadline: float) -> None:
+        self.deadline = deadline
+        self._sock = socket.create_connection(address, _left(deadline))
         try:
             for level, option, value in _OPTIONS:
                 self._sock.setsockopt(level, option, value)
             if tls:
-                self._sock.settimeout(_left(until))
+                self._sock.settimeout(_left(deadline))
                 self._sock = tls.wrap_socket(self._sock, server_hostname=address[0])
         except BaseException:
             self._sock.close()
@@ -47,14 +47,14 @@ class DeadlineSocket:
 
     def apply_deadline(self) -> None:
         """Leave the next operation the time that is left."""
-        self._sock.settimeout(_left(self.until))
+        self._sock.settimeout(_left(self.deadline))
 
     def shutdown(self, how: int) -> None:
         """End it under whoever reads or writes."""
         self._sock.shutdown(how)
 
     def close(self) -> None:
-        """Close it; a file of it that is open keeps it until then."""
+        """Close it; a file of it that is open keeps it deadline then."""
         self._sock.close()
 
 
@@ -74,8 +74,8 @@ class _Reader(io.RawIOBase):
         super().close()
 
 
-def _left(until: float) -> float:
-    left = until - time.monotonic()
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError("timed out")
     return left

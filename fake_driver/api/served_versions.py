@@ -22,20 +22,20 @@ class ServedVersion:
     """The version that the driver uses, and where the API server wants shared counters: since 1.35 in slices of their own."""
 
     version: str
-    counters_apart: bool = True
+    separate_counter_slices: bool = True
 
     def path(self, *words: str) -> str:
         """A URL path in this version of the group."""
         return url_path("apis", GROUP, self.version, *words)
 
-    def outward(self, slice_: Object) -> Object:
+    def from_v1(self, slice_: Object) -> Object:
         """A slice as this version wants it."""
         found = {**slice_, "apiVersion": f"{GROUP}/{self.version}"}
         if self.version == "v1beta1" and "devices" in slice_["spec"]:
             found["spec"] = {**slice_["spec"], "devices": [_wrapped(device) for device in slice_["spec"]["devices"]]}
         return found
 
-    def inward(self, slice_: Object) -> Object:
+    def to_v1(self, slice_: Object) -> Object:
         """A slice of this version as v1 has it."""
         found = {**slice_, "apiVersion": API_VERSION}
         if self.version == "v1beta1" and slice_["spec"].get("devices"):
@@ -49,10 +49,10 @@ def discover(api: ApiClient) -> ServedVersion:
     return ServedVersion(newest_version(api), _minor(api.get("/version")) >= 35)
 
 
-def newest_version(api: ApiClient, patience: float = REQUEST_TIMEOUT) -> str:
+def newest_version(api: ApiClient, timeout: float = REQUEST_TIMEOUT) -> str:
     """The newest version that both sides know."""
     where = url_path("apis", GROUP)
-    there = {each.get("version") for each in api.get(where, patience=patience).get("versions") or []}
+    there = {each.get("version") for each in api.get(where, timeout=timeout).get("versions") or []}
     for version in SUPPORTED:
         if version in there:
             return version

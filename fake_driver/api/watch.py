@@ -14,14 +14,14 @@ _SECONDS = 300
 _AT_ONCE = 1.0  # a server, or a proxy before it, that ends watches sooner would be asked for list after list
 
 
-def watch_events(api: ApiClient, where: str, query: dict[str, str], version: str) -> Iterator[tuple[str, Object]]:
+def watch_events(api: ApiClient, path: str, query: dict[str, str], version: str) -> Iterator[tuple[str, Object]]:
     """What happens from that version on."""
     began = time.monotonic()
-    with contextlib.closing(api.watch(where, {**query, "resourceVersion": version}, _SECONDS)) as events:
+    with contextlib.closing(api.watch(path, {**query, "resourceVersion": version}, _SECONDS)) as events:
         for event in events:
             kind, item = str(event.get("type")), event.get("object", {})
             if kind == "ERROR":
-                raise ApiError(f"watch {where}", int(item.get("code") or 0), str(item.get("message")))
+                raise ApiError(f"watch {path}", int(item.get("code") or 0), str(item.get("message")))
             yield kind, item
     if time.monotonic() - began < _AT_ONCE:
-        raise ApiError(f"watch {where}", 0, "the server ended it at once")
+        raise ApiError(f"watch {path}", 0, "the server ended it at once")

@@ -33,8 +33,8 @@ class Dependents:
     """Where a change shows: in what can be prepared, in the health stream, and through `refresh` in the slices."""
 
     inventory: Inventory
-    board: HealthStore
-    at_first: Callable[[Device], Health]
+    health_store: HealthStore
+    initial_health: Callable[[Device], Health]
     refresh: Callable[[], None]
     journal: Journal
 
@@ -46,47 +46,47 @@ class LiveHardware:
         self._driver, self._path, self._dependents = driver, path, dependents
         self._pool, self.base = dependents.inventory.pool, dependents.inventory.devices
         self._lock = threading.Lock()
-        self._altered = self._read()
-        self._show(self._devices(self._altered))
+        self._overrides = self._read()
+        self._show(self._devices(self._overrides))
 
     @property
-    def devices(self) -> tuple[str, ...]:
+    def device_names(self) -> tuple[str, ...]:
         """The names of all devices, also of those that are unplugged."""
         return tuple(device.name for device in self.base)
 
-    def known(self, name: str) -> Device:
+    def device(self, name: str) -> Device:
         """The device of that name, as the hardware file says it; an error names those that look like it."""
         for device in self.base:
             if device.name == name:
                 return device
-        raise ConfigurationError(f"pool {self._pool} has no device {name!r}; {suggestion(name, self.devices)}")
+        raise ConfigurationError(f"pool {self._pool} has no device {name!r}; {suggestion(name, self.device_names)}")
 
-    def change(self, verb: str, asked: Section) -> bool:
+    def change(self, verb: str, request: Section) -> bool:
         """Do as the verb says; False when it was so already. ConfigurationError when something is wrong, and then nothing has changed."""
-        name = asked.take("device", str) or ""
-        raise_if_invalid(asked)
-        device = self.known(name)
+        name = request.get("device", str) or ""
+        raise_if_invalid(request)
+        device = self.device(name)
         with self._lock:
-            before = self._altered.get(name, NONE)
-            after = VERBS[verb](before, device, asked)
-            asked.done()
-            raise_if_invalid(asked)
+            before = self._overrides.get(name, NONE)
+            after = VERBS[verb](before, device, request)
+            request.check_unknown_keys()
+            raise_if_invalid(request)
             if after == before:
                 return False
-            self._become({**self._altered, device.name: after})
+            self._become({**self._overrides, device.name: after})
         return True
 
     def restore_all(self) -> bool:
         """All is as the hardware file says."""
         with self._lock:
-            was = bool(self._altered)
+            was = bool(self._overrides)
             self._become({})
         return was
 
     def changes(self) -> Data:
         """What is altered, by device."""
         with self._lock:
-            return {name: overrides.as_data(one) for name, one in self._altered.items()}
+            return {name: overrides.as_data(one) for name, one in self._overrides.items()}
 
     def _become(self, wanted: dict[str, Override]) -> None:
         """First what can fail, then what cannot."""
@@ -98,7 +98,7 @@ class LiveHardware:
             raise ConfigurationError(f"nothing was changed, for an API server would refuse it: {listed}")
         content = {name: overrides.as_data(one) for name, one in wanted.items()}
         write_atomically(self._path, json.dumps(content, indent=1).encode(), 0o600)
-        self._altered = wanted
+        self._overrides = wanted
         self._show(devices)
         self._dependents.refresh()
 
@@ -112,13 +112,13 @@ class LiveHardware:
         return overrides.with_overrides(self.base, wanted, self._pool)
 
     def _show(self, devices: tuple[Device, ...]) -> None:
-        board, first = self._dependents.board, self._dependents.at_first
+        health_store, first = self._dependents.health_store, self._dependents.initial_health
         gone = {device.name for device in self._dependents.inventory.devices}
         self._dependents.inventory.set_devices(devices)
         for device in devices:
-            board.write((self._pool, device.name), overrides.health_of(device, self._altered) or first(device))
+            health_store.set((self._pool, device.name), overrides.health_of(device, self._overrides) or first(device))
         for name in gone - {device.name for device in devices}:
-            board.remove((self._pool, name))
+            health_store.remove((self._pool, name))
 
     def _read(self) -> dict[str, Override]:
         """What was kept. What fits the hardware file no more is left out; a file that says nothing sensible is set aside."""
@@ -131,7 +131,7 @@ class LiveHardware:
         if not isinstance(content, dict):
             return self._set_aside("it holds no mapping")
         wrong: list[str] = []
-        gone = content.keys() - set(self.devices)
+        gone = content.keys() - set(self.device_names)
         if gone:
             log.warning("the hardware has no %s any more, which had been changed", ", ".join(sorted(gone)))
         found = {name: overrides.parse(Section(name, one, wrong)) for name, one in content.items() if name not in gone}
@@ -142,6 +142,6 @@ class LiveHardware:
     def _set_aside(self, why: str) -> dict[str, Override]:
         aside = self._path.with_suffix(".damaged")
         self._path.replace(aside)
-        self._dependents.journal.note("changes-set-aside", file=str(aside), why=why)
+        self._dependents.journal.record("changes-set-aside", file=str(aside), why=why)
         log.error("what was changed of the hardware cannot be read, and is kept in %s: %s", aside, why)
         return {}

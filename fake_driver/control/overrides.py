@@ -1,6 +1,6 @@
 """How devices differ at run time from what the hardware file says, as values. Pure; `live` keeps them and makes them true.
 
-Each verb takes what is altered of one device and what was asked for, notes in the section what is wrong, and gives what is altered then.
+Each verb takes what is altered of one device and what was request for, notes in the section what is wrong, and gives what is altered then.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ Verb = Callable[[Override, Device, Section], Override]
 NONE = Override()
 
 
-def with_overrides(devices: Iterable[Device], alterations: Overrides, pool: str) -> tuple[Device, ...]:
+def with_overrides(devices: Iterable[Device], overrides: Overrides, pool: str) -> tuple[Device, ...]:
     """The devices of a pool as they are now."""
     changes = [
         DeviceChange((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
-        for name, one in alterations.items()
+        for name, one in overrides.items()
     ]
-    return changed((_lifted(device, alterations) for device in devices), changes, pool)
+    return changed((_lifted(device, overrides) for device in devices), changes, pool)
 
 
-def health_of(device: Device, alterations: Overrides) -> Health | None:
+def health_of(device: Device, overrides: Overrides) -> Health | None:
     """What was said of a device's health, or else of the whole that it is a part of."""
-    found = (alterations.get(name, NONE).health for name in (device.name, device.parent))
+    found = (overrides.get(name, NONE).health for name in (device.name, device.parent))
     return next((health for health in found if health), None)
 
 
@@ -79,14 +79,14 @@ def parse(section: Section) -> Override:
         device_fields.texts(section, "lifted"),
         _health(section.section("health")) if "health" in section.content else None,
     )
-    section.asked.add("health")
-    section.done()
+    section.known_keys.add("health")
+    section.check_unknown_keys()
     return found
 
 
-def _lifted(device: Device, alterations: Overrides) -> Device:
+def _lifted(device: Device, overrides: Overrides) -> Device:
     """The device without those taints of the file that were taken away, or that a newer one of the same key and effect replaces."""
-    mine = [alterations.get(name, NONE) for name in (device.name, device.parent)]
+    mine = [overrides.get(name, NONE) for name in (device.name, device.parent)]
     gone = {key for one in mine for key in one.lifted}
     newer = {(taint.key, taint.effect) for one in mine for taint in one.taints}
     remaining = (each for each in device.taints if each.key not in gone and (each.key, each.effect) not in newer)
@@ -105,44 +105,48 @@ def _restore(_before: Override, _device: Device, _asked: Section) -> Override:
     return NONE
 
 
-def _set(before: Override, device: Device, asked: Section) -> Override:
+def _set(before: Override, device: Device, request: Section) -> Override:
     """New values; a name that the device has not is probably misspelt, unless `new` says otherwise."""
-    attributes = device_fields.attributes(asked)
-    amounts, policies = device_fields.capacity(asked)
+    attributes = device_fields.attributes(request)
+    amounts, policies = device_fields.capacity(request)
     if policies:
-        asked.problem("capacity", "cannot change a requestPolicy")
-    if not device_fields.yes(asked, "new"):
-        _misspelt(asked, "attributes", attributes, {**device.attributes, **before.attributes})
-        _misspelt(asked, "capacity", amounts, {**device.capacity, **before.capacity})
-    if not (asked.content.get("attributes") or asked.content.get("capacity")):
-        asked.problem("", "names neither an attribute nor a capacity")
+        request.add_problem("capacity", "cannot change a requestPolicy")
+    if not device_fields.yes(request, "new"):
+        _misspelt(request, "attributes", attributes, {**device.attributes, **before.attributes})
+        _misspelt(request, "capacity", amounts, {**device.capacity, **before.capacity})
+    if not (request.content.get("attributes") or request.content.get("capacity")):
+        request.add_problem("", "names neither an attribute nor a capacity")
     if amounts and device.parent:
-        asked.problem("capacity", f"of {device.name} follows from its profile, for it is a part of {device.parent}")
+        request.add_problem(
+            "capacity", f"of {device.name} follows from its profile, for it is a part of {device.parent}"
+        )
     return replace(before, attributes={**before.attributes, **attributes}, capacity={**before.capacity, **amounts})
 
 
-def _taint(before: Override, _device: Device, asked: Section) -> Override:
-    taint = device_fields.taint(Section("", {k: v for k, v in asked.content.items() if k in _OF_TAINT}, asked.problems))
-    asked.asked |= _OF_TAINT
+def _taint(before: Override, _device: Device, request: Section) -> Override:
+    taint = device_fields.taint(
+        Section("", {k: v for k, v in request.content.items() if k in _OF_TAINT}, request.problems)
+    )
+    request.known_keys |= _OF_TAINT
     others = (each for each in before.taints if (each.key, each.effect) != (taint.key, taint.effect))
     return replace(before, taints=(*others, taint))
 
 
-def _untaint(before: Override, device: Device, asked: Section) -> Override:
+def _untaint(before: Override, device: Device, request: Section) -> Override:
     """All taints with that key are gone, also those of the hardware file."""
-    key = asked.take("key", str) or ""
+    key = request.get("key", str) or ""
     in_file = {taint.key for taint in device.taints} - set(before.lifted)
     here = {*in_file, *(taint.key for taint in before.taints)}
     if key and key not in here and key not in before.lifted:
-        asked.problem(
+        request.add_problem(
             "key", f"{key!r} is no taint of {device.name}; {suggestion(key, here) if here else 'it has none'}"
         )
     lifted = (*before.lifted, key) if key in in_file else before.lifted
     return replace(before, taints=tuple(each for each in before.taints if each.key != key), lifted=lifted)
 
 
-def _say_health(before: Override, _device: Device, asked: Section) -> Override:
-    return replace(before, health=_health(asked))
+def _say_health(before: Override, _device: Device, request: Section) -> Override:
+    return replace(before, health=_health(request))
 
 
 VERBS: dict[str, Verb] = {
@@ -157,17 +161,17 @@ VERBS: dict[str, Verb] = {
 _OF_TAINT = frozenset({"key", "value", "effect"})
 
 
-def _health(asked: Section) -> Health:
-    said = (asked.take("status", str) or "").upper()
+def _health(request: Section) -> Health:
+    said = (request.get("status", str) or "").upper()
     if said and said not in _STATES:
-        asked.problem("status", f"is {said.lower()!r}; {suggestion(said.lower(), map(str.lower, _STATES))}")
-    return Health(said or UNKNOWN, asked.line("message"))
+        request.add_problem("status", f"is {said.lower()!r}; {suggestion(said.lower(), map(str.lower, _STATES))}")
+    return Health(said or UNKNOWN, request.printable_line("message"))
 
 
-def _misspelt(asked: Section, key: str, given: Iterable[str], known: Mapping[str, Any]) -> None:
+def _misspelt(request: Section, key: str, given: Iterable[str], known: Mapping[str, Any]) -> None:
     for name in given:
         if name not in known:
-            asked.problem(f"{key}.{name}", f"is not there yet; {_choices(name, known)}; new: true adds it")
+            request.add_problem(f"{key}.{name}", f"is not there yet; {_choices(name, known)}; new: true adds it")
 
 
 def _choices(name: str, known: Mapping[str, Any]) -> str:
@@ -180,6 +184,6 @@ def _plain(value: Value) -> Any:
     return {"version": value.text} if isinstance(value, Version) else value
 
 
-def non_empty(alterations: Overrides) -> Iterator[tuple[str, Override]]:
+def non_empty(overrides: Overrides) -> Iterator[tuple[str, Override]]:
     """Those that say something."""
-    return ((name, one) for name, one in alterations.items() if one != NONE)
+    return ((name, one) for name, one in overrides.items() if one != NONE)

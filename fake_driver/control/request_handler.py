@@ -1,4 +1,4 @@
-"""What can be asked of a running driver: one request, one answer, both mappings. `control_socket` brings them; a wrong one changes nothing.
+"""What can be asked of a running driver: one request, one answer, both mappings. a wrong one changes nothing.
 
 A request names its `verb`, and what the verb needs; what it does not know is an error that names what it knows.
 """
@@ -37,7 +37,7 @@ class RequestHandler:
         journal: Journal,
         release: Callable[[str, bool], bool],
     ) -> None:
-        self._settings, self._hardware, self._traps, self._cdi, self._journal, self._give_back = (
+        self._settings, self._hardware, self._armed_faults, self._cdi, self._journal, self._give_back = (
             settings, hardware, armed, folder, journal, release,
         )  # fmt: skip
         self._verbs: Mapping[str, Callable[[Section], Answer]] = {
@@ -51,15 +51,15 @@ class RequestHandler:
             "journal": self._read_journal,
         }
 
-    def answer(self, request: object) -> Answer:
+    def handle(self, request: object) -> Answer:
         """What came of a request: `ok` with facts, or an `error`."""
-        asked = Section("", request, [])
+        request = Section("", request, [])
         try:
-            verb = asked.take("verb", str) or ""
-            if not asked.problems and verb not in self._verbs:
-                asked.problem("verb", f"is {verb!r}; {suggestion(verb, self._verbs)}")
-            raise_if_invalid(asked)
-            return {"ok": True, **self._verbs[verb](asked)}
+            verb = request.get("verb", str) or ""
+            if not request.problems and verb not in self._verbs:
+                request.add_problem("verb", f"is {verb!r}; {suggestion(verb, self._verbs)}")
+            raise_if_invalid(request)
+            return {"ok": True, **self._verbs[verb](request)}
         except (DriverError, OSError) as refused:
             return {"ok": False, "error": str(refused)}
         except Exception as broken:  # whoever asks gets an answer, also about an error of the driver itself
@@ -67,77 +67,77 @@ class RequestHandler:
             return {"ok": False, "error": f"the driver has an error of its own: {broken!r}"}
 
     def _changing(self, verb: str) -> Callable[[Section], Answer]:
-        def change(asked: Section) -> Answer:
-            if verb == "restore" and "device" not in asked.content:
-                _finish(asked)
+        def change(request: Section) -> Answer:
+            if verb == "restore" and "device" not in request.content:
+                _finish(request)
                 did = self._hardware.restore_all()
             else:
-                did = self._hardware.change(verb, asked)
+                did = self._hardware.change(verb, request)
             if did:
-                self._journal.note("control", **asked.content)
+                self._journal.record("control", **request.content)
             return {"changed": did}
 
         return change
 
-    def _fault(self, asked: Section) -> Answer:
-        trap = armed_faults.parse(asked, self._hardware.known)
-        _finish(asked)
-        if not self._traps.arm(trap):
+    def _fault(self, request: Section) -> Answer:
+        fault = armed_faults.parse(request, self._hardware.device)
+        _finish(request)
+        if not self._armed_faults.arm(fault):
             raise ConfigurationError("too many faults are armed; clear them first")
-        self._journal.note("control", **asked.content)
+        self._journal.record("control", **request.content)
         return {"changed": True}
 
-    def _clear(self, asked: Section) -> Answer:
-        _finish(asked)
-        count = self._traps.clear()
-        self._journal.note("control", verb="clear", cleared=count)
+    def _clear(self, request: Section) -> Answer:
+        _finish(request)
+        count = self._armed_faults.clear()
+        self._journal.record("control", verb="clear", cleared=count)
         return {"changed": bool(count), "cleared": count}
 
-    def _crash(self, asked: Section) -> Answer:
-        point = armed_faults.check_point(asked)
-        _finish(asked)
-        self._traps.arm_crash(point)
-        self._journal.note("control", **asked.content)
+    def _crash(self, request: Section) -> Answer:
+        point = armed_faults.check_point(request)
+        _finish(request)
+        self._armed_faults.arm_crash(point)
+        self._journal.record("control", **request.content)
         return {"changed": True}
 
-    def _lose_cdi(self, asked: Section) -> Answer:
-        _finish(asked)
+    def _lose_cdi(self, request: Section) -> Answer:
+        _finish(request)
         count = self._cdi.remove_all()
-        self._journal.note("control", verb="lose-cdi", lost=count)
+        self._journal.record("control", verb="lose-cdi", lost=count)
         return {"changed": bool(count), "lost": count}
 
-    def _release(self, asked: Section) -> Answer:
-        uid = asked.name("claim", UID, "the UID of a claim")
-        force = bool(asked.take("force", bool, False))
-        _finish(asked)
+    def _release(self, request: Section) -> Answer:
+        uid = request.name("claim", UID, "the UID of a claim")
+        force = bool(request.get("force", bool, False))
+        _finish(request)
         try:
             did = self._give_back(uid, force)
         except ClaimRefused as needed:
             raise ConfigurationError(f"nothing was changed: {needed}") from needed
         if did:
-            self._journal.note("control", **asked.content)
+            self._journal.record("control", **request.content)
         return {"changed": did}
 
-    def _state(self, asked: Section) -> Answer:
-        _finish(asked)
+    def _state(self, request: Section) -> Answer:
+        _finish(request)
         return {
             "driver": self._settings.driver,
             "node": self._settings.node,
-            "devices": list(self._hardware.devices),
+            "devices": list(self._hardware.device_names),
             "changes": self._hardware.changes(),
-            **self._traps.shown(),
-            "journal": self._journal.last,
+            **self._armed_faults.as_data(),
+            "journal": self._journal.last_number,
         }
 
-    def _read_journal(self, asked: Section) -> Answer:
-        since = asked.take("since", int, 0) or 0
-        most = asked.take("limit", int, _MOST_ENTRIES)
+    def _read_journal(self, request: Section) -> Answer:
+        since = request.get("since", int, 0) or 0
+        most = request.get("limit", int, _MOST_ENTRIES)
         if most is None or not 1 <= most <= _MOST_ENTRIES:
-            asked.problem("limit", f"must be 1 to {_MOST_ENTRIES}")
-        _finish(asked)
-        return {"entries": self._journal.since(since, most or 1), "last": self._journal.last}
+            request.add_problem("limit", f"must be 1 to {_MOST_ENTRIES}")
+        _finish(request)
+        return {"entries": self._journal.entries_after(since, most or 1), "last": self._journal.last_number}
 
 
-def _finish(asked: Section) -> None:
-    asked.done()
-    raise_if_invalid(asked)
+def _finish(request: Section) -> None:
+    request.check_unknown_keys()
+    raise_if_invalid(request)

@@ -35,27 +35,27 @@ class HealthStore:
         self._version = 1
         self._closed = False
 
-    def write(self, key: Key, health: Health) -> None:
+    def set(self, key: Key, health: Health) -> None:
         """A device is well, or is not, from now on."""
         with self._news:
             self._health[key] = health
-            self._tell()
+            self._changed()
 
     def remove(self, key: Key) -> None:
         """A device is gone."""
         with self._news:
             self._health.pop(key, None)
-            self._tell()
+            self._changed()
 
-    def counts(self) -> Counter[str]:
+    def count_by_status(self) -> Counter[str]:
         """How many devices are how."""
         with self._news:
             return Counter(each.status for each in self._health.values())
 
-    def tell(self) -> None:
+    def wake_readers(self) -> None:
         """Wake whoever waits, so that it looks whether it is still wanted."""
         with self._news:
-            self._tell()
+            self._changed()
 
     def close(self) -> None:
         """End all waiting."""
@@ -63,12 +63,12 @@ class HealthStore:
             self._closed = True
             self._news.notify_all()
 
-    def read(self, seen: int, seconds: float) -> tuple[int, dict[Key, Health]] | None:
+    def wait_for_change(self, seen: int, seconds: float) -> tuple[int, dict[Key, Health]] | None:
         """The newest version and all of it, when that is not `seen`, or else after some seconds; None at the end."""
         with self._news:
             self._news.wait_for(lambda: self._closed or self._version != seen, seconds)
             return None if self._closed else (self._version, dict(self._health))
 
-    def _tell(self) -> None:
+    def _changed(self) -> None:
         self._version += 1
         self._news.notify_all()

@@ -28,52 +28,52 @@ def edits(section: Section) -> dict[str, Any]:
     """What there is of it; {index} and {name} in texts become the device's own later."""
     found: dict[str, Any] = {}
     for key, (fields, needed) in _LISTS.items():
-        section.asked.add(key)
+        section.known_keys.add(key)
         if key in section.content:
             found[key] = [_mapping(each, fields, needed) for each in section.sections(key)]
-    section.asked.add("additionalGids")
+    section.known_keys.add("additionalGids")
     if "additionalGids" in section.content:
         found["additionalGids"] = _groups(section)
-    section.done()
+    section.check_unknown_keys()
     length = len(json.dumps(found))
     if length > _LONGEST:
-        section.problem("", f"has {length} characters, but may have {_LONGEST}")
+        section.add_problem("", f"has {length} characters, but may have {_LONGEST}")
     return found
 
 
 def _mapping(section: Section, fields: Mapping[str, Read], needed: tuple[str, ...]) -> dict[str, Any]:
-    section.asked |= fields.keys()
+    section.known_keys |= fields.keys()
     found = {key: read(section, key) for key, read in fields.items() if key in section.content or key in needed}
-    section.done()
+    section.check_unknown_keys()
     return found
 
 
 def _groups(section: Section) -> list[int]:
-    found = section.take("additionalGids", list) or []
+    found = section.get("additionalGids", list) or []
     if not all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= _MOST_ID for each in found):
-        section.problem("additionalGids", f"must be whole numbers from 0 to {_MOST_ID}")
+        section.add_problem("additionalGids", f"must be whole numbers from 0 to {_MOST_ID}")
         return []
     return found
 
 
 def _path(section: Section, key: str) -> str:
-    path = section.take(key, str)
+    path = section.get(key, str)
     if path is not None and not (path.startswith("/") and path.isprintable()):
-        section.problem(key, f"is {path!r}, but must be a path that begins with /")
+        section.add_problem(key, f"is {path!r}, but must be a path that begins with /")
     return path or ""
 
 
 def _word(section: Section, key: str) -> str:
-    word = section.take(key, str)
+    word = section.get(key, str)
     if word is not None and not (word and word.isprintable()):
-        section.problem(key, "must be a printable text")
+        section.add_problem(key, "must be a printable text")
     return word or ""
 
 
 def _number(section: Section, key: str) -> int:
-    number = section.take(key, int)
+    number = section.get(key, int)
     if number is not None and not 0 <= number <= _MOST_ID:
-        section.problem(key, f"must be 0 to {_MOST_ID}")
+        section.add_problem(key, f"must be 0 to {_MOST_ID}")
     return number or 0
 
 
@@ -85,14 +85,14 @@ def _variables(section: Section, key: str) -> list[str]:
     found = _texts(section, key)
     for each in found:
         if not _VARIABLE.fullmatch(each):
-            section.problem(key, f"has {each!r}, but must have variables such as A=b")
+            section.add_problem(key, f"has {each!r}, but must have variables such as A=b")
     return found
 
 
 def _hook_name(section: Section, key: str) -> str:
-    name = section.take(key, str) or ""
+    name = section.get(key, str) or ""
     if name and name not in _HOOKS:
-        section.problem(key, f"is {name!r}; {suggestion(name, _HOOKS)}")
+        section.add_problem(key, f"is {name!r}; {suggestion(name, _HOOKS)}")
     return name
 
 

@@ -30,7 +30,7 @@ _SEMVER = re.compile(
 
 def attributes(section: Section, key: str = "attributes") -> Attributes:
     """The mapping of attributes under a key."""
-    return row(section, key, section.take(key, dict, {}))
+    return row(section, key, section.get(key, dict, {}))
 
 
 def row(section: Section, key: str, content: object) -> Attributes:
@@ -43,11 +43,11 @@ def spread(section: Section) -> dict[str, tuple[Scalar, ...]]:
 
     def values(path: str, raw: object) -> tuple[Scalar, ...] | None:
         if not isinstance(raw, list) or not raw:
-            section.problem(path, "must be a list of values")
+            section.add_problem(path, "must be a list of values")
             return None
         return _scalars(section, path, raw)
 
-    return _mapping(section, "spread", section.take("spread", dict, {}), "lists of values", values)
+    return _mapping(section, "spread", section.get("spread", dict, {}), "lists of values", values)
 
 
 def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], dict[str, RequestPolicy]]:
@@ -58,23 +58,23 @@ def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], d
         if not isinstance(raw, dict):
             return quantity(section, path, raw)
         inner = Section(_under(section, path), raw, section.problems)
-        value = quantity(inner, "value", inner.take("value", object))
+        value = quantity(inner, "value", inner.get("value", object))
         if "requestPolicy" in raw and value:
             found_policies[path.partition(".")[2]] = _policy(inner.section("requestPolicy"), value)
-        inner.done()
+        inner.check_unknown_keys()
         return value
 
-    found = _mapping(section, key, section.take(key, dict, {}), "quantities", one)
+    found = _mapping(section, key, section.get(key, dict, {}), "quantities", one)
     return found, {name: policy for name, policy in found_policies.items() if name in found}
 
 
 def amounts(section: Section, key: str, named: re.Pattern[str], what: str) -> dict[str, str]:
     """Quantities whose names have a form of their own."""
-    content = section.take(key, dict) or {}
+    content = section.get(key, dict) or {}
     read = {name: quantity(section, f"{key}.{name}", raw) for name, raw in content.items()}
     for name in read:
         if not matches(named, name):
-            section.problem(key, f"has the name {name!r}, but it must be {what}")
+            section.add_problem(key, f"has the name {name!r}, but it must be {what}")
     return {name: value for name, value in read.items() if value is not None and matches(named, name)}
 
 
@@ -82,7 +82,7 @@ def quantity(section: Section, key: str, raw: object) -> str | None:
     """A quantity in its canonical form; a plain number is one, too."""
     text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
     if amount(text) is None:
-        section.problem(key, f"is {raw!r}, but must be a quantity such as 80Gi")
+        section.add_problem(key, f"is {raw!r}, but must be a quantity such as 80Gi")
         return None
     return canonical(str(text))
 
@@ -91,22 +91,22 @@ def taints(section: Section) -> tuple[Taint, ...]:
     """The list of taints."""
     found = [taint(each) for each in section.sections("taints")]
     if len(found) > _MOST_TAINTS:
-        section.problem("taints", f"are {len(found)}, but a device may have {_MOST_TAINTS}")
+        section.add_problem("taints", f"are {len(found)}, but a device may have {_MOST_TAINTS}")
     return tuple(found)
 
 
 def texts(section: Section, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A list of texts that are not empty."""
-    found = section.take(key, list, list(default)) or []
+    found = section.get(key, list, list(default)) or []
     if not all(isinstance(each, str) and each for each in found):
-        section.problem(key, "must be a list of texts")
+        section.add_problem(key, "must be a list of texts")
         return default
     return tuple(found)
 
 
 def yes(section: Section, key: str, default: bool = False) -> bool:
     """True or false."""
-    return bool(section.take(key, bool, default))
+    return bool(section.get(key, bool, default))
 
 
 def _under(section: Section, path: str) -> str:
@@ -117,14 +117,14 @@ def _mapping(
     section: Section, key: str, content: object, what: str, read: Callable[[str, Any], T | None]
 ) -> dict[str, T]:
     if not isinstance(content, dict):
-        section.problem(key, f"must be a mapping of {what}")
+        section.add_problem(key, f"must be a mapping of {what}")
         return {}
     found: dict[str, T | None] = {}
     for name, raw in content.items():
         if matches(QUALIFIED_NAME, name):
             found[name] = read(f"{key}.{name}", raw)
         else:
-            section.problem(
+            section.add_problem(
                 key,
                 f"has the name {name!r}, but it must be a C identifier of at most 32 letters, with or without a domain",
             )
@@ -134,7 +134,7 @@ def _mapping(
 def _value(section: Section, path: str, raw: object) -> Value | None:
     if isinstance(raw, list):
         if not 1 <= len(raw) <= MOST_VALUES or len({_type(each) for each in raw}) > 1:
-            section.problem(path, f"must be 1 to {MOST_VALUES} values of one type")
+            section.add_problem(path, f"must be 1 to {MOST_VALUES} values of one type")
             return None
         return _scalars(section, path, raw)
     return _scalar(section, path, raw)
@@ -159,17 +159,17 @@ def _scalar(section: Section, path: str, raw: object) -> Scalar | None:
             and len(version) <= LONGEST_TEXT
         ):
             return Version(version)
-        section.problem(path, "must be {version: x.y.z}, with a semantic version of at most 64 characters")
+        section.add_problem(path, "must be {version: x.y.z}, with a semantic version of at most 64 characters")
     elif isinstance(raw, bool):
         return raw
     elif isinstance(raw, int):
         if -_WIDEST <= raw < _WIDEST:
             return raw
-        section.problem(path, "does not fit into 64 bits")
+        section.add_problem(path, "does not fit into 64 bits")
     elif isinstance(raw, str) and raw.isprintable() and 0 < len(raw.encode()) <= LONGEST_TEXT:
         return raw
     else:
-        section.problem(
+        section.add_problem(
             path,
             "must be true, false, a whole number, {version: x.y.z}, a printable text of 1 to 64 bytes, or a list of those",
         )
@@ -179,33 +179,33 @@ def _scalar(section: Section, path: str, raw: object) -> Scalar | None:
 def taint(section: Section) -> Taint:
     """One taint."""
     key = section.name("key", LABEL_KEY, "the name of a label")
-    effect = section.take("effect", str) or ""
+    effect = section.get("effect", str) or ""
     if effect and effect not in _EFFECTS:
-        section.problem("effect", f"is {effect!r}, but must be one of {', '.join(_EFFECTS)}")
-    value = section.take("value", str, "") or ""
+        section.add_problem("effect", f"is {effect!r}, but must be one of {', '.join(_EFFECTS)}")
+    value = section.get("value", str, "") or ""
     if value and not matches(LABEL_VALUE, value):
-        section.problem("value", f"is {value!r}, but must be the value of a label")
-    section.done()
+        section.add_problem("value", f"is {value!r}, but must be the value of a label")
+    section.check_unknown_keys()
     return Taint(key, effect, value)
 
 
 def _policy(section: Section, value: str) -> RequestPolicy:
-    default = quantity(section, "default", section.take("default", object)) or "0"
-    valid = section.take("validValues", list, []) or []
+    default = quantity(section, "default", section.get("default", object)) or "0"
+    valid = section.get("validValues", list, []) or []
     values = tuple(quantity(section, f"validValues[{index}]", each) or "0" for index, each in enumerate(valid))
     within = _range(section.section("validRange")) if "validRange" in section.content else {}
-    section.done()
+    section.check_unknown_keys()
     policy = RequestPolicy(default, values, within.get("min", ""), within.get("max", ""), within.get("step", ""))
     for problem in request_policies.problems(policy, value):
-        section.problem("", problem)
+        section.add_problem("", problem)
     return policy
 
 
 def _range(section: Section) -> dict[str, str]:
-    section.take("min", object)  # it has to be there
-    section.asked |= {"max", "step"}
+    section.get("min", object)  # it has to be there
+    section.known_keys |= {"max", "step"}
     found = {
         key: quantity(section, key, section.content[key]) for key in ("min", "max", "step") if key in section.content
     }
-    section.done()
+    section.check_unknown_keys()
     return {key: text for key, text in found.items() if text}

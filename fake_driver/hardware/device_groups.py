@@ -40,10 +40,10 @@ def group(section: Section) -> DeviceGroup:
     capacity, policies = device_fields.capacity(section)
     rows = tuple(
         device_fields.row(section, f"perDevice[{i}]", row)
-        for i, row in enumerate(section.take("perDevice", list, []) or [])
+        for i, row in enumerate(section.get("perDevice", list, []) or [])
     )
     if rows and len(rows) != count:
-        section.problem("perDevice", f"has {len(rows)} rows for {count} devices")
+        section.add_problem("perDevice", f"has {len(rows)} rows for {count} devices")
     found = DeviceGroup(
         kind,
         count,
@@ -60,25 +60,25 @@ def group(section: Section) -> DeviceGroup:
         partitions=_partitions(section.section("partitions")) if "partitions" in section.content else None,
         container_edits=edits(section.section("containerEdits")) if "containerEdits" in section.content else {},
     )
-    section.asked |= {"network", "partitions", "containerEdits"}
+    section.known_keys |= {"network", "partitions", "containerEdits"}
     _check(section, found)
-    section.done()
+    section.check_unknown_keys()
     return found
 
 
 def _count(section: Section, most: int) -> int:
-    count = section.take("count", int)
+    count = section.get("count", int)
     if count is not None and not 1 <= count <= most:
-        section.problem("count", f"must be 1 to {most}")
+        section.add_problem("count", f"must be 1 to {most}")
     return count or 0
 
 
 def _check(section: Section, found: DeviceGroup) -> None:
     """What no single key shows."""
     if found.policies and not found.shared:
-        section.problem("capacity", "has a requestPolicy, which needs allowMultipleAllocations: true")
+        section.add_problem("capacity", "has a requestPolicy, which needs allowMultipleAllocations: true")
     if found.shared and found.partitions:
-        section.problem("partitions", "cannot be those of a device with allowMultipleAllocations")
+        section.add_problem("partitions", "cannot be those of a device with allowMultipleAllocations")
     automatic = {"index", "uuid"} | ({"profile"} if found.partitions else set())
     automatic |= {"interface", "hardwareAddress"} if found.network else set()
     scalars = dict.fromkeys(found.spread, True)
@@ -90,19 +90,19 @@ def _check(section: Section, found: DeviceGroup) -> None:
             _count_entries(section, {**row, "parent": "", **profile.attributes}, profile.capacity)
     for each in found.network.ranges if found.network else ():
         if blocks(ipaddress.ip_network(each), max(1, found.count * found.size)) < 2:
-            section.problem("network.ranges", f"has {each}, which is too small for the devices of two nodes")
+            section.add_problem("network.ranges", f"has {each}, which is too small for the devices of two nodes")
 
 
 def _count_entries(section: Section, attributes: Attributes, capacity: Quantities) -> None:
     entries = len(attributes) + len(capacity)
     if entries > _MOST_ENTRIES:
-        section.problem(
+        section.add_problem(
             "attributes",
             f"and capacity are {entries} together (with index, uuid and other automatic ones), but may be {_MOST_ENTRIES}",
         )
     size = _values(attributes)
     if size > device_fields.MOST_VALUES:
-        section.problem(
+        section.add_problem(
             "attributes", f"have {size} values (with index, uuid and others), but may have {device_fields.MOST_VALUES}"
         )
 
@@ -117,27 +117,27 @@ def _binding(section: Section) -> Binding | None:
     binds = device_fields.yes(section, "bindsToNode")
     named = (*conditions, *failures)
     if not all(matches(LABEL_KEY, each) for each in named) or len(set(named)) != len(named):
-        section.problem("bindingConditions", "and bindingFailureConditions must be names of labels, all different")
+        section.add_problem("bindingConditions", "and bindingFailureConditions must be names of labels, all different")
     if max(len(conditions), len(failures)) > _MOST_CONDITIONS:
-        section.problem("bindingConditions", f"and bindingFailureConditions may be {_MOST_CONDITIONS} each")
+        section.add_problem("bindingConditions", f"and bindingFailureConditions may be {_MOST_CONDITIONS} each")
     if bool(conditions) != bool(failures):
-        section.problem("bindingConditions", "and bindingFailureConditions need each other")
+        section.add_problem("bindingConditions", "and bindingFailureConditions need each other")
     attaching = _attaching(section, bool(named)) if "attaching" in section.content else None
-    section.asked.add("attaching")
+    section.known_keys.add("attaching")
     return Binding(conditions, failures, binds, attaching) if named or binds else None
 
 
 def _attaching(parent: Section, is_needed: bool) -> AttachBehavior:
     """How long it takes until the conditions are true, and how often it fails before."""
     if not is_needed:
-        parent.problem("attaching", "needs bindingConditions: nothing else waits for it")
+        parent.add_problem("attaching", "needs bindingConditions: nothing else waits for it")
     section = parent.section("attaching")
-    seconds, failures = section.take("seconds", int, 1) or 0, section.take("failures", int, 0) or 0
+    seconds, failures = section.get("seconds", int, 1) or 0, section.get("failures", int, 0) or 0
     if not 0 <= seconds <= _LONGEST_ATTACHING:
-        section.problem("seconds", f"must be 0 to {_LONGEST_ATTACHING}")
+        section.add_problem("seconds", f"must be 0 to {_LONGEST_ATTACHING}")
     if not 0 <= failures <= _MOST_FAILURES:
-        section.problem("failures", f"must be 0 to {_MOST_FAILURES}")
-    section.done()
+        section.add_problem("failures", f"must be 0 to {_MOST_FAILURES}")
+    section.check_unknown_keys()
     return AttachBehavior(seconds, failures)
 
 
@@ -145,7 +145,7 @@ def _network(parent: Section) -> NetworkTemplate:
     section = parent.section("network")
     interface = section.name("interface", _INTERFACE, "1 to 6 letters, to which the number of the device is added")
     ranges = device_fields.texts(section, "ranges")
-    section.done()
+    section.check_unknown_keys()
     return NetworkTemplate(interface, tuple(str(each) for text in ranges if (each := _range(section, text))))
 
 
@@ -153,7 +153,7 @@ def _range(section: Section, text: str) -> Range | None:
     try:
         return ipaddress.ip_network(text)
     except ValueError as wrong:
-        section.problem("ranges", f"has {text!r}, which is no range of addresses such as 10.64.0.0/10: {wrong}")
+        section.add_problem("ranges", f"has {text!r}, which is no range of addresses such as 10.64.0.0/10: {wrong}")
         return None
 
 
@@ -161,14 +161,14 @@ def _partitions(section: Section) -> Partitioning:
     what = "small letters and digits, the first a letter"
     counters = device_fields.amounts(section, "counters", _COUNTER, what)
     if not 1 <= len(counters) <= _MOST_COUNTERS:
-        section.problem("counters", f"must be 1 to {_MOST_COUNTERS}")
+        section.add_problem("counters", f"must be 1 to {_MOST_COUNTERS}")
     found = tuple(_profile(each, counters) for each in section.sections("profiles"))
     if not found:
-        section.problem("profiles", "must be at least one")
+        section.add_problem("profiles", "must be at least one")
     if len({each.name.replace(".", "-") for each in found}) != len(found):
-        section.problem("profiles", "have names that become the same name of a device")
+        section.add_problem("profiles", "have names that become the same name of a device")
     whole = device_fields.yes(section, "whole", default=True)
-    section.done()
+    section.check_unknown_keys()
     return Partitioning(counters, found, whole)
 
 
@@ -177,15 +177,15 @@ def _profile(section: Section, counters: dict[str, str]) -> PartitionProfile:
     count = _count(section, MOST_DEVICES)
     takes = device_fields.amounts(section, "takes", _COUNTER, "one of the counters")
     if not takes:
-        section.problem("takes", "must be something of the counters")
+        section.add_problem("takes", "must be something of the counters")
     for counter, taken in takes.items():
         if counter not in counters:
-            section.problem("takes", f"has {counter!r}, which is none of the counters")
+            section.add_problem("takes", f"has {counter!r}, which is none of the counters")
         elif (amount(taken) or 0) > (amount(counters[counter]) or 0):
-            section.problem("takes", f"has {taken} of {counter}, of which there are {counters[counter]}")
+            section.add_problem("takes", f"has {taken} of {counter}, of which there are {counters[counter]}")
     capacity, policies = device_fields.capacity(section)
     if policies:
-        section.problem("capacity", "cannot have a requestPolicy: a part is never shared")
+        section.add_problem("capacity", "cannot have a requestPolicy: a part is never shared")
     attributes = device_fields.attributes(section)
-    section.done()
+    section.check_unknown_keys()
     return PartitionProfile(name, count, takes, attributes, capacity or takes)

@@ -53,9 +53,9 @@ def parse(text: str, name: str) -> Hardware:
     changes = tuple(_change(section) for section in spec.sections("changes"))
     pools = tuple(_pool(section) for section in spec.sections("pools"))
     if len({pool.name for pool in pools}) != len(pools):
-        spec.problem("pools", "have the same name")
+        spec.add_problem("pools", "have the same name")
     for section in (document, metadata, spec):
-        section.done()
+        section.check_unknown_keys()
     if problems:
         listed = "\n".join(f"  {problem}" for problem in strict_decoding.with_lines(problems, text))
         raise ConfigurationError(f"{name} does not describe hardware:\n{listed}")
@@ -67,19 +67,19 @@ def _groups(parent: Section) -> tuple[DeviceGroup, ...]:
     # Groups for different nodes add up here, although no node has them all: the bound is generous.
     total = sum(each.count * each.size for each in found)
     if total > MOST_DEVICES:
-        parent.problem("devices", f"are {total} devices, but a pool may have {MOST_DEVICES}")
+        parent.add_problem("devices", f"are {total} devices, but a pool may have {MOST_DEVICES}")
     kinds = {each.kind for each in found}
     for each in found:
         longer = sorted(kind for kind in kinds if kind.startswith(f"{each.kind}-")) if each.partitions else []
         if longer:
-            parent.problem("devices", f"of kind {longer[0]} could have the names of partitions of kind {each.kind}")
+            parent.add_problem("devices", f"of kind {longer[0]} could have the names of partitions of kind {each.kind}")
     return found
 
 
 def _change(section: Section) -> DeviceChange:
     amounts, policies = device_fields.capacity(section)
     if policies:
-        section.problem("capacity", "cannot change a requestPolicy")
+        section.add_problem("capacity", "cannot change a requestPolicy")
     found = DeviceChange(
         device_fields.texts(section, "nodes", ("*",)),
         device_fields.texts(section, "devices", ("*",)),
@@ -89,19 +89,19 @@ def _change(section: Section) -> DeviceChange:
         device_fields.yes(section, "absent"),
     )
     if found.absent and (found.attributes or found.capacity or found.taints):
-        section.problem("absent", "leaves nothing that could have attributes, capacity or taints")
-    section.done()
+        section.add_problem("absent", "leaves nothing that could have attributes, capacity or taints")
+    section.check_unknown_keys()
     return found
 
 
 def _pool(section: Section) -> NetworkPool:
     name = section.name("name", DNS_SUBDOMAIN, "a DNS subdomain")
     everywhere = device_fields.yes(section, "allNodes")
-    selector = section.take("nodeSelector", dict, {}) or None
+    selector = section.get("nodeSelector", dict, {}) or None
     if everywhere == bool(selector):
-        section.problem("", "needs either allNodes: true or a nodeSelector")
+        section.add_problem("", "needs either allNodes: true or a nodeSelector")
     for problem in node_selectors.problems(selector) if selector else ():
-        section.problem("nodeSelector", problem)
+        section.add_problem("nodeSelector", problem)
     groups = _groups(section)
-    section.done()
+    section.check_unknown_keys()
     return NetworkPool(name, groups, selector)

@@ -48,36 +48,36 @@ class ArmedFault:
     device: str = ""
 
     @property
-    def fails(self) -> bool:
+    def fails_claim(self) -> bool:
         """Whether the claim gets an error; one that only waits is right in the end."""
         return bool(self.message) or not (self.code or self.delay or self.hang)
 
 
 def parse(asked: Section, known: Callable[[str], object]) -> ArmedFault:
-    """The trap that a request describes; `known` refuses the name of a device that is not there."""
-    call, code = asked.take("call", str) or "", (asked.take("code", str, "") or "").upper()
+    """The fault that a request describes; `known` refuses the name of a device that is not there."""
+    call, code = asked.get("call", str) or "", (asked.get("code", str, "") or "").upper()
     if call and call not in CALLS:
-        asked.problem("call", f"is {call!r}; {suggestion(call, CALLS)}")
+        asked.add_problem("call", f"is {call!r}; {suggestion(call, CALLS)}")
     if code and code not in _CODES:
-        asked.problem("code", f"is {code!r}; {suggestion(code, _CODES)}")
-    times, message = asked.take("times", int, 1), asked.line("message")
+        asked.add_problem("code", f"is {code!r}; {suggestion(code, _CODES)}")
+    times, message = asked.get("times", int, 1), asked.printable_line("message")
     if times is None or not 0 <= times <= _MOST_TIMES:
-        asked.problem("times", f"must be 0 (until it is cleared) to {_MOST_TIMES}")
-    delay = asked.take("delay", object, 0)
+        asked.add_problem("times", f"must be 0 (until it is cleared) to {_MOST_TIMES}")
+    delay = asked.get("delay", object, 0)
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= _LONGEST_DELAY:
-        asked.problem("delay", f"must be 0 to {_LONGEST_DELAY:g} seconds")
+        asked.add_problem("delay", f"must be 0 to {_LONGEST_DELAY:g} seconds")
         delay = 0
-    claim, device = asked.take("claim", str, "") or "", asked.take("device", str, "") or ""
+    claim, device = asked.get("claim", str, "") or "", asked.get("device", str, "") or ""
     if device and not asked.problems:
         known(device)
     return ArmedFault(
-        call, times or 0, code, message, float(delay), bool(asked.take("hang", bool, False)), claim, device
+        call, times or 0, code, message, float(delay), bool(asked.get("hang", bool, False)), claim, device
     )
 
 
 @dataclass
 class _Armed:
-    trap: ArmedFault
+    fault: ArmedFault
     left: int
 
 
@@ -91,11 +91,11 @@ class ArmedFaults:
         self._points: list[str] = []
         self._held: set[threading.Event] = set()
 
-    def arm(self, trap: ArmedFault) -> bool:
-        """Set a trap; False when there are too many."""
+    def arm(self, fault: ArmedFault) -> bool:
+        """Set a fault; False when there are too many."""
         with self._lock:
             if len(self._armed) < _MOST_ARMED:
-                self._armed.append(_Armed(trap, trap.times))
+                self._armed.append(_Armed(fault, fault.times))
                 return True
         return False
 
@@ -113,11 +113,11 @@ class ArmedFaults:
             self._armed, self._points = [], []
         return count
 
-    def shown(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         """What is armed, for people."""
         with self._lock:
             faults = [
-                {key: value for key, value in asdict(each.trap).items() if value} | {"left": each.left or "no end"}
+                {key: value for key, value in asdict(each.fault).items() if value} | {"left": each.left or "no end"}
                 for each in self._armed
             ]
             return {"faults": faults, "crash": list(self._points)}
@@ -127,10 +127,10 @@ class ArmedFaults:
         with self._lock:
             dies = point in self._points
         if dies:
-            self._journal.note("crash", point=point)
+            self._journal.record("crash", point=point)
             self._die(_KILLED)
 
-    def meet(
+    def apply(
         self, call: str, refs: Sequence[ClaimRef], devices_of: Callable[[ClaimRef], Sequence[str]], caller: Any
     ) -> dict[str, str]:
         """A call has come. By UID, the errors of claims that must fail; Sprung when the whole call must. Waits, where it has to.
@@ -141,18 +141,20 @@ class ArmedFaults:
         found = self._first(call, refs, devices_of, over)
         if found is None:
             return {}
-        trap, caught = found
-        text = trap.message or f"fault {call}"
+        fault, caught = found
+        text = fault.message or f"fault {call}"
         try:
-            self._journal.note("fault", call=call, claims=[ref.uid for ref in caught], code=trap.code, hang=trap.hang)
-            if (trap.hang or trap.delay) and caller.add_callback(over.set):  # else it has ended already
-                over.wait(None if trap.hang else trap.delay)
+            self._journal.record(
+                "fault", call=call, claims=[ref.uid for ref in caught], code=fault.code, hang=fault.hang
+            )
+            if (fault.hang or fault.delay) and caller.add_callback(over.set):  # else it has ended already
+                over.wait(None if fault.hang else fault.delay)
         finally:
             with self._lock:
                 self._held.discard(over)
-        if trap.code or trap.hang:
-            raise FaultTriggered(trap.code or "DEADLINE_EXCEEDED", text)
-        return {ref.uid: text for ref in caught} if trap.fails else {}
+        if fault.code or fault.hang:
+            raise FaultTriggered(fault.code or "DEADLINE_EXCEEDED", text)
+        return {ref.uid: text for ref in caught} if fault.fails_claim else {}
 
     def _first(
         self,
@@ -162,11 +164,11 @@ class ArmedFaults:
         over: threading.Event,
     ) -> tuple[ArmedFault, list[ClaimRef]] | None:
         with self._lock:
-            here = [each for each in self._armed if each.trap.call == call]
+            here = [each for each in self._armed if each.fault.call == call]
         for armed in here:
-            caught = [ref for ref in refs if _catches(armed.trap, ref, devices_of)]
+            caught = [ref for ref in refs if _catches(armed.fault, ref, devices_of)]
             if caught and self._count(armed, over):
-                return armed.trap, caught
+                return armed.fault, caught
         return None
 
     def _count(self, armed: _Armed, over: threading.Event) -> bool:
@@ -183,13 +185,13 @@ class ArmedFaults:
 
 def check_point(asked: Section) -> str:
     """The point that a request names."""
-    point = asked.take("point", str) or ""
+    point = asked.get("point", str) or ""
     if point and point not in CRASH_POINTS:
-        asked.problem("point", f"is {point!r}; {suggestion(point, CRASH_POINTS)}")
+        asked.add_problem("point", f"is {point!r}; {suggestion(point, CRASH_POINTS)}")
     return point
 
 
-def _catches(trap: ArmedFault, ref: ClaimRef, devices_of: Callable[[ClaimRef], Sequence[str]]) -> bool:
-    if trap.claim and trap.claim not in (ref.uid, f"{ref.namespace}/{ref.name}"):
+def _catches(fault: ArmedFault, ref: ClaimRef, devices_of: Callable[[ClaimRef], Sequence[str]]) -> bool:
+    if fault.claim and fault.claim not in (ref.uid, f"{ref.namespace}/{ref.name}"):
         return False
-    return not trap.device or trap.device in devices_of(ref)
+    return not fault.device or fault.device in devices_of(ref)

@@ -29,8 +29,8 @@ _FOR_THE_API = 0.8  # of the caller's time; the rest is for the disk and the way
 class DraService:
     """NodePrepareResources and NodeUnprepareResources of one API version; `messages` is the module of its messages."""
 
-    def __init__(self, driver: Driver, journal: Journal, messages: ModuleType, traps: ArmedFaults) -> None:
-        self._driver, self._journal, self._messages, self._traps = driver, journal, messages, traps
+    def __init__(self, driver: Driver, journal: Journal, messages: ModuleType, armed_faults: ArmedFaults) -> None:
+        self._driver, self._journal, self._messages, self._armed_faults = driver, journal, messages, armed_faults
         self._has_shares = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
     def NodePrepareResources(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the name of the method on the wire
@@ -73,9 +73,9 @@ class DraService:
     def _met(self, call: str, refs: list[ClaimRef], context: grpc.ServicerContext) -> Mapping[str, str]:
         """What a fault that somebody armed does to the call."""
         try:
-            return self._traps.meet(call, refs, self._driver.devices_of, context)
+            return self._armed_faults.apply(call, refs, self._driver.devices_of, context)
         except FaultTriggered as sprung:
-            self._journal.note(call, claims=[ref.uid for ref in refs], code=sprung.code.name, error=str(sprung))
+            self._journal.record(call, claims=[ref.uid for ref in refs], code=sprung.code.name, error=str(sprung))
             context.abort(sprung.code, str(sprung))
 
     @contextlib.contextmanager
@@ -92,7 +92,7 @@ class DraService:
             entry.error = f"the driver has an error of its own: {broken!r}"
         if entry.error:
             facts["error"] = entry.error
-        self._journal.note(verb, claim=ref.name, namespace=ref.namespace, uid=ref.uid, **facts, seconds=_since(began))
+        self._journal.record(verb, claim=ref.name, namespace=ref.namespace, uid=ref.uid, **facts, seconds=_since(began))
 
 
 def _fail(ref: ClaimRef, failing: Mapping[str, str]) -> None:

@@ -25,9 +25,9 @@ class HealthService:
     """The stream of one API version; `messages` is the module of its messages."""
 
     def __init__(
-        self, board: HealthStore, messages: ModuleType, journal: Journal, clock: Callable[[], float] = time.time
+        self, health_store: HealthStore, messages: ModuleType, journal: Journal, clock: Callable[[], float] = time.time
     ) -> None:
-        self._board, self._messages, self._journal, self._clock = board, messages, journal, clock
+        self._health_store, self._messages, self._journal, self._clock = health_store, messages, journal, clock
         self._streams = threading.BoundedSemaphore(MAX_STREAMS)
 
     def NodeWatchResources(self, _request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802 - as on the wire
@@ -37,12 +37,12 @@ class HealthService:
         # A caller that went away is noticed when there is news, so its end is news.
         with contextlib.ExitStack() as ends:
             ends.callback(self._streams.release)
-            if not context.add_callback(self._board.tell):
+            if not context.add_callback(self._health_store.wake_readers):
                 return
             version, api = 0, self._messages.DESCRIPTOR.package
-            self._journal.note("health-watch", version=api, began=True)
-            ends.callback(self._journal.note, "health-watch", version=api, began=False)
-            while context.is_active() and (found := self._board.read(version, _REPEAT)):
+            self._journal.record("health-watch", version=api, began=True)
+            ends.callback(self._journal.record, "health-watch", version=api, began=False)
+            while context.is_active() and (found := self._health_store.wait_for_change(version, _REPEAT)):
                 version = found[0]
                 if context.is_active():
                     yield self._response(found[1])

@@ -43,7 +43,7 @@ class Listener:
             raise ConfigurationError(f"cannot listen on {self.path}: {refused}") from refused
         self._server = server
 
-    def is_lost(self) -> bool:
+    def is_file_missing(self) -> bool:
         """Whether the file is gone. One that somebody else put there is his: two processes shall not fight for it."""
         return self._server is not None and not os.path.lexists(self.path)
 
@@ -54,7 +54,7 @@ class Listener:
         if before:
             before.stop(self._grace)
 
-    def hide(self) -> None:
+    def remove_file(self) -> None:
         """Take the file away, if it is ours: nobody comes any more."""
         with contextlib.suppress(FileNotFoundError):
             if self.path.lstat().st_ino == self._inode:
@@ -62,7 +62,7 @@ class Listener:
 
     def close(self, grace: float) -> threading.Event:
         """End: no new calls, the old ones have this long; the event is set when the last has ended."""
-        self.hide()
+        self.remove_file()
         ended = threading.Event()
         ended.set()
         return self._server.stop(grace) if self._server else ended

@@ -50,20 +50,20 @@ class PluginServer:
     def __init__(
         self,
         driver: Driver,
-        board: HealthStore,
+        health_store: HealthStore,
         journal: Journal,
         sockets: SocketPaths,
-        traps: ArmedFaults,
+        armed_faults: ArmedFaults,
         service: type[DraService] = DraService,
-        asked: Callable[[], None] = lambda: None,
+        on_get_info: Callable[[], None] = lambda: None,
     ) -> None:
         self.registered = threading.Event()
-        self._journal, self._sockets, self._board = journal, sockets, board
-        self._dra = [service(driver, journal, messages, traps) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
+        self._journal, self._sockets, self._health_store = journal, sockets, health_store
+        self._dra = [service(driver, journal, messages, armed_faults) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
         self._health = [
-            HealthService(board, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
+            HealthService(health_store, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
         ]
-        self._asked = asked
+        self._on_get_info = on_get_info
         self._who = RegistrationService(driver.name, sockets.service, self._told, self._introduce)
         self._service = Listener(sockets.service, self._make_service, _LONGEST_CALL)
         self._registration = Listener(sockets.registration, self._make_registration, 0)
@@ -72,7 +72,7 @@ class PluginServer:
 
     def start(self, *, register: bool = True) -> None:
         """Serve; without `register` the kubelet never learns of it."""
-        self._sockets.make_room()
+        self._sockets.create_folders()
         self._service.open()
         if register:
             self._registration.open()
@@ -84,18 +84,18 @@ class PluginServer:
         if self._watch.is_alive():
             self._watch.join()
         gone = self._registration.close(0)
-        self._board.close()
+        self._health_store.close()
         self._service.close(_LAST_CALLS).wait(_LAST_CALLS + 0.5)
         gone.wait(1)
 
     def _keep(self) -> None:
         while not self._stopped.wait(_LOOK):
             for listener in (self._service, self._registration):
-                if listener.is_lost():
+                if listener.is_file_missing():
                     self._bring_back(listener)
 
     def _bring_back(self, listener: Listener) -> None:
-        self._journal.note("socket-gone", socket=str(listener.path))
+        self._journal.record("socket-gone", socket=str(listener.path))
         if listener is self._registration:
             self.registered.clear()
         try:
@@ -104,11 +104,11 @@ class PluginServer:
             log.warning("%s; trying again", refused)
 
     def _introduce(self) -> None:
-        self._journal.note("get-info")
-        self._asked()
+        self._journal.record("get-info")
+        self._on_get_info()
 
     def _told(self, registered: bool, error: str) -> None:
-        self._journal.note("registration", registered=registered, **({"error": error} if error else {}))
+        self._journal.record("registration", registered=registered, **({"error": error} if error else {}))
         if registered:
             self.registered.set()
             return

@@ -53,20 +53,20 @@ class SocketPaths:
         self._data = data
         self._siblings = ((registry, re.compile(alike)), (data, re.compile(own)))
 
-    def make_room(self) -> None:
+    def create_folders(self) -> None:
         """Make the folders; remove the sockets of predecessors that were killed: the kubelet would try them for ever.
 
         A predecessor that still serves at our own names loses them when we serve: without a gap, in which he would take them back.
         """
         for folder, _ in self._siblings:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.remove_dead()
+        self.remove_stale()
         # The kubelet may have made this folder for our mount; nobody else has business in it.
         self._data.chmod(0o700)
         if self._is_nameless:
             self._note(self.registration).touch(mode=0o600)
 
-    def remove_dead(self) -> None:
+    def remove_stale(self) -> None:
         """Remove the sockets that are this driver's, of whichever pod, and of which nobody hears any more."""
         for folder, pattern in self._siblings:
             for path in folder.glob("*"):

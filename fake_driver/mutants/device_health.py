@@ -10,7 +10,7 @@ from fake_driver.roles.node_driver import Parts
 
 def health_unknown(right: Parts) -> Parts:
     """Nobody learns how the devices are."""
-    return replace(right, health=lambda _device: Health(UNKNOWN))
+    return replace(right, initial_health=lambda _device: Health(UNKNOWN))
 
 
 def health_unknown_after_a_restart(right: Parts) -> Parts:
@@ -23,24 +23,24 @@ def health_unknown_after_a_restart(right: Parts) -> Parts:
 
 def health_always_well(right: Parts) -> Parts:
     """Broken devices are said to be well."""
-    return replace(right, health=lambda _device: Health())
+    return replace(right, initial_health=lambda _device: Health())
 
 
 def health_told_once(right: Parts) -> Parts:
     """How a device is when the driver starts is how it stays, whatever happens to it."""
-    return replace(right, board=_WrittenOnce)
+    return replace(right, health_store=_WrittenOnce)
 
 
 class _WrittenOnce(HealthStore):
-    def write(self, key: Key, health: Health) -> None:
+    def set(self, key: Key, health: Health) -> None:
         """Only what is not there yet."""
         if key not in self._health:
-            super().write(key, health)
+            super().set(key, health)
 
 
 def health_without_words(right: Parts) -> Parts:
     """Nobody learns why a device is not well."""
-    return replace(right, health=lambda device: replace(right.health(device), message=""))
+    return replace(right, initial_health=lambda device: replace(right.initial_health(device), message=""))
 
 
 ALL = (

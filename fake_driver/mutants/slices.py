@@ -191,9 +191,9 @@ def _counted(slice_: Object, count: int) -> Object:
 
 
 class _SameGeneration(Publisher):
-    def _outward(self, slice_: Object) -> Object:
+    def _from_v1(self, slice_: Object) -> Object:
         pool = {**slice_["spec"]["pool"], "generation": 1}
-        return super()._outward({**slice_, "spec": {**slice_["spec"], "pool": pool}})
+        return super()._from_v1({**slice_, "spec": {**slice_["spec"], "pool": pool}})
 
 
 class _EmptyAtFirst(Publisher):

@@ -104,13 +104,13 @@ def _config(where: str, entry: Object, problems: list[str]) -> OpaqueConfig:
     prefix = "admin" if from_class else "user"
     variables = {f"{prefix}_{name}": value for name, value in _env(section).items()}
     groups = _KINDS[kind](section)
-    section.done()
+    section.check_unknown_keys()
     return OpaqueConfig(kind, from_class, tuple(entry.get("requests") or ()), variables, groups)
 
 
 def _gpu(section: Section) -> dict[str, Facts]:
     if "sharing" not in section.content:
-        section.asked.add("sharing")
+        section.known_keys.add("sharing")
         return {}
     sharing = section.section("sharing")
     strategy = _choice(sharing, "strategy", ("TimeSlicing", "SpacePartitioning"))
@@ -120,14 +120,14 @@ def _gpu(section: Section) -> dict[str, Facts]:
     elif strategy:
         facts["SHARING_PARTITIONS"] = str(_number(sharing, "partitions", 1, 16, 1))
     if strategy:
-        sharing.done()
+        sharing.check_unknown_keys()
     return {"sharing": facts}
 
 
 def _nic(section: Section) -> dict[str, Facts]:
     groups: dict[str, Facts] = {}
     for key, name, read in _NIC_FIELDS:
-        section.asked.add(key)
+        section.known_keys.add(key)
         if key in section.content:
             groups[key] = {name: read(section, key)}
     return groups
@@ -138,11 +138,13 @@ _KINDS: Mapping[str, Callable[[Section], dict[str, Facts]]] = {"GpuConfig": _gpu
 
 def _env(section: Section) -> dict[str, str]:
     found = {}
-    for name, value in (section.take("env", dict, {}) or {}).items():
+    for name, value in (section.get("env", dict, {}) or {}).items():
         if not matches(_VARIABLE, name):
-            section.problem("env", f"has the name {name!r}, but it must be letters, digits and _, at most 63 of them")
+            section.add_problem(
+                "env", f"has the name {name!r}, but it must be letters, digits and _, at most 63 of them"
+            )
         elif not (isinstance(value, str) and len(value) <= _LONGEST_VALUE and (value.isprintable() or not value)):
-            section.problem(f"env.{name}", f"must be a printable text of at most {_LONGEST_VALUE} letters")
+            section.add_problem(f"env.{name}", f"must be a printable text of at most {_LONGEST_VALUE} letters")
         else:
             found[name] = value
     return found
@@ -153,9 +155,9 @@ def _interface(section: Section, key: str) -> str:
 
 
 def _addresses(section: Section, key: str) -> str:
-    given = section.take(key, list, []) or []
+    given = section.get(key, list, []) or []
     if len(given) > _MOST_ADDRESSES:
-        section.problem(key, f"has {len(given)} addresses, but a device may have {_MOST_ADDRESSES}")
+        section.add_problem(key, f"has {len(given)} addresses, but a device may have {_MOST_ADDRESSES}")
         return ""
     return ",".join(_address(section, f"{key}[{index}]", text) for index, text in enumerate(given))
 
@@ -164,7 +166,9 @@ def _address(section: Section, path: str, text: object) -> str:
     with contextlib.suppress(ValueError):
         if isinstance(text, str) and "/" in text and "%" not in text:
             return str(ipaddress.ip_interface(text))
-    section.problem(path, f"is {text!r}, but must be an address with the length of its prefix, such as 192.0.2.7/24")
+    section.add_problem(
+        path, f"is {text!r}, but must be an address with the length of its prefix, such as 192.0.2.7/24"
+    )
     return ""
 
 
@@ -177,17 +181,17 @@ _NIC_FIELDS: tuple[tuple[str, str, Callable[[Section, str], str]], ...] = (
 
 
 def _choice(section: Section, key: str, choices: Iterable[str], default: str | None = None) -> str:
-    value = section.take(key, str, default)
+    value = section.get(key, str, default)
     if value is None or value in choices:
         return value or ""
-    section.problem(key, f"is {value!r}; {suggestion(value, choices)}")
+    section.add_problem(key, f"is {value!r}; {suggestion(value, choices)}")
     return ""
 
 
 def _number(section: Section, key: str, least: int, most: int, default: int | None = None) -> int:
-    value = section.take(key, int, default)
+    value = section.get(key, int, default)
     if value is not None and not least <= value <= most:
-        section.problem(key, f"is {value}, but must be {least} to {most}")
+        section.add_problem(key, f"is {value}, but must be {least} to {most}")
     return value or 0
 
 

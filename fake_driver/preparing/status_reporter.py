@@ -164,7 +164,7 @@ class StatusReporter:
         if not device_status.missing(wanted, served):
             return
         stored = self._claims.apply(ref.namespace, ref.name, ref.uid, wanted, self._manager)
-        self._journal.note(
+        self._journal.record(
             "status-write", claim=ref.name, namespace=ref.namespace, uid=ref.uid, devices=[e["device"] for e in wanted]
         )
         self._tell_dropped(device_status.missing(wanted, stored), ref)
@@ -172,7 +172,7 @@ class StatusReporter:
     def _tell_dropped(self, lost: list[str], ref: ClaimRef) -> None:
         if lost and not self._told_dropped:
             self._told_dropped = True
-            self._journal.note("status-fields-dropped", claim=ref.name, namespace=ref.namespace, fields=lost[:20])
+            self._journal.record("status-fields-dropped", claim=ref.name, namespace=ref.namespace, fields=lost[:20])
             log.warning("the API server dropped the status of devices; is a feature gate off? %s", ", ".join(lost[:20]))
 
 

@@ -21,21 +21,23 @@ class DroppedFields:
         self.withheld: list[tuple[str, str]] = []
         self._journal = journal
 
-    def note(self, sent: Object, stored: Object) -> None:
+    def compare_fields(self, sent: Object, stored: Object) -> None:
         """Compare what we asked for with what is stored; say so where it is less, and not the same as last time."""
         name, lost = sent["metadata"]["name"], dropped_fields(sent, stored)
         if lost == self.fields.get(name, []):
             return
         self.fields[name] = lost
         needed = feature_gates(lost)
-        self._journal.note("slice-fields-dropped", slice=name, fields=lost[:_MOST_TOLD], count=len(lost), gates=needed)
+        self._journal.record(
+            "slice-fields-dropped", slice=name, fields=lost[:_MOST_TOLD], count=len(lost), gates=needed
+        )
         if lost:
             log.warning(
                 "the API server dropped %d fields of slice %s; off are probably the feature gates %s; the first fields are %s",
                 len(lost), name, ", ".join(needed) or "of these fields", ", ".join(lost[:_MOST_TOLD]),
             )  # fmt: skip
 
-    def withhold(self, asked: Iterable[Object], less: Iterable[Object]) -> None:
+    def compare_devices(self, asked: Iterable[Object], less: Iterable[Object]) -> None:
         """Compare what we would publish with what we publish because schedulers do not learn what devices draw from counters."""
         kept = set(_devices(less))
         withheld = [device for device in _devices(asked) if device not in kept]
@@ -46,7 +48,7 @@ class DroppedFields:
             [name for _, name in withheld[:_MOST_TOLD]],
             feature_gates(["consumesCounters"]) if withheld else [],
         )
-        self._journal.note("devices-withheld", devices=names, count=len(withheld), gates=needed)
+        self._journal.record("devices-withheld", devices=names, count=len(withheld), gates=needed)
         if withheld:
             log.warning(
                 "the API server drops what devices draw from counters, so %d of them, which are the same hardware as others, are not "

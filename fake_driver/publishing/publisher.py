@@ -67,8 +67,8 @@ class Publisher:
         self.published = threading.Event()
         self._api, self._slices, self._journal, self._planner = api, slices, journal, planner
         self._news: queue.SimpleQueue[SliceList | SliceEvent | _Call] = queue.SimpleQueue()
-        self._view, self._losses = SliceCache(), DroppedFields(journal)
-        self._lookout = SliceWatch(api, driver, node, self._news.put, lambda: self._view.writes)
+        self._cache, self._dropped = SliceCache(), DroppedFields(journal)
+        self._watch = SliceWatch(api, driver, node, self._news.put, lambda: self._cache.writes)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._errors, self._repairs = Backoff(0.2, 5), Backoff(0.1, 10)
@@ -83,24 +83,24 @@ class Publisher:
         self._refused = ""
 
     @property
-    def count(self) -> int:
+    def slice_count(self) -> int:
         """How many slices there are, as far as we know."""
-        return len(self._view.slices)
+        return len(self._cache.slices)
 
     @property
-    def names(self) -> frozenset[str]:
+    def slice_names(self) -> frozenset[str]:
         """The names of the slices that there are, as far as we know; for what says which slices are wanted."""
-        return frozenset(self._view.slices)
+        return frozenset(self._cache.slices)
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the threads still do their work."""
-        return self._thread.is_alive() and self._lookout.alive
+        return self._thread.is_alive() and self._watch.is_alive
 
     def start(self) -> None:
         """Begin, in threads of its own."""
         self._thread.start()
-        self._lookout.start()
+        self._watch.start()
 
     def refresh(self) -> None:
         """What is wanted has changed; write it soon. Returns at once."""
@@ -110,7 +110,7 @@ class Publisher:
         """End. The slices stay: after a restart they are right, and after an uninstall the kubelet removes them. Close the API first."""
         self._stopped.set()
         self._news.put(_Call.STOP)
-        self._lookout.stop()
+        self._watch.stop()
         if self._thread.is_alive():
             self._thread.join(1)
 
@@ -141,12 +141,12 @@ class Publisher:
             self._listed, self._target, self._asked = news, None, True
             self._lists, self._counters, self._knows_counters = True, True, False
             self._accepted.clear()
-            self._view.list(news.items, news.version, news.before)
+            self._cache.replace_all(news.items, news.version, news.writes_before)
             self._is_owner_sure = True
         elif isinstance(news, SliceEvent):
-            if self._view.see(news):
+            if self._cache.apply_event(news):
                 self._is_owner_sure = False
-                self._journal.note("slice-gone", slice=news.item["metadata"]["name"])
+                self._journal.record("slice-gone", slice=news.item["metadata"]["name"])
         elif news is _Call.REFRESH:
             self._asked, self._target = True, None
 
@@ -178,14 +178,14 @@ class Publisher:
                 self._lists, self._target = True, None
                 raise
             for name, asked in self._whole.items():
-                self._losses.note(asked, self._view.slices[name])
+                self._dropped.compare_fields(asked, self._cache.slices[name])
 
     def _be_sure_of_the_owner(self) -> None:
         """Slices may be gone because their owner is. One of the same name has another UID, and what names the old UID is deleted again."""
         if self._is_owner_sure:
             return
         server = self._of_server()
-        owner = self._lookout.owner(server.served)
+        owner = self._watch.owner(server.served)
         if owner != server.owner:
             self._listed, self._target = replace(server, owner=owner), None
         self._is_owner_sure = True
@@ -198,17 +198,17 @@ class Publisher:
             wrong = find_problems(wanted)
             if wrong:
                 raise ApiError("the wanted slices", 422, "; ".join(wrong[:_MOST_TOLD]))
-            asked = list(wanted) if server.served.counters_apart else with_counters_beside_devices(wanted)
+            asked = list(wanted) if server.served.separate_counter_slices else with_counters_beside_devices(wanted)
             if self._knows_counters:
                 less = asked if self._counters else without_overlapping_devices(asked)
-                self._losses.withhold(asked, less)
+                self._dropped.compare_devices(asked, less)
                 asked = less
             self._target = asked if self._lists else without_list_attributes(asked)
             self._whole = {each["metadata"]["name"]: each for each in asked}
         return self._target
 
     def _plan(self, wanted: Sequence[Object]) -> Plan:
-        return self._planner(wanted, self._view.slices.values(), self._accepted)
+        return self._planner(wanted, self._cache.slices.values(), self._accepted)
 
     def _put_right(self) -> None:
         self._find_out_about_counters()
@@ -218,40 +218,40 @@ class Publisher:
         writes = self._plan(wanted)
         for old in writes.delete:
             self._api.delete(self._address(old), uid=old["metadata"]["uid"])
-            self._view.removed(old)
-            self._journal.note("slice-write", verb="delete", slice=old["metadata"]["name"])
+            self._cache.record_delete(old)
+            self._journal.record("slice-write", verb="delete", slice=old["metadata"]["name"])
         for new in writes.replace:
-            self._store("replace", new, self._api.replace(self._address(new), self._outward(new)))
+            self._store("replace", new, self._api.replace(self._address(new), self._from_v1(new)))
         for new in writes.create:
-            self._store("create", new, self._api.create(self._address(), self._outward(new)))
+            self._store("create", new, self._api.create(self._address(), self._from_v1(new)))
 
     def _find_out_about_counters(self) -> None:
         """Whether the API server keeps what devices draw from counters. A dry run tells, before a scheduler sees more than there is."""
         new = next(filter(consumes_counters, self._wanted()), None)
         if self._knows_counters or not new:
             return
-        there = self._view.slices.get(new["metadata"]["name"])
+        there = self._cache.slices.get(new["metadata"]["name"])
         if there:
-            asked = self._outward(with_generation(as_update_of(there, new), generation_of(there)))
+            asked = self._from_v1(with_generation(as_update_of(there, new), generation_of(there)))
             answer = self._api.replace(self._address(new), asked, _DRY_RUN)
         else:
-            answer = self._api.create(self._address(), self._outward(with_generation(new, 1)), _DRY_RUN)
-        self._counters, self._knows_counters, self._target = consumes_counters(self._inward(answer)), True, None
+            answer = self._api.create(self._address(), self._from_v1(with_generation(new, 1)), _DRY_RUN)
+        self._counters, self._knows_counters, self._target = consumes_counters(self._to_v1(answer)), True, None
 
     def _find_out(self, new: Object) -> None:
         """A slice of an earlier process may lack fields because the API server drops them: a dry run tells, and no write is lost on it."""
-        there = self._view.slices[new["metadata"]["name"]]
+        there = self._cache.slices[new["metadata"]["name"]]
         if not only_lacks_fields(there, new):
             return
-        asked = self._outward(with_generation(new, generation_of(there)))
-        kept = self._inward(self._api.replace(self._address(new), asked, _DRY_RUN))
+        asked = self._from_v1(with_generation(new, generation_of(there)))
+        kept = self._to_v1(self._api.replace(self._address(new), asked, _DRY_RUN))
         if comparable(kept) == comparable(there):
             self._accept(new, there)
 
     def _store(self, verb: str, sent: Object, answer: Object) -> None:
-        stored = self._inward(answer)
-        self._view.wrote(stored)
-        self._journal.note(
+        stored = self._to_v1(answer)
+        self._cache.record_write(stored)
+        self._journal.record(
             "slice-write",
             verb=verb,
             slice=sent["metadata"]["name"],
@@ -263,10 +263,10 @@ class Publisher:
     def _accept(self, sent: Object, stored: Object) -> None:
         """The API server keeps this when it is asked for that."""
         # Only the present state of each slice matters, so there is one entry for each.
-        current = {state_key(slice_) for slice_ in self._view.slices.values()}
+        current = {state_key(slice_) for slice_ in self._cache.slices.values()}
         self._accepted = {state: asked for state, asked in self._accepted.items() if state in current}
         self._accepted[state_key(stored)] = comparable(sent)
-        self._losses.note(self._whole[sent["metadata"]["name"]], stored)
+        self._dropped.compare_fields(self._whole[sent["metadata"]["name"]], stored)
 
     def _complain(self, trouble: ApiError) -> None:
         if self._stopped.is_set():
@@ -275,17 +275,17 @@ class Publisher:
         if trouble.status == 422 and trouble.message != self._refused:
             # To try again will not help; somebody has to know.
             self._refused = trouble.message
-            self._journal.note("slices-refused", request=trouble.request, message=trouble.message)
+            self._journal.record("slices-refused", request=trouble.request, message=trouble.message)
 
     def _address(self, slice_: Object | None = None) -> str:
         words = [slice_["metadata"]["name"]] if slice_ else []
         return self._of_server().served.path("resourceslices", *words)
 
-    def _outward(self, slice_: Object) -> Object:
-        return self._of_server().served.outward(slice_)
+    def _from_v1(self, slice_: Object) -> Object:
+        return self._of_server().served.from_v1(slice_)
 
-    def _inward(self, slice_: Object) -> Object:
-        return self._of_server().served.inward(slice_)
+    def _to_v1(self, slice_: Object) -> Object:
+        return self._of_server().served.to_v1(slice_)
 
     def _of_server(self) -> SliceList:
         if not self._listed:

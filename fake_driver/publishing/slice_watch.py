@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SliceList:
-    """All slices, as of one moment, and what is needed to write them. `before` says which of our own writes came before it."""
+    """All slices, as of one moment, and what is needed to write them. `writes_before` says which of our own writes came before it."""
 
     served: ServedVersion
     owner: Owner
     items: tuple[Object, ...]
     version: int
-    before: int
+    writes_before: int
 
 
 @dataclass(frozen=True)
@@ -52,33 +52,33 @@ class SliceCache:
         self._written: dict[str, int] = {}  # by name of a slice: our last write to it
         self._removed: dict[str, int] = {}  # by UID
 
-    def list(self, items: Iterable[Object], version: int, before: int) -> None:
-        """A list. What we wrote after `before`, and newer than the list, it cannot know."""
-        self._written = {name: write for name, write in self._written.items() if write > before}
-        self._removed = {uid: write for uid, write in self._removed.items() if write > before}
+    def replace_all(self, items: Iterable[Object], version: int, writes_before: int) -> None:
+        """A list. What we wrote after `writes_before`, and newer than the list, it cannot know."""
+        self._written = {name: write for name, write in self._written.items() if write > writes_before}
+        self._removed = {uid: write for uid, write in self._removed.items() if write > writes_before}
         known = {name: item for name, item in self.slices.items() if name in self._written and _version(item) > version}
         self.slices = {**{_name(item): item for item in items if _uid(item) not in self._removed}, **known}
 
-    def see(self, seen: SliceEvent) -> bool:
+    def apply_event(self, event: SliceEvent) -> bool:
         """An event; True when somebody else made a slice go. One that is older than what we know says nothing."""
-        known = self.slices.get(_name(seen.item))
-        if seen.kind == "DELETED":
-            is_ours = known is not None and _uid(known) == _uid(seen.item)
+        known = self.slices.get(_name(event.item))
+        if event.kind == "DELETED":
+            is_ours = known is not None and _uid(known) == _uid(event.item)
             if is_ours:
-                del self.slices[_name(seen.item)]
+                del self.slices[_name(event.item)]
             return is_ours
-        is_old = _uid(seen.item) in self._removed or (known and _version(known) > _version(seen.item))
-        if seen.kind in {"ADDED", "MODIFIED"} and not is_old:
-            self.slices[_name(seen.item)] = seen.item
+        is_old = _uid(event.item) in self._removed or (known and _version(known) > _version(event.item))
+        if event.kind in {"ADDED", "MODIFIED"} and not is_old:
+            self.slices[_name(event.item)] = event.item
         return False
 
-    def wrote(self, stored: Object) -> None:
+    def record_write(self, stored: Object) -> None:
         """The answer to a write of ours."""
         self.writes += 1
         self._written[_name(stored)] = self.writes
         self.slices[_name(stored)] = stored
 
-    def removed(self, old: Object) -> None:
+    def record_delete(self, old: Object) -> None:
         """We deleted it; an event that is still on its way must not bring it back."""
         self.writes += 1
         self.slices.pop(_name(old), None)
@@ -93,17 +93,17 @@ class SliceWatch:
         api: ApiClient,
         driver: str,
         node: str,
-        tell: Callable[[SliceList | SliceEvent], None],
+        on_news: Callable[[SliceList | SliceEvent], None],
         writes: Callable[[], int],
     ) -> None:
-        self._api, self._driver, self._node, self._tell, self._writes = api, driver, node, tell, writes
+        self._api, self._driver, self._node, self._on_news, self._writes = api, driver, node, on_news, writes
         self._query = {"fieldSelector": f"spec.driver={driver},spec.nodeName={node}"}
         self._stopped = threading.Event()
         self._errors = Backoff(0.2, 5)
         self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the thread still does its work."""
         return self._thread.is_alive()
 
@@ -114,7 +114,7 @@ class SliceWatch:
     def stop(self) -> None:
         """End. Close the API first, which ends the watch."""
         self._stopped.set()
-        if self.alive:
+        if self.is_alive:
             self._thread.join(1)
 
     def _run(self) -> None:
@@ -132,13 +132,13 @@ class SliceWatch:
         """One list and its watch. The version is asked for each time: a cluster may be upgraded below us."""
         found = discover(self._api)
         owner = self.owner(found)
-        slices, before = found.path("resourceslices"), self._writes()
-        listed = self._api.get(slices, self._query, patience=LIST_TIMEOUT)
+        slices, writes_before = found.path("resourceslices"), self._writes()
+        listed = self._api.get(slices, self._query, timeout=LIST_TIMEOUT)
         since = str(listed["metadata"]["resourceVersion"])
-        items = tuple(found.inward(item) for item in listed.get("items") or [])
-        self._tell(SliceList(found, owner, items, _number(since), before))
+        items = tuple(found.to_v1(item) for item in listed.get("items") or [])
+        self._on_news(SliceList(found, owner, items, _number(since), writes_before))
         for kind, item in watch_events(self._api, slices, self._query, since):
-            self._tell(SliceEvent(kind, found.inward(item)))
+            self._on_news(SliceEvent(kind, found.to_v1(item)))
 
     def owner(self, speaks: ServedVersion) -> Owner:
         """The object that the slices belong to, as it is now."""

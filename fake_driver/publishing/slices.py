@@ -54,7 +54,7 @@ class Layout:
     """
 
     base: Sequence[Device] = ()
-    there: Collection[str] = ()
+    existing: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class _Home:
         return name
 
 
-def for_node(driver: str, node: Owner, devices: Sequence[Device], places: Layout | None = None) -> list[Object]:
+def for_node(driver: str, node: Owner, devices: Sequence[Device], layout: Layout | None = None) -> list[Object]:
     """The slices of this node's pool, all but the generation. A node without devices has one empty slice: the driver is alive."""
     home = _Home(driver, node.name, {"nodeName": node.name}, owners=node.references)
-    return _slices(home, devices, places or Layout())
+    return _slices(home, devices, layout or Layout())
 
 
 def for_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) -> list[Object]:
@@ -103,11 +103,11 @@ def with_devices(slice_: Object, devices: list[Object]) -> Object:
     return {**slice_, "spec": {**others, **({"devices": devices} if devices else {})}}
 
 
-def _slices(home: _Home, devices: Sequence[Device], places: Layout) -> list[Object]:
+def _slices(home: _Home, devices: Sequence[Device], layout: Layout) -> list[Object]:
     # Counters of a device that is unplugged stay: nobody draws from them, and their slice need not be written.
-    counters = _counters((*places.base, *devices))
+    counters = _counters((*layout.base, *devices))
     contents = {
-        **{_start(index): _devices(block) for index, block in _blocks(home, devices, places)},
+        **{_start(index): _devices(block) for index, block in _blocks(home, devices, layout)},
         **{f"counters-{_start(index)}": {"sharedCounters": sets} for index, sets in enumerate(counters)},
     }
     parts: Mapping[str, Object] = contents or {_start(0): {}}
@@ -140,13 +140,13 @@ def _devices(block: Iterable[Device | None]) -> Object:
     return {"devices": there} if there else {}
 
 
-def _blocks(home: _Home, devices: Sequence[Device], places: Layout) -> Iterator[tuple[int, Sequence[Device | None]]]:
-    """The places of each slice and its index, which counts by 64. A slice is cut in two when it has a demanding device, and stays so."""
-    seats = _seats(devices, places.base)
+def _blocks(home: _Home, devices: Sequence[Device], layout: Layout) -> Iterator[tuple[int, Sequence[Device | None]]]:
+    """The layout of each slice and its index, which counts by 64. A slice is cut in two when it has a demanding device, and stays so."""
+    seats = _seats(devices, layout.base)
     for start in range(0, len(seats), MAX_DEVICES):
         block = seats[start : start + MAX_DEVICES]
         second = home.name(_start(start // MAX_DEVICES_WITH_TAINTS_OR_COUNTERS + 1))
-        is_cut = second in places.there or any(each and _demanding(each) for each in block)
+        is_cut = second in layout.existing or any(each and _demanding(each) for each in block)
         size = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if is_cut else MAX_DEVICES
         for inner in range(0, len(block), size):
             yield (start + inner) // MAX_DEVICES_WITH_TAINTS_OR_COUNTERS, block[inner : inner + size]

@@ -38,7 +38,7 @@ class AttachmentQueue:
         self._over: set[Attachment] = set()
         self._stopped = False
 
-    def see(self, uid: str, wanted: Iterable[Attachment], seconds: Callable[[Attachment], float]) -> None:
+    def update(self, uid: str, wanted: Iterable[Attachment], seconds: Callable[[Attachment], float]) -> None:
         """What a claim waits for by now. What it no longer waits for is not attached any more."""
         there = set(wanted)
         with self._news:
@@ -50,7 +50,7 @@ class AttachmentQueue:
                 self._due[one] = time.monotonic() + seconds(one)
             self._news.notify()
 
-    def uids(self) -> set[str]:
+    def claim_uids(self) -> set[str]:
         """The claims that were seen to wait for something, and not yet seen to wait no more."""
         with self._news:
             return {one.uid for one in self._due} | {one.uid for one in self._over}
@@ -68,7 +68,7 @@ class AttachmentQueue:
                 self._news.wait(wait)
         return None
 
-    def again(self, one: Attachment, wait: float) -> None:
+    def retry(self, one: Attachment, wait: float) -> None:
         """It could not be told; try later, unless nobody waits for it by now."""
         with self._news:
             if one in self._over:
@@ -97,7 +97,7 @@ class AttachController:
         ]
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the threads still do their work."""
         return all(thread.is_alive() for thread in self._threads)
 
@@ -118,7 +118,7 @@ class AttachController:
         while not self._stopped.is_set():
             try:
                 for uid, wanted in self._changes():
-                    self._queue.see(uid, filter(self._attaching, wanted), self._seconds)
+                    self._queue.update(uid, filter(self._attaching, wanted), self._seconds)
             except ApiError as trouble:
                 if not self._stopped.wait(self._errors.next_delay()):
                     log.warning("the claims could not be followed: %s", trouble)
@@ -129,9 +129,9 @@ class AttachController:
     def _changes(self) -> Iterator[tuple[str, Sequence[Attachment]]]:
         """By claim, what it waits for: of all claims there are, and from then on of each that changes."""
         claims = url_path("apis", GROUP, newest_version(self._api), "resourceclaims")
-        listed = self._api.get(claims, patience=LIST_TIMEOUT)
+        listed = self._api.get(claims, timeout=LIST_TIMEOUT)
         items = listed.get("items") or []
-        for uid in self._queue.uids() - {item["metadata"]["uid"] for item in items}:
+        for uid in self._queue.claim_uids() - {item["metadata"]["uid"] for item in items}:
             yield uid, ()
         for item in items:
             yield item["metadata"]["uid"], pending_attachments(item, self._driver)
@@ -147,10 +147,10 @@ class AttachController:
                     log.warning(
                         "what became of a device of claim %s/%s is not told: %s", one.namespace, one.name, trouble
                     )
-                self._queue.again(one, self._refusals.next_delay())
+                self._queue.retry(one, self._refusals.next_delay())
             except Exception:  # one claim that cannot be told must not end the thread for the others
                 log.exception("a device of claim %s/%s", one.namespace, one.name)
-                self._queue.again(one, self._refusals.next_delay())
+                self._queue.retry(one, self._refusals.next_delay())
 
     def _tell(self, one: Attachment) -> None:
         told = self._attaching(one)
@@ -159,7 +159,7 @@ class AttachController:
         self._claims.apply(one.namespace, one.name, one.uid, [entry], field_manager(self._driver, one))
         self._failed[one.device] += failed
         pool, device = one.device
-        self._journal.note(
+        self._journal.record(
             "attach", claim=one.name, namespace=one.namespace, uid=one.uid, pool=pool, device=device, failed=failed
         )
 

@@ -20,7 +20,7 @@ class Attachment:
     namespace: str
     name: str
     uid: str
-    place: tuple[tuple[str, str], ...]
+    device_key: tuple[tuple[str, str], ...]
     conditions: tuple[str, ...]
     failure_conditions: tuple[str, ...]
     allocated: str
@@ -28,7 +28,7 @@ class Attachment:
     @property
     def device(self) -> tuple[str, str]:
         """Pool and device."""
-        place = dict(self.place)
+        place = dict(self.device_key)
         return place["pool"], place["device"]
 
 
@@ -63,12 +63,12 @@ def status_entry(one: Attachment, *, failed: bool, now: datetime) -> Object:
         "message": message,
         "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    return {**dict(one.place), "conditions": [{"type": kind, **condition} for kind in kinds]}
+    return {**dict(one.device_key), "conditions": [{"type": kind, **condition} for kind in kinds]}
 
 
 def field_manager(driver: str, one: Attachment) -> str:
     """The field manager that speaks of one device. To leave out is to take back, so one for all devices would have to repeat each."""
-    place = hashlib.sha256(json.dumps(one.place).encode()).hexdigest()
+    place = hashlib.sha256(json.dumps(one.device_key).encode()).hexdigest()
     return f"{driver}-attacher-{place[:12]}"
 
 

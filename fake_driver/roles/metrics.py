@@ -39,7 +39,7 @@ class Metrics:
         self._buckets: Counter[tuple[Labels, float]] = Counter()
         self._seconds: Counter[Labels] = Counter()
 
-    def heard(self, event: str, facts: Mapping[str, Any]) -> None:
+    def record_event(self, event: str, facts: Mapping[str, Any]) -> None:
         """Something was noted in the journal."""
         if event in _VERBS and "seconds" in facts:  # a call that a fault ended got to no claim
             self._lasted((("outcome", "error" if "error" in facts else "success"), ("verb", event)), facts["seconds"])
@@ -50,11 +50,11 @@ class Metrics:
         elif event == "fault":
             self._count("fake_driver_faults_total", call=str(facts["call"]), code=str(facts["code"]))
 
-    def asked(self, method: str, where: str, status: int) -> None:
+    def record_request(self, method: str, where: str, status: int) -> None:
         """The API server answered, or did not."""
         self._count("fake_driver_api_requests_total", code=str(status), method=method, resource=resource_of(where))
 
-    def text(self) -> str:
+    def render(self) -> str:
         """The page."""
         with self._guard:
             found = [*self._histogram(), *((name, labels, float(n)) for (name, labels), n in self._counts.items())]

@@ -30,18 +30,18 @@ class NetworkDriverProcess:
 
     def __init__(self, settings: Settings) -> None:
         hardware = hardware_file.read(Path(settings.hardware))
-        _, *found = pools(hardware, _NO_NODE, settings.kind_words)
+        _, *found = pools(hardware, _NO_NODE, settings.kind_names)
         validation.require_valid(slices.for_network(settings.driver, found), settings.hardware)
         settings.data.mkdir(parents=True, exist_ok=True)
         metrics = Metrics(self._gauges(settings))
-        journal = Journal(settings.data / "journal-network.jsonl", heard=metrics.heard)
+        journal = Journal(settings.data / "journal-network.jsonl", on_event=metrics.record_event)
         self._api = node_driver.api(settings, metrics)
         self._publisher = Publisher(
             self._api, settings.driver, "", lambda owner: slices.for_network(settings.driver, found, owner), journal
         )
         self._attacher = AttachController(self._api, settings.driver, _finder(hardware, settings), journal)
         self._attaches = any(group.binding and group.binding.attaching for group in hardware.all_groups)
-        checks = {"/readyz": self.missing, "/healthz": self.broken}
+        checks = {"/readyz": self.not_ready_reasons, "/healthz": self.not_alive_reasons}
         self._probes = (
             ProbeServer(settings.probe_address, checks, node_driver.pages(metrics)) if settings.probe_address else None
         )
@@ -62,19 +62,19 @@ class NetworkDriverProcess:
         if self._probes:
             self._probes.stop()
 
-    def missing(self) -> list[str]:
+    def not_ready_reasons(self) -> list[str]:
         """Why nobody can use the pools yet."""
         return [] if self._publisher.published.is_set() else ["the slices are not published"]
 
-    def broken(self) -> list[str]:
+    def not_alive_reasons(self) -> list[str]:
         """What ended that must not end."""
-        parts = (("publisher", self._publisher.alive), ("attacher", not self._attaches or self._attacher.alive))
+        parts = (("publisher", self._publisher.is_alive), ("attacher", not self._attaches or self._attacher.is_alive))
         return [f"the {name} ended" for name, is_alive in parts if not is_alive]
 
     def _gauges(self, settings: Settings) -> dict[str, Gauge]:
         return {
             "fake_driver_info": lambda: {(("driver", settings.driver), ("node", "")): 1},
-            "fake_driver_slices": lambda: {(): self._publisher.count},
+            "fake_driver_slices": lambda: {(): self._publisher.slice_count},
         }
 
 
@@ -84,7 +84,7 @@ def _finder(hardware: Hardware, settings: Settings) -> Callable[[str, str], Devi
 
     def find(pool: str, device: str) -> Device:
         if pool not in known:
-            here, *network = pools(hardware, pool, settings.kind_words)
+            here, *network = pools(hardware, pool, settings.kind_names)
             known[pool] = Inventory(pool, here.devices, network)
         return known[pool].find(pool, device)
 

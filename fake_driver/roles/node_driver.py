@@ -62,15 +62,15 @@ class Parts:
     at_crash_point: Callable[[str], None] = lambda _point: None
     publisher: type[Publisher] = Publisher
     service: type[DraService] = DraService
-    health: Callable[[Device], Health] = initial_health
-    board: type[HealthStore] = HealthStore
+    initial_health: Callable[[Device], Health] = initial_health
+    health_store: type[HealthStore] = HealthStore
     metadata: type[MetadataFolder] = MetadataFolder
 
 
 def read_parts(settings: Settings) -> Parts:
     """The right parts, as the hardware file says."""
     hardware = hardware_file.read(Path(settings.hardware))
-    here, *network = pools(hardware, settings.node, settings.kind_words)
+    here, *network = pools(hardware, settings.node, settings.kind_names)
     validation.require_valid(
         slices.for_node(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware
     )
@@ -87,28 +87,30 @@ class NodeProcess:
         self.metrics = Metrics(self._gauges(settings))
         self._api = api(settings, self.metrics)
         self._claims = use.claims(self._api)
-        self.journal = Journal(settings.data / "journal.jsonl", heard=self.metrics.heard)
-        folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.note)
+        self.journal = Journal(settings.data / "journal.jsonl", on_event=self.metrics.record_event)
+        folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.record)
         checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.rebuild_claim(uid, use.inventory.pool))
-        self._traps = ArmedFaults(self.journal)
+        self._armed_faults = ArmedFaults(self.journal)
         self._reporter = StatusReporter(self._claims, settings.driver, settings.node, self._status_data, self.journal)
         self._metadata = use.metadata(
-            settings.data / "metadata", settings.driver, settings.metadata_words, use.status_data
+            settings.data / "metadata", settings.driver, settings.metadata_versions, use.status_data
         )
         self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
-        self.health = use.board({(pool, one.name): use.health(one) for pool, one in use.inventory.with_pools()})
+        self.health_store = use.health_store(
+            {(pool, one.name): use.initial_health(one) for pool, one in use.inventory.with_pools()}
+        )
         self._server = PluginServer(
-            self.driver, self.health, self.journal, sockets, self._traps, use.service, use.on_get_info
+            self.driver, self.health_store, self.journal, sockets, self._armed_faults, use.service, use.on_get_info
         )
         self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
         self._hardware = LiveHardware(
             settings.driver,
             settings.data / "hardware-changes.json",
-            Dependents(use.inventory, self.health, use.health, self._publisher.refresh, self.journal),
+            Dependents(use.inventory, self.health_store, use.initial_health, self._publisher.refresh, self.journal),
         )
-        console = RequestHandler(settings, self._hardware, self._traps, folder, self.journal, self._release)
-        self._control = ControlSocket(sockets.control, console.answer)
-        checks = {"/readyz": self.missing, "/healthz": self.broken}
+        requests = RequestHandler(settings, self._hardware, self._armed_faults, folder, self.journal, self._release)
+        self._control = ControlSocket(sockets.control, requests.handle)
+        checks = {"/readyz": self.not_ready_reasons, "/healthz": self.not_alive_reasons}
         self._probes = (
             ProbeServer(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
         )
@@ -128,7 +130,7 @@ class NodeProcess:
     def stop(self) -> None:
         """Leave quickly: the kubelet learns it first, calls under way end, then what still waits for the API server is cut off."""
         self._control.stop()
-        self._traps.clear()
+        self._armed_faults.clear()
         self._server.stop()
         self._api.close()
         self._publisher.stop()
@@ -136,7 +138,7 @@ class NodeProcess:
         if self._probes:
             self._probes.stop()
 
-    def missing(self) -> list[str]:
+    def not_ready_reasons(self) -> list[str]:
         """Why nobody can use the driver yet; empty when it is ready."""
         waits = (
             (self._server.registered, "the kubelet has not registered this driver"),
@@ -144,16 +146,18 @@ class NodeProcess:
         )
         return [text for event, text in waits if not event.is_set()]
 
-    def broken(self) -> list[str]:
+    def not_alive_reasons(self) -> list[str]:
         """What ended that must not end."""
-        return ["the publisher ended"] if self._use.publishes and not self._publisher.alive else []
+        return ["the publisher ended"] if self._use.publishes and not self._publisher.is_alive else []
 
     def _gauges(self, settings: Settings) -> dict[str, Gauge]:
         who = (("driver", settings.driver), ("node", settings.node))
         return {
             "fake_driver_info": lambda: {who: 1},
-            "fake_driver_slices": lambda: {(): self._publisher.count},
-            "fake_driver_devices": lambda: {(("health", how),): n for how, n in self.health.counts().items()},
+            "fake_driver_slices": lambda: {(): self._publisher.slice_count},
+            "fake_driver_devices": lambda: {
+                (("health", how),): n for how, n in self.health_store.count_by_status().items()
+            },
             "fake_driver_claims_prepared": lambda: {(): self.driver.prepared},
         }
 
@@ -172,7 +176,7 @@ class NodeProcess:
         )
 
     def _at_crash_point(self, point: str) -> None:
-        self._traps.reached(point)
+        self._armed_faults.reached(point)
         self._use.at_crash_point(point)
 
     def _release(self, uid: str, force: bool) -> bool:
@@ -185,14 +189,14 @@ class NodeProcess:
         return self._use.status_data(self._use.inventory.find(use.pool, use.device), use)
 
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
-        places = slices.Layout(self._hardware.base, self._publisher.names)
+        layout = slices.Layout(self._hardware.base, self._publisher.slice_names)
         devices = self._use.published_devices(self._use.inventory)
-        return self._use.alter_slices(slices.for_node(self.driver.name, owner, devices, places))
+        return self._use.alter_slices(slices.for_node(self.driver.name, owner, devices, layout))
 
 
 def pages(metrics: Metrics) -> Pages:
     """What programs may read beside the probes."""
-    return {"/metrics": (CONTENT_TYPE, metrics.text)}
+    return {"/metrics": (CONTENT_TYPE, metrics.render)}
 
 
 def api(settings: Settings, metrics: Metrics) -> ApiClient:
@@ -200,4 +204,4 @@ def api(settings: Settings, metrics: Metrics) -> ApiClient:
     is_secure = settings.api_server.startswith("https:")
     token = Path(settings.token_file) if settings.token_file and is_secure else None
     authority = Path(settings.ca_file) if settings.ca_file else None
-    return ApiClient(settings.api_server, token_file=token, ca_file=authority, told=metrics.asked)
+    return ApiClient(settings.api_server, token_file=token, ca_file=authority, on_response=metrics.record_request)

@@ -33,7 +33,7 @@ class RemovalProcess:
         self._cdi = CdiFolder(Path(settings.cdi), settings.driver)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="removal", daemon=True)
-        checks = {"/readyz": self.missing, "/healthz": list[str]}
+        checks = {"/readyz": self.not_ready_reasons, "/healthz": list[str]}
         self._probes = ProbeServer(settings.probe_address, checks) if settings.probe_address else None
 
     def start(self) -> None:
@@ -49,7 +49,7 @@ class RemovalProcess:
         if self._probes:
             self._probes.stop()
 
-    def missing(self) -> list[str]:
+    def not_ready_reasons(self) -> list[str]:
         """Why the node is not clean yet; empty when it is."""
         return [*self._in_use()] or ["it is being removed"] * self._data.exists()
 
@@ -70,7 +70,7 @@ class RemovalProcess:
         if waits:
             return waits
         self._cdi.sweep()
-        self._sockets.remove_dead()
+        self._sockets.remove_stale()
         if self._data.exists():
             shutil.rmtree(self._data)
         return []

@@ -95,7 +95,7 @@ def running(server: Server) -> Iterator[Server]:
         eventually(lambda: _ready(server), "the API server", UP, hint=str(server.folder / "api.log"))
         for name in ("worker", "node-2"):
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-            server.ask(functools.partial(ApiClient.create, where="/api/v1/nodes", body=node))
+            server.ask(functools.partial(ApiClient.create, path="/api/v1/nodes", body=node))
         yield server
     finally:
         process.kill_all(started)

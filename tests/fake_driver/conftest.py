@@ -165,7 +165,7 @@ def start(settings: Settings) -> Iterator[Callable[..., NodeProcess]]:
 
 
 @pytest.fixture
-def stumbles(monkeypatch: pytest.MonkeyPatch) -> list[Backoff]:
+def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[Backoff]:
     """All times that something went wrong and was paced; nobody waits for long."""
     found: list[Backoff] = []
 

@@ -12,8 +12,8 @@ from fake_driver.journal import Journal
 
 def test_each_event_is_one_line_with_its_time(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    journal.note("prepare", uid="a", devices=["gpu-0"])
-    journal.note("unprepare", uid="a")
+    journal.record("prepare", uid="a", devices=["gpu-0"])
+    journal.record("unprepare", uid="a")
     first, second = (json.loads(line) for line in journal.path.read_text().splitlines())
     assert (first["event"], first["uid"], first["devices"]) == ("prepare", "a", ["gpu-0"])
     assert first["time"] <= second["time"]
@@ -23,7 +23,7 @@ def test_each_event_is_one_line_with_its_time(tmp_path: Path) -> None:
 def test_it_stays_small(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl", largest=500)
     for number in range(100):
-        journal.note("event", number=number)
+        journal.record("event", number=number)
     kept = list(tmp_path.iterdir())
     assert sum(path.stat().st_size for path in kept) < 1200
     assert {path.name for path in kept} <= {"journal.jsonl", "journal.old.jsonl"}
@@ -33,35 +33,35 @@ def test_it_stays_small(tmp_path: Path) -> None:
 def test_the_log_and_whoever_listens_hear_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     heard: list[object] = []
-    Journal(tmp_path / "journal.jsonl", heard=lambda *said: heard.append(said)).note("prepare", uid="a")
+    Journal(tmp_path / "journal.jsonl", on_event=lambda *said: heard.append(said)).record("prepare", uid="a")
     (record,) = caplog.records
     assert (record.message, record.__dict__["facts"]) == ("prepare", {"uid": "a"})
     assert heard == [("prepare", {"uid": "a"})]
 
 
 def test_a_folder_that_is_gone_fails_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    Journal(tmp_path / "gone" / "journal.jsonl").note("prepare")
+    Journal(tmp_path / "gone" / "journal.jsonl").record("prepare")
     assert "cannot be written" in caplog.text
 
 
 def entries(journal: Journal) -> list[int]:
-    return [each["seq"] for each in journal.since(0, 1000)]
+    return [each["seq"] for each in journal.entries_after(0, 1000)]
 
 
 def test_entries_have_numbers_that_go_on_after_a_restart(tmp_path: Path) -> None:
     for _ in range(3):
-        Journal(tmp_path / "journal.jsonl").note("event")
+        Journal(tmp_path / "journal.jsonl").record("event")
     journal = Journal(tmp_path / "journal.jsonl")
-    journal.note("event")
+    journal.record("event")
     assert entries(journal) == [1, 2, 3, 4]
-    assert journal.last == 4
-    assert [each["seq"] for each in journal.since(1, 2)] == [2, 3]
+    assert journal.last_number == 4
+    assert [each["seq"] for each in journal.entries_after(1, 2)] == [2, 3]
 
 
 def test_two_processes_count_together_also_when_one_of_them_rotates(tmp_path: Path) -> None:
     one, other = (Journal(tmp_path / "journal.jsonl", largest=2000) for _ in range(2))
     for number in range(60):
-        (one, other)[number % 2].note("event", number=number)
+        (one, other)[number % 2].record("event", number=number)
     found = entries(one)
     assert found == list(range(found[0], 61))
     assert (tmp_path / "journal.old.jsonl").exists()
@@ -71,7 +71,7 @@ def test_two_processes_count_together_also_when_one_of_them_rotates(tmp_path: Pa
 def test_a_rotation_in_the_middle_of_reading_hides_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Journal(tmp_path / "journal.jsonl")
     for _ in range(3):
-        one.note("event")
+        one.record("event")
     rotations: list[Callable[[], object]] = [lambda: one.path.replace(one._old)]
     really = journal._entries
 
@@ -80,26 +80,26 @@ def test_a_rotation_in_the_middle_of_reading_hides_no_entry(tmp_path: Path, monk
         for rotate in rotations[:1]:
             rotations.clear()
             rotate()
-            one.note("event")
+            one.record("event")
 
     monkeypatch.setattr(journal, "_entries", entries)
-    assert [each["seq"] for each in one.since(0, 10)] == [1, 2, 3]
-    assert [each["seq"] for each in one.since(0, 10)] == [1, 2, 3, 4]
+    assert [each["seq"] for each in one.entries_after(0, 10)] == [1, 2, 3]
+    assert [each["seq"] for each in one.entries_after(0, 10)] == [1, 2, 3, 4]
 
 
 def test_a_line_that_is_too_long_becomes_a_short_one_and_counting_goes_on(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    journal.note("event", text="x" * 2**17)
-    journal.note("event")
-    first, second = journal.since(0, 10)
+    journal.record("event", text="x" * 2**17)
+    journal.record("event")
+    first, second = journal.entries_after(0, 10)
     assert first["too_long"] > 2**17
     assert (first["seq"], second["seq"]) == (1, 2)
 
 
 def test_what_a_killed_process_left_half_written_is_passed_over(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    journal.note("event")
+    journal.record("event")
     with journal.path.open("a") as file:
         file.write('{"seq": 2, "ti\n[]\n{"event": "of an older version"}\n')
-    journal.note("event")
+    journal.record("event")
     assert entries(journal) == [1, 2]

@@ -36,13 +36,13 @@ def test_all_that_is_missing_or_wrong_is_told_at_once() -> None:
 
 
 def test_kinds_are_words_between_commas() -> None:
-    assert parse([], {**POD, "FAKE_DRIVER_KINDS": "gpu, nic"}).kind_words == ("gpu", "nic")
-    assert parse([], POD).kind_words == ()
+    assert parse([], {**POD, "FAKE_DRIVER_KINDS": "gpu, nic"}).kind_names == ("gpu", "nic")
+    assert parse([], POD).kind_names == ()
 
 
 def test_faults_are_words_between_commas() -> None:
-    assert parse(["--faults", " no-env, slices-missing ,"], POD).fault_words == ("no-env", "slices-missing")
-    assert parse([], POD).fault_words == ()
+    assert parse(["--faults", " no-env, slices-missing ,"], POD).mutant_names == ("no-env", "slices-missing")
+    assert parse([], POD).mutant_names == ()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_address_that_is_none_is_refused(text: str) -> None:
 
 def test_what_is_shown_names_the_token_file_and_never_the_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("hunter2")
-    shown = parse(["--token-file", str(tmp_path / "token")], POD).shown()
+    shown = parse(["--token-file", str(tmp_path / "token")], POD).non_empty()
     assert shown["token_file"] == f"{tmp_path}/token"
     assert "hunter2" not in str(shown)
 

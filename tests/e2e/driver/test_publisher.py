@@ -88,8 +88,8 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
         def slices(owner: Owner) -> Sequence[Object]:
             if not node:
                 return for_network(DRIVER, of_the_network)
-            places = Layout(here.devices, publisher.names)
-            return for_node(DRIVER, owner, changed(here.devices, changes, here.name), places)
+            layout = Layout(here.devices, publisher.slice_names)
+            return for_node(DRIVER, owner, changed(here.devices, changes, here.name), layout)
 
         publisher = Publisher(api, DRIVER, node, slices, Journal(journal))
         writer = Writer(server, publisher, api, journal, changes)

@@ -137,7 +137,7 @@ def test_patience_is_for_the_whole_answer_however_often_a_byte_of_it_comes(
         for _ in range(reused):
             api.get(NODE)
         with pytest.raises(ApiError, match="no answer: timed out"):
-            api.get(NODE, patience=0.2)
+            api.get(NODE, timeout=0.2)
         tired.set()
         thread.join(5)
 

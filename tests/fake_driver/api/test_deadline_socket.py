@@ -25,7 +25,7 @@ def test_what_comes_in_time_is_read_and_what_comes_later_is_not(listener: socket
         theirs.sendall(b"one\ntwo\n")
         with mine.makefile("rb") as file:
             assert file.readline() == b"one\n"
-            mine.until = time.monotonic()
+            mine.deadline = time.monotonic()
             assert file.readline() == b"two\n", "what was there in time"
             with pytest.raises(TimeoutError):
                 file.readline()
@@ -37,7 +37,7 @@ def test_there_is_no_time_left_to_send_or_even_connect(listener: socket.socket) 
     with pytest.raises(TimeoutError):
         DeadlineSocket(listener.getsockname(), None, time.monotonic())
     late = DeadlineSocket(listener.getsockname(), None, time.monotonic() + 5)
-    late.until = time.monotonic()
+    late.deadline = time.monotonic()
     with pytest.raises(TimeoutError):
         late.sendall(b"x")
     late.close()

@@ -22,7 +22,7 @@ SLICES = for_node("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {"i": 
     [
         (["v1alpha3", "v1", "v1beta1"], "37", ServedVersion("v1")),
         (["v1beta1", "v1beta2"], "35+", ServedVersion("v1beta2")),
-        (["v1beta1"], "34", ServedVersion("v1beta1", counters_apart=False)),
+        (["v1beta1"], "34", ServedVersion("v1beta1", separate_counter_slices=False)),
         (["v1"], "", ServedVersion("v1")),
     ],
 )
@@ -46,13 +46,13 @@ def test_a_server_without_any_of_them_is_an_error_that_says_so(server: str, fake
 @pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
 def test_a_slice_goes_out_and_comes_back_the_same(version: str) -> None:
     for slice_ in (*SLICES, *for_node("gpu.example", Owner("n", "u"), ())):
-        out = ServedVersion(version).outward(slice_)
+        out = ServedVersion(version).from_v1(slice_)
         assert out["apiVersion"] == f"resource.k8s.io/{version}"
-        assert ServedVersion(version).inward(out) == slice_
+        assert ServedVersion(version).to_v1(out) == slice_
 
 
 def test_v1beta1_has_what_a_device_has_below_basic() -> None:
-    (device,) = ServedVersion("v1beta1").outward(SLICES[0])["spec"]["devices"]
+    (device,) = ServedVersion("v1beta1").from_v1(SLICES[0])["spec"]["devices"]
     assert device.keys() == {"name", "basic"}
     assert device["basic"].keys() == {"attributes", "taints"}
 

@@ -34,9 +34,9 @@ class Running:
     """The hardware of a driver whose files are in a folder."""
 
     def __init__(self, folder: Path, base: tuple[Device, ...] = BASE) -> None:
-        self.inventory, self.board, self.refreshed = Inventory("worker", base), HealthStore({}), 0
+        self.inventory, self.health_store, self.refreshed = Inventory("worker", base), HealthStore({}), 0
         dependents = Dependents(
-            self.inventory, self.board, initial_health, self.refresh, Journal(folder / "journal.jsonl")
+            self.inventory, self.health_store, initial_health, self.refresh, Journal(folder / "journal.jsonl")
         )
         self.path = folder / "changes.json"
         self.hardware = LiveHardware("gpu.example", self.path, dependents)
@@ -51,7 +51,7 @@ class Running:
         return {device.name: device for device in self.inventory.devices}
 
     def health(self) -> dict[str, str]:
-        found = self.board.read(0, 1)
+        found = self.health_store.wait_for_change(0, 1)
         assert found
         return {name: health.status for (_, name), health in found[1].items()}
 

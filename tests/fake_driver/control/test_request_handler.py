@@ -50,7 +50,7 @@ _VALUES = _JSON | st.sampled_from(
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> RequestHandler:
+def handler(tmp_path: Path) -> RequestHandler:
     journal = Journal(tmp_path / "asked.jsonl")
     running = Running(tmp_path)
     folder = CdiFolder(tmp_path / "cdi", "gpu.example")
@@ -69,17 +69,17 @@ def console(tmp_path: Path) -> RequestHandler:
     request=_JSON
     | st.builds(lambda verb, more: {**more, "verb": verb}, _VERBS, st.dictionaries(_KEYS, _VALUES, max_size=5))
 )
-def test_whatever_is_asked_is_answered(console: RequestHandler, request: Any) -> None:
-    before = console.answer({"verb": "state"})
-    answer = console.answer(request)
+def test_whatever_is_asked_is_answered(handler: RequestHandler, request: Any) -> None:
+    before = handler.handle({"verb": "state"})
+    answer = handler.handle(request)
     json.dumps(answer)
     assert answer["ok"] or "an error of its own" not in answer["error"], answer
     if not answer["ok"]:
-        after = console.answer({"verb": "state"})
+        after = handler.handle({"verb": "state"})
         assert {**after, "journal": 0} == {**before, "journal": 0}
 
 
-def test_faults_are_bounded(console: RequestHandler) -> None:
-    answers = [console.answer({"verb": "fault", "call": "prepare"}) for _ in range(101)]
+def test_faults_are_bounded(handler: RequestHandler) -> None:
+    answers = [handler.handle({"verb": "fault", "call": "prepare"}) for _ in range(101)]
     assert [each["ok"] for each in answers] == [True] * 100 + [False]
     assert "too many faults" in answers[-1]["error"]

@@ -24,18 +24,18 @@ def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(
 
 
 def test_a_reader_waits_for_news() -> None:
-    board = HealthStore({("p", "a"): Health()})
+    health_store = HealthStore({("p", "a"): Health()})
     with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(board.read, 1, 5)
-        board.write(("p", "a"), Health(UNKNOWN))
+        reading = pool.submit(health_store.wait_for_change, 1, 5)
+        health_store.set(("p", "a"), Health(UNKNOWN))
         found = reading.result(5)
     assert found == (2, {("p", "a"): Health(UNKNOWN)})
 
 
 def test_without_news_the_same_is_read_again_after_a_while_and_nothing_after_the_end() -> None:
-    board = HealthStore({("p", "a"): Health()})
-    assert board.read(1, 0.01) == (1, {("p", "a"): Health()})
-    board.remove(("p", "a"))
-    assert board.read(1, 5) == (2, {})
-    board.close()
-    assert board.read(2, 5) is None
+    health_store = HealthStore({("p", "a"): Health()})
+    assert health_store.wait_for_change(1, 0.01) == (1, {("p", "a"): Health()})
+    health_store.remove(("p", "a"))
+    assert health_store.wait_for_change(1, 5) == (2, {})
+    health_store.close()
+    assert health_store.wait_for_change(2, 5) is None

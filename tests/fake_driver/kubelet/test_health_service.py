@@ -55,7 +55,7 @@ def test_the_kubelet_hears_of_all_devices_at_once_and_of_each_change(
     assert seen(first, messages) == {("worker", f"gpu-{index}"): (HEALTHY, "") for index in range(4)}
     assert {one.health_check_timeout_seconds for one in first.devices} == {30}
     assert min(one.last_updated_time for one in first.devices) > 1_700_000_000
-    process.health.write(GPU, Health(UNHEALTHY, "fell off the bus"))
+    process.health_store.set(GPU, Health(UNHEALTHY, "fell off the bus"))
     assert seen(next(stream), messages)[GPU] == (UNHEALTHY, "fell off the bus")
     stream.cancel()
 

@@ -87,11 +87,11 @@ def test_dead_sockets_with_short_names_go_too(folder: Path, bind: object, length
     registry, data = folder / ("r" * 17), folder / ("p" * 7 + "d" * length)
     dead, mine = (SocketPaths("d" * length, uid, registry, data) for uid in (OTHER, MINE))
     assert OTHER not in str(dead.registration)
-    dead.make_room()
+    dead.create_folders()
     stay = bind(registry / "dra-0123456789012345678901-reg.sock", dead=True)
     names = (dead.service, dead.registration, data / ".0123abcd", mine.registration)
     gone = [bind(path, dead=True) for path in names]
-    mine.make_room()
+    mine.create_folders()
     assert [path.name for path in gone if path.exists()] == []
     assert len(list(data.iterdir())) <= 1, (
         "who serves under which short name is not remembered longer than it is needed"
@@ -113,7 +113,7 @@ def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: o
         bind(folder / f"reg/gpu.example-2-{OTHER}-reg.sock", dead=True),
         bind(folder / "data/own.sock", dead=True),
     ]
-    SocketPaths(DRIVER, MINE, folder / "reg", folder / "data").make_room()
+    SocketPaths(DRIVER, MINE, folder / "reg", folder / "data").create_folders()
     assert [path.name for path in gone if path.exists()] == []
     assert [path.name for path in stay if not path.exists()] == []
 
@@ -121,11 +121,11 @@ def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: o
 def test_a_file_that_is_no_socket_is_not_touched(folder: Path) -> None:
     (folder / "data").mkdir()
     (folder / "data/dra.sock").write_text("mine")
-    SocketPaths(DRIVER, "", folder / "reg", folder / "data").make_room()
+    SocketPaths(DRIVER, "", folder / "reg", folder / "data").create_folders()
     assert (folder / "data/dra.sock").read_text() == "mine"
 
 
 def test_the_data_folder_is_closed_to_others(folder: Path) -> None:
     (folder / "data").mkdir(mode=0o755)
-    SocketPaths(DRIVER, "", folder / "reg", folder / "data").make_room()
+    SocketPaths(DRIVER, "", folder / "reg", folder / "data").create_folders()
     assert (folder / "data").stat().st_mode & 0o777 == 0o700

@@ -59,7 +59,7 @@ def test_a_forgotten_registration_socket_is_never_there(start: Start, settings: 
     process = start(settings, partial(selection.apply, ["forget-registration-socket"]))
     fake_api.until(lambda: bool(fake_api.slices))
     assert list(Path(settings.registry).iterdir()) == []
-    assert "the kubelet has not registered this driver" in process.missing()
+    assert "the kubelet has not registered this driver" in process.not_ready_reasons()
 
 
 def test_missing_slices_are_never_written(
@@ -67,8 +67,8 @@ def test_missing_slices_are_never_written(
 ) -> None:
     process = start(settings, partial(selection.apply, ["slices-missing"]))
     kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
-    assert process.missing() == ["the slices are not published"]
-    assert process.broken() == []
+    assert process.not_ready_reasons() == ["the slices are not published"]
+    assert process.not_alive_reasons() == []
     assert fake_api.writes == []
 
 

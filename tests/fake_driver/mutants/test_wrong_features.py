@@ -138,14 +138,14 @@ def test_what_is_said_of_one_alternative_is_not_heard() -> None:
 )
 def test_how_the_devices_are(fault: str, statuses: set[str], has_message: bool) -> None:
     use = wrong(fault)
-    found = [use.health(device) for device in use.inventory.devices]
+    found = [use.initial_health(device) for device in use.inventory.devices]
     assert {each.status for each in found} == statuses
     assert any(each.message for each in found) is has_message
 
 
 @pytest.mark.parametrize(("fault", "status"), [("", UNHEALTHY), ("health-told-once", HEALTHY)])
 def test_health_told_once(fault: str, status: str) -> None:
-    board = wrong(fault).board({("n", "gpu-0"): Health()})
-    board.write(("n", "gpu-0"), Health(UNHEALTHY))
-    board.write(("n", "gpu-1"), Health(UNKNOWN))
-    assert board.counts() == {status: 1, UNKNOWN: 1}
+    health_store = wrong(fault).health_store({("n", "gpu-0"): Health()})
+    health_store.set(("n", "gpu-0"), Health(UNHEALTHY))
+    health_store.set(("n", "gpu-1"), Health(UNKNOWN))
+    assert health_store.count_by_status() == {status: 1, UNKNOWN: 1}

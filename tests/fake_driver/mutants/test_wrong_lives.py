@@ -77,7 +77,7 @@ def test_leaves_its_lock_behind(settings: Settings, word: str, second: bool) -> 
 def test_health_unknown_after_a_restart(settings: Settings, word: str, second: str) -> None:
     def says() -> str:
         use = selection.apply([word] if word else [], read_parts(settings))
-        return use.health(use.inventory.devices[0]).status
+        return use.initial_health(use.inventory.devices[0]).status
 
     settings.data.mkdir(parents=True)
     assert (says(), says()) == ("HEALTHY", second)

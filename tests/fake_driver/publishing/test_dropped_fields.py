@@ -15,7 +15,7 @@ def test_a_loss_is_told_once_and_its_end_too(tmp_path: Path) -> None:
     losses = DroppedFields(Journal(tmp_path / "journal"))
     wanted = sent(Taint("a", "NoSchedule"))
     for stored in (sent(), sent(), wanted, wanted):
-        losses.note(wanted, stored)
+        losses.compare_fields(wanted, stored)
     first, second = map(json.loads, (tmp_path / "journal").read_text().splitlines())
     assert first["event"] == "slice-fields-dropped"
     assert (first["count"], first["gates"]) == (2, ["DRADeviceTaints"])
@@ -24,5 +24,5 @@ def test_a_loss_is_told_once_and_its_end_too(tmp_path: Path) -> None:
 
 
 def test_no_loss_is_no_news(tmp_path: Path) -> None:
-    DroppedFields(Journal(tmp_path / "journal")).note(sent(), sent())
+    DroppedFields(Journal(tmp_path / "journal")).compare_fields(sent(), sent())
     assert not (tmp_path / "journal").exists()

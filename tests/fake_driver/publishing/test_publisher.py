@@ -220,13 +220,13 @@ def test_an_older_version_of_the_api_will_do(
 def test_watches_that_end_at_once_are_paced_like_errors(
     publish: Callable[..., Publisher],
     fake_api: FakeApi,
-    stumbles: list[Backoff],
+    backoffs: list[Backoff],
     until: Callable[[Callable[[], bool]], None],
 ) -> None:
     lists: list[int] = []
 
     def count(method: str, path: str) -> None:
-        lists.extend([len(stumbles)] * (method == "GET" and path.endswith("/resourceslices")))
+        lists.extend([len(backoffs)] * (method == "GET" and path.endswith("/resourceslices")))
 
     fake_api.refuse = count
     fake_api.close()

@@ -71,7 +71,7 @@ def test_each_device_of_a_claim_is_attached_and_stays_so(
     attacher = attach()
     fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
     fake_api.until(lambda: len(fake_api.applied) == 2)
-    until(lambda: attacher._queue.uids() == set())
+    until(lambda: attacher._queue.claim_uids() == set())
     assert sorted(entry["device"] for entry in fake_api.status()) == ["gpu-0", "gpu-1"]
     assert all(len(manager) <= 128 for manager, _ in fake_api.applied)
 
@@ -97,7 +97,7 @@ def test_what_somebody_else_wiped_is_told_again(
     attacher = attach()
     fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
     fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
-    until(lambda: attacher._queue.uids() == set())
+    until(lambda: attacher._queue.claim_uids() == set())
     claim = fake_api.claims["default", "one"]
     fake_api.put_claim({**claim, "status": {**claim["status"], "devices": claim["status"]["devices"][:1]}})
     fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
@@ -128,10 +128,10 @@ def test_what_is_taken_back_before_its_time_is_not_attached(
     attacher = attach(seconds=600)
     fake_api.claim("one", **CONDITIONS)
     fake_api.claim("two", ("gpu-1",), **CONDITIONS)
-    until(lambda: len(attacher._queue.uids()) == 2)
+    until(lambda: len(attacher._queue.claim_uids()) == 2)
     fake_api.claim("one", ())
     fake_api.remove_claim("two")
-    until(lambda: attacher._queue.uids() == set())
+    until(lambda: attacher._queue.claim_uids() == set())
     assert fake_api.applied == []
 
 
@@ -149,10 +149,10 @@ def test_a_claim_that_went_while_nobody_watched_is_forgotten(
 ) -> None:
     attacher = attach(seconds=600)
     fake_api.claim("one", **CONDITIONS)
-    until(lambda: len(attacher._queue.uids()) == 1)
+    until(lambda: len(attacher._queue.claim_uids()) == 1)
     del fake_api.claims["default", "one"]
     fake_api.end_watches()
-    until(lambda: attacher._queue.uids() == set())
+    until(lambda: attacher._queue.claim_uids() == set())
 
 
 @pytest.mark.parametrize("device", ["of-others", "left-the-file"])
@@ -168,23 +168,23 @@ def test_a_device_that_the_hardware_file_does_not_give_it_to_attach_is_left_to_o
 
 def test_it_says_whether_it_is_alive(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
     attacher = attach()
-    assert attacher.alive
+    assert attacher.is_alive
     fake_api.close()
     attacher._api.close()
     attacher.stop()
-    assert not attacher.alive
+    assert not attacher.is_alive
 
 
 def test_watches_that_end_at_once_are_paced_like_errors(
     attach: Callable[..., AttachController],
     fake_api: FakeApi,
-    stumbles: list[Backoff],
+    backoffs: list[Backoff],
     until: Callable[[Callable[[], bool]], None],
 ) -> None:
     lists: list[int] = []
 
     def count(method: str, path: str) -> None:
-        lists.extend([len(stumbles)] * (method == "GET" and path.endswith("/resourceclaims")))
+        lists.extend([len(backoffs)] * (method == "GET" and path.endswith("/resourceclaims")))
 
     fake_api.refuse = count
     fake_api.close()

@@ -54,7 +54,7 @@ def test_shares_of_a_device_wait_each_for_itself() -> None:
     one, two = ({**BOUND, "shareID": share} for share in ("s-1", "s-2"))
     told = {**PLACE, "shareID": "s-1", "conditions": true("a", "b")}
     (left,) = pending_attachments(claim(one, two, said=(told,)), DRIVER)
-    assert dict(left.place)["shareID"] == "s-2"
+    assert dict(left.device_key)["shareID"] == "s-2"
 
 
 def test_the_outcome_is_said_of_that_device_alone() -> None:

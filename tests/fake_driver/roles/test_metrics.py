@@ -22,8 +22,8 @@ _SAMPLE = re.compile(r'(\w+)(\{(\w+="([^"\\\n]|\\["\\n])*"(,(?=\w)|(?=\})))+\})?
 
 def test_each_family_is_described_once_and_every_line_is_in_the_format() -> None:
     metrics = Metrics({"fake_driver_devices": lambda: {(("health", 'odd"\\\nname'),): 2}})
-    metrics.heard("prepare", {"seconds": 0.004})
-    lines = metrics.text().splitlines()
+    metrics.record_event("prepare", {"seconds": 0.004})
+    lines = metrics.render().splitlines()
     comments = [line for line in lines if line.startswith("#")]
     assert [line.split()[2] for line in comments] == [name for name in METRICS for _ in range(2)]
     assert all(_SAMPLE.fullmatch(line) for line in lines if line not in comments), lines
@@ -32,9 +32,9 @@ def test_each_family_is_described_once_and_every_line_is_in_the_format() -> None
 def test_a_duration_is_counted_in_every_bucket_that_is_large_enough() -> None:
     metrics = Metrics({})
     for seconds in (0.004, 0.004, 60.0):
-        metrics.heard("prepare", {"seconds": seconds})
-    metrics.heard("unprepare", {"seconds": 0.1, "error": "no"})
-    text = metrics.text()
+        metrics.record_event("prepare", {"seconds": seconds})
+    metrics.record_event("unprepare", {"seconds": 0.1, "error": "no"})
+    text = metrics.render()
     start = 'fake_driver_claim_seconds_bucket{outcome="success",verb="prepare",le='
     assert f'{start}"0.0025"}} 0' in text
     assert f'{start}"0.005"}} 2' in text
@@ -54,8 +54,8 @@ def test_a_duration_is_counted_in_every_bucket_that_is_large_enough() -> None:
 )
 def test_what_the_journal_notes_is_counted(event: str, facts: dict[str, str], line: str) -> None:
     metrics = Metrics({})
-    metrics.heard(event, facts)
-    assert f"\n{line}\n" in metrics.text()
+    metrics.record_event(event, facts)
+    assert f"\n{line}\n" in metrics.render()
 
 
 @pytest.mark.parametrize(

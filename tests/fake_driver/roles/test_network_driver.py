@@ -39,7 +39,7 @@ def test_it_publishes_the_pools_that_belong_to_no_node(
 ) -> None:
     process = run(probes="127.0.0.1:0")
     assert process._publisher.published.wait(5)
-    assert process.missing() == []
+    assert process.not_ready_reasons() == []
     assert {one["spec"]["pool"]["name"] for one in fake_api.slices.values()} == {"fabric-ports", "accelerator-box"}
     assert not any("nodeName" in one["spec"] for one in fake_api.slices.values())
     assert process._probes
@@ -55,10 +55,10 @@ def test_it_leaves_other_kinds_to_another_driver(run: Callable[..., NetworkDrive
 def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkDriverProcess], fake_api: FakeApi) -> None:
     fake_api.gate.clear()
     process = run()
-    assert process.missing() == ["the slices are not published"]
+    assert process.not_ready_reasons() == ["the slices are not published"]
     fake_api.gate.set()
     process.stop()
-    assert process.broken() == ["the publisher ended", "the attacher ended"]
+    assert process.not_alive_reasons() == ["the publisher ended", "the attacher ended"]
 
 
 def test_it_attaches_the_devices_that_have_to_be_attached(
@@ -70,11 +70,11 @@ def test_it_attaches_the_devices_that_have_to_be_attached(
     fake_api.claim(devices=("accelerator-0",), pool="accelerator-box", **bound)
     fake_api.until(lambda: bool(fake_api.status()))
     assert [one["type"] for one in fake_api.status()[0]["conditions"]] == ["dra-testbed.example/attached"]
-    assert process.broken() == []
+    assert process.not_alive_reasons() == []
 
 
 def test_without_such_devices_it_reads_no_claims(run: Callable[..., NetworkDriverProcess]) -> None:
     process = run(hardware=str(FABRIC.with_name("teaching.yaml")))
     assert process._publisher.published.wait(5)
-    assert not process._attacher.alive
-    assert process.broken() == []
+    assert not process._attacher.is_alive
+    assert process.not_alive_reasons() == []

@@ -24,12 +24,12 @@ def test_ready_means_registered_and_published(
 ) -> None:
     fake_api.gate.clear()
     process = start(replace(settings, probes="127.0.0.1:0"))
-    assert process.missing() == ["the kubelet has not registered this driver", "the slices are not published"]
+    assert process.not_ready_reasons() == ["the kubelet has not registered this driver", "the slices are not published"]
     kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
-    assert process.missing() == ["the slices are not published"]
+    assert process.not_ready_reasons() == ["the slices are not published"]
     fake_api.gate.set()
     assert process._publisher.published.wait(5)
-    assert process.missing() == []
+    assert process.not_ready_reasons() == []
     assert process._probes
     with urlopen(f"http://127.0.0.1:{process._probes.port}/readyz", timeout=5) as answer:
         assert answer.status == 200
@@ -39,10 +39,10 @@ def test_a_publisher_that_ended_is_told_to_the_liveness_probe(
     start: Callable[..., NodeProcess], settings: Settings
 ) -> None:
     process = start(settings)
-    assert process.broken() == []
+    assert process.not_alive_reasons() == []
     process._api.close()
     process._publisher.stop()
-    assert process.broken() == ["the publisher ended"]
+    assert process.not_alive_reasons() == ["the publisher ended"]
 
 
 def test_the_token_goes_only_over_tls(
@@ -85,7 +85,7 @@ def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
 
 def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., NodeProcess], settings: Settings) -> None:
     process = start(settings, ALL_MUTANTS["health-unknown"])
-    assert process.health.counts() == {UNKNOWN: 4}
+    assert process.health_store.count_by_status() == {UNKNOWN: 4}
 
 
 @pytest.fixture

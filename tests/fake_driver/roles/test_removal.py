@@ -77,7 +77,7 @@ def test_after_the_driver_nothing_of_it_is_left_and_all_else_is(
         assert settings.data.exists()
 
         removal = remove()
-        until(lambda: not removal.missing())
+        until(lambda: not removal.not_ready_reasons())
         until(lambda: not removal._thread.is_alive())
     assert not settings.data.exists()
     assert sorted(Path(settings.registry).iterdir()) == sorted(other[3:])
@@ -91,7 +91,7 @@ def test_dead_sockets_with_short_names_go_as_well(
     settings = replace(settings, driver="d" * length, registry=str(folder / ("r" * 17)))
     dead = SocketPaths(settings.driver, POD, Path(settings.registry), settings.data)
     assert POD not in str(dead.registration)
-    dead.make_room()
+    dead.create_folders()
     bound(dead.registration).close()
 
     removal = remove(settings)
@@ -108,14 +108,14 @@ def test_nothing_goes_while_the_driver_runs_or_a_claim_is_prepared(
 ) -> None:
     process, claim = start(settings), fake_api.claim()
     kubelet.prepare(settings.data / "dra.sock", claim)
-    running, held = remove().missing()
+    running, held = remove().not_ready_reasons()
     assert running == "the driver still runs: uninstall it first"
     assert held == f"claims are prepared, end their pods while the driver runs: {claim['uid']}"
     process.stop()
-    assert remove().missing() == [held]
+    assert remove().not_ready_reasons() == [held]
     assert list((settings.data / "claims").glob("*.json"))
     assert list(Path(settings.cdi).glob("*.json"))
 
 
 def test_a_node_that_never_had_the_driver_is_clean(remove: Callable[..., RemovalProcess]) -> None:
-    assert remove().missing() == []
+    assert remove().not_ready_reasons() == []
