@@ -39,7 +39,7 @@ def test_a_monitor_sees_a_device(admin_scenario):
     about=CLUSTER,
     mutants=("admin-access-dropped",),
 )
-def test_the_allocation_says_that_it_is_admin_access(admin_scenario):
+def test_the_allocation_records_admin_access(admin_scenario):
     admin_scenario.apply("admin_access/monitor-of-one-device.yaml")
     (result,) = admin_scenario.pod("monitor").should_run().claims["devices"].allocation_results
 
@@ -87,7 +87,7 @@ def test_a_monitor_sees_the_device_of_a_user(scenario, admin_scenario):
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
-def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nodes, node):
+def test_a_monitor_runs_when_all_devices_are_allocated(scenario, admin_scenario, nodes, node):
     scenario.apply("basic/everything.yaml")
     scenario.daemonset("hoarder").pods_on(nodes).should_run()
 
@@ -110,7 +110,7 @@ def test_a_monitor_runs_when_all_devices_are_taken(scenario, admin_scenario, nod
     covers=("G9",),
     mutants=("admin-takes-device",),
 )
-def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
+def test_a_monitor_does_not_reserve_devices(scenario, admin_scenario, nodes, driver):
     admin_scenario.apply("admin_access/daemonset.yaml")
     admin_scenario.daemonset("monitor").pods_on(nodes).should_run()
 
@@ -133,7 +133,7 @@ def test_a_monitor_takes_nothing(scenario, admin_scenario, nodes, driver):
     covers=("G9",),
     mutants=("admin-takes-device", "first-device-only"),
 )
-def test_many_monitors_look_at_the_same_devices(admin_scenario, node):
+def test_several_monitors_see_the_same_devices(admin_scenario, node):
     admin_scenario.apply("admin_access/three-monitors.yaml", node=node)
     first, second, third = admin_scenario.pods("first", "second", "third").should_run()
 
@@ -176,7 +176,7 @@ def test_a_daemonset_sees_every_device_of_its_node(admin_scenario, nodes, driver
     covers=("G9",),
     mutants=("unprepare-forgets-the-device", "cdi-file-is-lost"),
 )
-def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
+def test_deleting_a_monitor_does_not_disturb_a_user(scenario, admin_scenario):
     scenario.apply("admin_access/user.yaml")
     user = scenario.pod("user").should_run()
     admin_scenario.apply("admin_access/monitor.yaml", node=user.node)
@@ -199,7 +199,7 @@ def test_the_end_of_a_monitor_disturbs_no_user(scenario, admin_scenario):
     covers=("G9",),
     mutants=("admin-takes-device", "unprepare-forgets-the-device"),
 )
-def test_the_end_of_a_user_disturbs_no_monitor(scenario, admin_scenario):
+def test_deleting_a_user_does_not_disturb_a_monitor(scenario, admin_scenario):
     scenario.apply("admin_access/user.yaml")
     user = scenario.pod("user").should_run()
     admin_scenario.apply("admin_access/monitor.yaml", node=user.node)

@@ -59,7 +59,7 @@ def test_a_template_is_refused_without_the_label(scenario):
     mutants=("admin-label-everywhere",),
 )
 @pytest.mark.parametrize("value", ["false", "True", ""], ids=["false", "capital", "empty"])
-def test_another_value_of_the_label_does_not_count(scenario, value):
+def test_other_values_of_the_label_are_not_accepted(scenario, value):
     scenario.label_namespace(LABEL, value)
 
     assert REFUSAL in scenario.should_be_refused("admin_access/claim.yaml")
@@ -80,7 +80,7 @@ def test_another_value_of_the_label_does_not_count(scenario, value):
 @pytest.mark.parametrize(
     "manifest", ["admin_access/claim.yaml", "admin_access/template.yaml"], ids=["claim", "template"]
 )
-def test_they_are_accepted_with_the_label(scenario, manifest):
+def test_claims_and_templates_are_accepted_with_the_label(scenario, manifest):
     assert REFUSAL in scenario.should_be_refused(manifest)
 
     scenario.label_namespace(LABEL, "true")

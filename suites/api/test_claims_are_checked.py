@@ -40,7 +40,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io"
         "plain-parameters",
     ],
 )
-def test_a_claim_without_meaning_is_refused(scenario, manifest, words):
+def test_an_invalid_claim_is_refused(scenario, manifest, words):
     assert words in scenario.should_be_refused_on_create(manifest)
 
 

@@ -31,5 +31,5 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
         *("claim-twice", "whole-claim-and-request", "ephemeral-container"),
     ],
 )
-def test_a_contradictory_pod_is_refused(scenario, manifest, words):
+def test_an_invalid_pod_is_refused(scenario, manifest, words):
     assert words in scenario.should_be_refused_on_create(manifest)

@@ -66,7 +66,7 @@ def test_a_pod_runs_when_its_device_is_attached(scenario, driver):
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
     mutants=("binding-conditions-missing", "conditions-come-true"),
 )
-def test_a_condition_that_is_false(scenario):
+def test_a_pod_waits_while_a_condition_is_false(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
     (device,), (result,) = claim.devices, claim.allocation_results
@@ -88,7 +88,7 @@ def test_a_condition_that_is_false(scenario):
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
     mutants=("binding-conditions-missing", "one-binding-condition"),
 )
-def test_the_allocation_repeats_the_conditions(scenario, driver):
+def test_the_allocation_copies_the_binding_conditions(scenario, driver):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
     (device,), (result,) = claim.devices, claim.allocation_results
@@ -108,7 +108,7 @@ def test_the_allocation_repeats_the_conditions(scenario, driver):
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
     mutants=("binding-conditions-missing",),
 )
-def test_attaching_fails(scenario):
+def test_the_claim_is_allocated_again_when_attaching_fails(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
     (device,), (result,) = claim.devices, claim.allocation_results
@@ -133,7 +133,7 @@ def test_attaching_fails(scenario):
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
     mutants=("binding-conditions-missing",),
 )
-def test_a_pod_is_deleted_while_it_waits(scenario):
+def test_a_pod_is_deleted_while_it_waits_for_its_device(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
     pod = scenario.pod("pod").should_stay_unscheduled()

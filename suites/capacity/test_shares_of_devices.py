@@ -69,7 +69,7 @@ def test_each_share_has_an_id(scenario, driver, node):
         "no-env",
     ),
 )
-def test_the_capacity_is_used_up(scenario, driver, node):
+def test_a_pod_waits_when_the_capacity_is_used_up(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
@@ -93,7 +93,7 @@ def test_the_capacity_is_used_up(scenario, driver, node):
     gates=("DRAConsumableCapacity",),
     mutants=("sharing-missing", "capacities-unasked"),
 )
-def test_the_allocation_says_how_much_is_consumed(scenario, driver, node):
+def test_the_allocation_records_the_consumed_capacity(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/one-pod.yaml", **wanted)
@@ -136,7 +136,7 @@ def test_an_uneven_amount_is_rounded_up(scenario, driver, node):
     gates=("DRAConsumableCapacity",),
     mutants=("policies-missing",),
 )
-def test_more_than_one_claim_may_have(scenario, driver, node):
+def test_an_amount_above_the_limit_is_not_allocated(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {
         "capacity": driver.sharing.capacity,
@@ -164,7 +164,7 @@ def test_more_than_one_claim_may_have(scenario, driver, node):
         "sharing-missing",
     ),
 )
-def test_no_amount(scenario, driver, node):
+def test_a_request_without_an_amount_gets_the_default(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     scenario.apply("capacity/no-amount.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_run()
@@ -214,7 +214,7 @@ def test_one_claim_has_two_shares(scenario, driver, node):
     ),
     covers=("G3",),
 )
-def test_shares_of_distinct_devices(scenario, driver, node):
+def test_two_shares_of_distinct_devices(scenario, driver, node):
     unique = driver.identity(max(driver.shareable_on(node, at_least=2))).full_name
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "unique_attribute": unique}
     scenario.apply("capacity/distinct.yaml", **wanted)
@@ -239,7 +239,7 @@ def test_shares_of_distinct_devices(scenario, driver, node):
         "cdi-file-is-lost",
     ),
 )
-def test_the_end_of_one_share(scenario, driver, node):
+def test_deleting_one_pod_does_not_affect_the_other_share(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
@@ -264,7 +264,7 @@ def test_the_end_of_one_share(scenario, driver, node):
         "sharing-missing",
     ),
 )
-def test_the_status_speaks_of_the_share(scenario, driver, node):
+def test_the_device_status_names_the_share(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/one-pod.yaml", **wanted)

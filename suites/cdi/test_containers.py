@@ -42,7 +42,7 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
     covers=("P4", "G16"),
     mutants=("answer-without-cdi-ids",),
 )
-def test_a_container_has_what_its_requests_add(scenario):
+def test_a_container_gets_what_its_requests_add(scenario):
     scenario.apply("basic/whole-claim-and-requests.yaml")
     both, left, right = scenario.pod("pod").should_run().containers("both", "only-left", "only-right")
 
@@ -59,7 +59,7 @@ def test_a_container_has_what_its_requests_add(scenario):
     covers=("G15",),
     mutants=("cdi-file-is-lost",),
 )
-def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
+def test_a_restarted_container_has_the_same_environment(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
     container = scenario.pod("pod").should_run().should_stay_running().container("workload")
     before = container.environment
@@ -79,7 +79,7 @@ def test_a_container_that_starts_again_has_the_same_around_it(scenario, node):
     covers=("L14", "G15"),
     mutants=("answer-without-cdi-ids",),
 )
-def test_a_sidecar_has_the_same_around_it(scenario):
+def test_a_sidecar_has_the_same_environment(scenario):
     scenario.apply("cdi/sidecar.yaml")
     sidecar, workload, without = scenario.pod("pod").should_run().containers("sidecar", "workload", "without")
 
@@ -122,7 +122,7 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
     covers=("W11", "G14"),
     mutants=("reuse-cdi-names",),
 )
-def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
+def test_two_claims_have_no_cdi_id_in_common(scenario, node, kubelets):
     scenario.apply("cdi/two-pods.yaml", node=node)
     first, second = pods = scenario.pods("first", "second").should_run()
     in_common = kubelets.cdi_ids(first) & kubelets.cdi_ids(second)
@@ -144,7 +144,7 @@ def test_no_two_claims_have_a_cdi_id_in_common(scenario, node, kubelets):
     covers=("G14", "W25"),
     mutants=("leaves-cdi-files",),
 )
-def test_nothing_is_left_when_the_pod_has_ended(scenario, node, kubelets):
+def test_no_cdi_file_is_left_when_the_pod_has_ended(scenario, node, kubelets):
     before = kubelets.cdi_files(node)
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
@@ -169,7 +169,7 @@ def test_nothing_is_left_when_the_pod_has_ended(scenario, node, kubelets):
     covers=("W11", "G14"),
     mutants=("cdi-names-of-devices",),
 )
-def test_an_id_does_not_come_back_with_another_meaning(scenario, driver, node, kubelets):
+def test_a_cdi_id_is_not_reused_with_another_definition(scenario, driver, node, kubelets):
     wanted = driver.identity(max(driver.devices_on(node)))
     scenario.apply("cdi/configured-device.yaml", name="first", wanted=wanted)
     first = scenario.pod("first").should_run()

@@ -151,7 +151,7 @@ def test_a_pod_has_several_claims(scenario):
         "claims-leak-to-all-containers",
     ),
 )
-def test_containers_share_one_claim_and_have_others_for_themselves(scenario):
+def test_containers_share_one_claim_and_have_a_claim_of_their_own(scenario):
     scenario.apply("claims/job-of-three-containers.yaml")
     (pod,) = scenario.pods_of("mixed", 1).should_run()
     alone, one, other = pod.containers("container0", "container1", "container2")
@@ -216,7 +216,7 @@ def test_a_claim_that_no_container_refers_to_is_prepared(scenario, kubelets, nod
         "one-cdi-file-for-all",
     ),
 )
-def test_a_pod_has_an_old_claim_and_a_new_one(scenario):
+def test_a_pod_has_a_prepared_claim_and_a_new_one(scenario):
     scenario.apply("claims/first-pod.yaml")
     first = scenario.pod("first").should_run()
 

@@ -18,7 +18,7 @@ API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
     about=CLUSTER,
     mutants=("labels-dropped",),
 )
-def test_a_generated_claim_bears_the_name_of_its_pod(scenario):
+def test_a_generated_claim_is_named_after_its_pod(scenario):
     scenario.apply("claims/claim-of-a-pod.yaml")
     claim = scenario.pod("pod").should_run().claims["device"]
 
@@ -36,7 +36,7 @@ def test_a_generated_claim_bears_the_name_of_its_pod(scenario):
     covers=("L7",),
     mutants=("unprepare-fails",),
 )
-def test_a_generated_claim_goes_with_its_pod(scenario):
+def test_a_generated_claim_is_deleted_with_its_pod(scenario):
     scenario.apply("claims/claim-of-a-pod.yaml")
     pod = scenario.pod("pod").should_run()
     claim = pod.claims["device"]
@@ -56,7 +56,7 @@ def test_a_generated_claim_goes_with_its_pod(scenario):
     covers=("L18",),
     mutants=("no-env",),
 )
-def test_long_names_are_cut(scenario):
+def test_long_names_are_truncated(scenario):
     scenario.apply("claims/long-names.yaml")
     pod = scenario.pod("a-pod-whose-name-has-just-as-many-characters-as-a-label-can-hol").should_run()
     claim = pod.claims["a-claim-with-a-name-that-has-as-many-characters-as-a-label-hold"]
@@ -99,7 +99,7 @@ def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
     covers=("L16",),
     mutants=("no-env", "unprepare-fails"),
 )
-def test_the_claims_of_a_job_end_with_its_work(scenario):
+def test_the_claims_of_a_job_are_deleted_when_it_completes(scenario):
     scenario.apply("claims/job.yaml")
     first, second = scenario.pods_of("sums", 2).should_succeed()
     first.claims["device"].should_be_gone()
@@ -119,7 +119,7 @@ def test_the_claims_of_a_job_end_with_its_work(scenario):
     source=DOCS,
     mutants=("no-env", "unprepare-fails"),
 )
-def test_a_pod_that_follows_under_the_same_name_has_a_new_claim(scenario):
+def test_a_replacement_pod_has_a_new_claim(scenario):
     scenario.apply("claims/stateful-set.yaml")
     first, _ = scenario.pods("db-0", "db-1").should_run()
     before, claim = first.uid, first.claims["device"].name
@@ -141,7 +141,7 @@ def test_a_pod_that_follows_under_the_same_name_has_a_new_claim(scenario):
     mutants=("unprepare-fails",),
 )
 @pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 1)], ids=["succeeded", "failed"])
-def test_a_pod_that_has_ended_needs_no_claim(scenario, phase, code):
+def test_a_finished_pod_releases_its_claims(scenario, phase, code):
     scenario.apply("claims/pod-that-ends.yaml", code=code)
     pod = scenario.pod("pod").should_end()
     assert pod.phase == phase
@@ -159,7 +159,7 @@ def test_a_pod_that_has_ended_needs_no_claim(scenario, phase, code):
     covers=("L17", "G15"),
     mutants=("cdi-file-is-lost",),
 )
-def test_a_container_that_starts_again_finds_its_devices(scenario):
+def test_a_restarted_container_sees_the_same_devices(scenario):
     scenario.apply("claims/claim-of-a-pod.yaml")
     pod = scenario.pod("pod").should_run().should_stay_running()
     claim, devices = pod.claims["device"].uid, pod.devices

@@ -107,7 +107,7 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
     covers=("L2", "S2"),
     mutants=("never-give-back", "unprepare-fails"),
 )
-def test_one_pod_more_than_there_are_devices(scenario, nodes):
+def test_a_pod_waits_when_all_devices_are_allocated(scenario, nodes):
     scenario.apply("basic/everything.yaml")
     hoarders = scenario.daemonset("hoarder").pods_on(nodes).should_run()
     scenario.apply("claims/one-more.yaml")
@@ -130,7 +130,7 @@ def test_one_pod_more_than_there_are_devices(scenario, nodes):
     covers=("L13",),
     mutants=("unprepare-fails",),
 )
-def test_a_claim_is_deallocated_and_used_again(scenario, node):
+def test_a_deallocated_claim_is_used_again(scenario, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     scenario.pod("pod").should_run().delete().should_be_gone()
     claim = scenario.claim("my-device").should_be_deallocated()
@@ -150,7 +150,7 @@ def test_a_claim_is_deallocated_and_used_again(scenario, node):
     source="k8s.io/api: resource/v1/types.go, Finalizer (resource.kubernetes.io/delete-protection)",
     mutants=("unprepare-fails", "cdi-file-is-lost"),
 )
-def test_a_claim_that_is_used_is_protected(scenario):
+def test_a_claim_in_use_is_protected(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
 
@@ -172,7 +172,7 @@ def test_a_claim_that_is_used_is_protected(scenario):
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )
-def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
+def test_a_pod_does_not_get_a_claim_that_is_being_deleted(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     scenario.pod("pod").should_run()
     claim = scenario.claim("my-device")
@@ -193,7 +193,7 @@ def test_a_pod_does_not_get_a_claim_that_is_about_to_be_deleted(scenario):
     source="KEP-4381, section NodePrepareResource: namespace, UID and name identify the claim",
     mutants=("know-claims-by-name",),
 )
-def test_a_claim_is_made_anew_under_an_old_name(scenario, node):
+def test_a_claim_is_recreated_under_the_same_name(scenario, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
     old = claim.uid

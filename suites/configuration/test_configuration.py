@@ -35,7 +35,7 @@ def test_a_claim_configures_its_device(scenario):
     covers=("L1",),
     mutants=("ignores-class-config",),
 )
-def test_a_class_configures_the_devices_of_its_users(scenario):
+def test_a_class_configures_the_devices_of_its_claims(scenario):
     scenario.apply("configuration/class.yaml")
 
     assert scenario.pod("pod").should_run().container("workload").settings == {"one"}
@@ -67,7 +67,7 @@ def test_the_claim_wins_over_the_class(scenario):
     covers=("W21",),
     mutants=("ignores-config-order",),
 )
-def test_what_a_claim_says_last_wins(scenario):
+def test_the_last_configuration_of_a_claim_wins(scenario):
     scenario.apply("configuration/twice.yaml")
 
     assert scenario.pod("pod").should_run().container("workload").settings == {"other"}
@@ -85,7 +85,7 @@ def test_what_a_claim_says_last_wins(scenario):
     covers=("P4", "W21"),
     mutants=("ignores-config-scope",),
 )
-def test_configuration_is_for_the_request_that_it_names(scenario):
+def test_configuration_applies_to_the_request_that_it_names(scenario):
     scenario.apply("configuration/one-request.yaml")
     left, right = scenario.pod("pod").should_run().containers("only-left", "only-right")
 
@@ -163,7 +163,7 @@ def test_each_claim_has_its_own_configuration(scenario):
     covers=("W21",),
     mutants=("takes-config-of-others",),
 )
-def test_configuration_of_another_driver(scenario):
+def test_configuration_of_another_driver_is_ignored(scenario):
     scenario.apply("configuration/of-others.yaml")
     pod = scenario.pod("pod").should_run()
 
@@ -197,7 +197,7 @@ def test_pods_share_a_configured_claim(scenario):
     covers=("G15",),
     mutants=("ignores-claim-config", "cdi-file-is-lost"),
 )
-def test_a_container_that_starts_again_is_configured(scenario):
+def test_a_restarted_container_is_configured(scenario):
     scenario.apply("configuration/claim.yaml")
     container = scenario.pod("pod").should_run().should_stay_running().container("workload")
 

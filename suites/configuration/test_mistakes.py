@@ -18,7 +18,7 @@ REASON = "FailedPrepareDynamicResources"
     covers=("W21", "G19"),
     mutants=("swallows-config-errors", "refuses-once"),
 )
-def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
+def test_the_error_names_the_invalid_field(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
     pod = scenario.pod("pod").should_fail_to_prepare("wrong", because=driver.invalid_field)
 
@@ -36,7 +36,7 @@ def test_a_pod_is_told_which_field_is_wrong(scenario, driver):
     covers=("W21",),
     mutants=("swallows-config-errors", "refuses-once"),
 )
-def test_the_mistake_is_in_the_class(scenario, driver):
+def test_the_invalid_configuration_is_in_the_class(scenario, driver):
     scenario.apply("configuration/invalid-in-class.yaml")
     pod = scenario.pod("pod").should_have_event(REASON, driver.invalid_field)
 
@@ -54,7 +54,7 @@ def test_the_mistake_is_in_the_class(scenario, driver):
     covers=("W16", "G11"),
     mutants=("swallows-config-errors",),
 )
-def test_a_mistake_harms_nobody_else(scenario, driver):
+def test_an_invalid_configuration_does_not_affect_other_pods(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
     pod = scenario.pod("pod").should_have_event(REASON, driver.invalid_field)
 
@@ -75,7 +75,7 @@ def test_a_mistake_harms_nobody_else(scenario, driver):
     covers=("W16", "W26"),
     mutants=("refused-claims-stay-prepared",),
 )
-def test_a_mistake_keeps_no_device(scenario, driver):
+def test_an_invalid_configuration_does_not_keep_the_device(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
     pod = scenario.pod("pod").should_have_event(REASON, driver.invalid_field)
     (device,), node = pod.devices, pod.node

@@ -27,7 +27,7 @@ IPS = [
     about=CLUSTER,
     mutants=("device-status-dropped", "hardware-addresses-dropped"),
 )
-def test_what_is_written_is_read(scenario):
+def test_device_status_is_read_as_written(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
     scenario.apply_status("device_status/everything.yaml", device=device, by="judge")
@@ -73,7 +73,7 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
     about=CLUSTER,
     mutants=("device-status-dropped", "device-status-narrow"),
 )
-def test_a_device_has_room_for_eight_conditions(scenario):
+def test_a_device_can_have_eight_conditions(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
 
@@ -158,7 +158,7 @@ def test_network_data_is_checked(scenario, taken, refused, words):
     covers=("G17",),
     mutants=("unprepare-fails",),
 )
-def test_it_goes_with_the_allocation(scenario):
+def test_device_status_is_cleared_with_the_allocation(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
@@ -184,7 +184,7 @@ def test_it_goes_with_the_allocation(scenario):
     about=CLUSTER,
     mutants=("one-condition-only",),
 )
-def test_several_writers_say_something(scenario):
+def test_several_writers_report_conditions(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="network", type="LinkUp", value=True)
@@ -206,7 +206,7 @@ def test_several_writers_say_something(scenario):
     about=CLUSTER,
     mutants=("field-owners-forgotten",),
 )
-def test_a_writer_does_not_change_the_words_of_another(scenario):
+def test_a_writer_cannot_change_the_fields_of_another(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="network", type="LinkUp", value=True)
@@ -228,7 +228,7 @@ def test_a_writer_does_not_change_the_words_of_another(scenario):
     given=("unshared",),
     mutants=("no-env",),
 )
-def test_a_status_ends_no_pod(scenario):
+def test_device_status_does_not_end_a_pod(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
@@ -252,7 +252,7 @@ def test_a_status_ends_no_pod(scenario):
     features=("device-status",),
     mutants=("status-never-written", "status-says-not-ready"),
 )
-def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
+def test_the_driver_reports_every_device_as_ready(scenario):
     scenario.apply("basic/several.yaml", count=2)
     one, other = scenario.pod("pod").should_run().devices
 
@@ -273,7 +273,7 @@ def test_the_driver_says_of_every_device_that_it_is_ready(scenario):
     features=("device-status", "shared-claims"),
     mutants=("status-never-written", "status-replaces-all"),
 )
-def test_the_driver_leaves_alone_what_others_have_said(scenario):
+def test_the_driver_keeps_the_conditions_of_other_writers(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
     (device,) = scenario.claim("my-device").should_be_allocated().devices
     scenario.apply_status("device_status/condition.yaml", device=device, by="judge", type="Seen", value=True)
@@ -295,7 +295,7 @@ def test_the_driver_leaves_alone_what_others_have_said(scenario):
     features=("device-status", "identity"),
     mutants=("status-of-another-device", "status-message-of-another-device"),
 )
-def test_the_driver_speaks_of_the_right_device(scenario, driver):
+def test_the_driver_reports_about_the_right_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
     (device,) = scenario.pod("pod").should_run().devices
     claim = scenario.claim("my-device").should_have_device_status()

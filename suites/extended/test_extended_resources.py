@@ -22,7 +22,7 @@ SPECIAL = "resource.kubernetes.io/extended-resource-claim"
     ),
     covers=("E3",),
 )
-def test_a_pod_asks_in_its_limits(scenario, driver):
+def test_a_pod_requests_a_device_in_its_limits(scenario, driver):
     device = max(driver.devices)
     scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/pod.yaml", count=1)
@@ -85,7 +85,7 @@ def test_the_claim_belongs_to_the_pod(scenario):
     mutants=("unprepare-fails",),
     covers=("E8",),
 )
-def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
+def test_the_claim_is_deleted_when_the_pod_has_succeeded(scenario, driver):
     device = max(driver.devices)
     scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/pod-that-ends.yaml")
@@ -110,7 +110,7 @@ def test_the_claim_goes_when_the_pod_has_ended(scenario, driver):
         "no-env",
     ),
 )
-def test_two_devices(scenario):
+def test_a_pod_requests_two_devices(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod.yaml", count=2)
     pod = scenario.pod("pod").should_run()
@@ -135,7 +135,7 @@ def test_two_devices(scenario):
         "no-env",
     ),
 )
-def test_each_container_sees_its_own(scenario):
+def test_each_container_sees_its_own_devices(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/two-containers.yaml")
     left, right, without = scenario.pod("pod").should_run().containers("left", "right", "without")
@@ -157,7 +157,7 @@ def test_each_container_sees_its_own(scenario):
     covers=("E13",),
     mutants=("extended-requests-untold", "extended-requests-misnamed"),
 )
-def test_the_status_says_which_request(scenario):
+def test_the_status_names_the_request_of_each_container(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/two-containers.yaml")
     pod, resource = scenario.pod("pod").should_run(), f"example.com/{scenario.namespace}"
@@ -180,7 +180,7 @@ def test_the_status_says_which_request(scenario):
     gates=("DRAExtendedResource",),
     mutants=("no-env",),
 )
-def test_init_containers(scenario):
+def test_init_containers_see_their_devices(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/init-container.yaml")
     first, workload = scenario.pod("pod").should_run().containers("first", "workload")
@@ -207,7 +207,7 @@ def test_init_containers(scenario):
     ),
     covers=("E11",),
 )
-def test_one_pod_more_than_there_are_devices(scenario, driver):
+def test_a_pod_waits_when_all_devices_are_allocated(scenario, driver):
     device = max(driver.devices)
     scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/pod.yaml", count=1)
@@ -231,7 +231,7 @@ def test_one_pod_more_than_there_are_devices(scenario, driver):
     covers=("E14",),
     unproven="the scheduler creates these claims, and no admission policy can make it create one for a pod that requests none",
 )
-def test_none_at_all(scenario):
+def test_a_quantity_of_zero_makes_no_claim(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod.yaml", count=0)
 

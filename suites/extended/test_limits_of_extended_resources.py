@@ -20,7 +20,7 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
     [("1500m", "1500m", "must be an integer"), (1, 2, "must be equal to example.com/")],
     ids=["fraction", "different"],
 )
-def test_an_amount_that_cannot_be(scenario, asked, limit, words):
+def test_an_invalid_quantity_is_refused(scenario, asked, limit, words):
     assert words in scenario.should_be_refused("extended/wrong-amounts.yaml", asked=asked, limit=limit)
 
 
@@ -36,7 +36,7 @@ def test_an_amount_that_cannot_be(scenario, asked, limit, words):
     mutants=("resource-names-dropped",),
 )
 @pytest.mark.parametrize("resource", ["kubernetes.io/gpu", "gpu", "example.com/a/b"], ids=["reserved", "plain", "path"])
-def test_a_name_that_cannot_be(scenario, resource):
+def test_an_invalid_resource_name_is_refused(scenario, resource):
     assert "spec.extendedResourceName" in scenario.should_be_refused(
         "extended/class-with-a-wrong-name.yaml", resource=resource
     )
@@ -53,7 +53,7 @@ def test_a_name_that_cannot_be(scenario, resource):
     covers=("E1",),
     mutants=("quotas-lifted",),
 )
-def test_a_quota(scenario):
+def test_a_quota_on_extended_resources(scenario):
     limited = f"requests.example.com/{scenario.namespace}"
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/quota.yaml")
@@ -79,7 +79,7 @@ def test_a_quota(scenario):
     [("gpu", "must be a standard resource"), ("example.com/a/b", "doesn't follow extended resource name standard")],
     ids=["plain", "path"],
 )
-def test_a_pod_names_a_resource_that_cannot_be(scenario, resource, words):
+def test_a_pod_with_an_invalid_resource_name_is_refused(scenario, resource, words):
     assert words in scenario.should_be_refused("extended/pod-with-a-wrong-name.yaml", resource=resource)
 
 
@@ -105,7 +105,7 @@ def test_a_pod_names_a_resource_that_cannot_be(scenario, resource, words):
     ],
     ids=["claims", "devices-of-the-class", "implicit-name"],
 )
-def test_a_quota_on_what_the_scheduler_makes(scenario, name):
+def test_a_quota_on_claims_that_the_scheduler_makes(scenario, name):
     limited = name.format(scenario.namespace)
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/quota-on.yaml", limited=limited, most=0)

@@ -16,7 +16,7 @@ KEP = "KEP-5004, DRA extended resource"
     mutants=("unprepare-fails",),
     covers=("E9",),
 )
-def test_the_claim_goes_when_the_pod_has_failed(scenario):
+def test_the_claim_is_deleted_when_the_pod_has_failed(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod-that-fails.yaml")
     pod = scenario.pod("pod").should_end()
@@ -45,7 +45,7 @@ def test_the_claim_goes_when_the_pod_has_failed(scenario):
     ),
     covers=("E2",),
 )
-def test_two_kinds_of_names(scenario, driver, node):
+def test_a_pod_uses_explicit_and_implicit_names(scenario, driver, node):
     device = max(driver.devices_on(node))
     scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
     scenario.apply("extended/two-kinds.yaml")
@@ -72,7 +72,7 @@ def test_two_kinds_of_names(scenario, driver, node):
     ),
     covers=("E5",),
 )
-def test_three_resources(scenario, driver, node):
+def test_a_pod_uses_three_resources(scenario, driver, node):
     one, two, three, *_ = sorted(driver.devices_on(node))
     scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-1", wanted=driver.identity(one))
     scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-2", wanted=driver.identity(two))

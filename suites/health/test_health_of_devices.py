@@ -16,7 +16,7 @@ KEP = "KEP-4680, resource health in the status of a pod"
     gates=("ResourceHealthStatus",),
     mutants=("health-unknown",),
 )
-def test_a_device_is_well(scenario):
+def test_a_healthy_device_is_reported(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     container = pod.container("workload").should_have_health("device", "Healthy")
@@ -37,7 +37,7 @@ def test_a_device_is_well(scenario):
         "health-always-well",
     ),
 )
-def test_a_device_is_not_well(scenario, driver):
+def test_an_unhealthy_device_is_reported(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml", device_class=driver.classes.unhealthy)
     pod = scenario.pod("pod").should_run()
     pod.container("workload").should_have_health("device", "Unhealthy")
@@ -60,7 +60,7 @@ def test_a_device_is_not_well(scenario, driver):
     ),
     covers=("H1",),
 )
-def test_why_a_device_is_not_well(scenario, driver):
+def test_the_status_says_why_a_device_is_unhealthy(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml", device_class=driver.classes.unhealthy)
     pod = scenario.pod("pod").should_run()
     container = pod.container("workload").should_have_health("device", "Unhealthy")
@@ -82,7 +82,7 @@ def test_why_a_device_is_not_well(scenario, driver):
         "first-device-only",
     ),
 )
-def test_each_container_is_told_of_its_own_device(scenario):
+def test_each_container_has_the_health_of_its_own_device(scenario):
     scenario.apply("basic/two-requests.yaml")
     left, right = scenario.pod("pod").should_run().containers("left", "right")
     left.should_have_health("devices/left", "Healthy")
@@ -172,7 +172,7 @@ def test_health_while_the_driver_is_away(scenario, daemon, node):
     mutants=("health-unknown", "sharing-missing"),
     covers=("N37", "G22"),
 )
-def test_shares_of_a_device_are_well(scenario, driver, node):
+def test_shares_of_a_healthy_device_are_reported(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
@@ -197,7 +197,7 @@ def test_shares_of_a_device_are_well(scenario, driver, node):
     mutants=("health-unknown",),
     covers=("N35", "#134875"),
 )
-def test_pods_come_and_go(scenario):
+def test_health_is_reported_after_another_pod_is_deleted(scenario):
     scenario.apply("health/three-pods.yaml")
     first, second, third = scenario.pods("first", "second", "third").should_run()
     first.container("workload").should_have_health("device", "Healthy")

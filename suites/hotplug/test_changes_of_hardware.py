@@ -20,7 +20,7 @@ KEY = "suites.dra-testbed.example/broken"
     mutants=("publish-once", "unplugged-devices-stay-published"),
     covers=("G8",),
 )
-def test_a_device_is_taken_out_and_put_back(scenario, driver, hardware):
+def test_a_device_is_unplugged_and_plugged_in_again(scenario, driver, hardware):
     device = max(driver.devices)
     wanted = driver.identity(device)
 
@@ -44,7 +44,7 @@ def test_a_device_is_taken_out_and_put_back(scenario, driver, hardware):
     mutants=("cdi-file-is-lost",),
     covers=("G8",),
 )
-def test_a_pod_keeps_a_device_that_is_taken_out(scenario, driver, hardware):
+def test_a_pod_keeps_a_device_that_is_unplugged(scenario, driver, hardware):
     device = max(driver.devices)
     scenario.apply("hotplug/chosen-device.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_run()
@@ -95,7 +95,7 @@ def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
     mutants=("publish-once",),
     covers=("G8",),
 )
-def test_a_changed_attribute_decides_about_new_pods(scenario, driver, hardware):
+def test_a_changed_attribute_applies_to_new_pods(scenario, driver, hardware):
     device = max(driver.devices)
 
     hardware.set(device, driver.examples.attribute, "changed")
@@ -145,7 +145,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     mutants=("publish-once", "taints-are-not-published", "unprepare-fails"),
     covers=("G8",),
 )
-def test_a_taint_ends_the_pod_that_has_the_device(scenario, driver, hardware):
+def test_a_taint_evicts_the_pod_that_uses_the_device(scenario, driver, hardware):
     device = max(driver.devices)
     scenario.apply("hotplug/chosen-device.yaml", wanted=driver.identity(device))
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("chosen")

@@ -110,7 +110,7 @@ def test_a_pod_runs_again_after_a_reboot(scenario, node):
     mutants=("slices-outlive-their-driver", "publishes-only-the-first-time"),
     covers=("N25", "U4"),
 )
-def test_slices_go_when_their_driver_stays_away(scenario, driver, daemon, node):
+def test_slices_are_deleted_when_their_driver_stays_away(scenario, driver, daemon, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     devices, slices = driver.devices_on(node), driver.slices_on(node)

@@ -18,7 +18,7 @@ FORCED = (
     given=("local",),
     mutants=("never-give-back",),
 )
-def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
+def test_a_device_is_free_after_a_forced_deletion(scenario, driver, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
     scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
@@ -40,7 +40,7 @@ def test_a_device_is_free_again_after_a_forced_deletion(scenario, driver, node):
     mutants=("know-claims-by-name",),
     covers=("B3",),
 )
-def test_a_successor_has_the_names_of_its_predecessor(scenario, node):
+def test_a_new_pod_and_claim_have_the_names_of_the_deleted_ones(scenario, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
 

@@ -82,7 +82,7 @@ def test_deleted_slices_are_published_again(scenario, driver, node):
     mutants=("registers-once",),
     covers=("N5",),
 )
-def test_a_pod_is_made_while_the_kubelet_is_away(scenario, node):
+def test_a_pod_is_created_while_the_kubelet_is_away(scenario, node):
     node.stop_kubelet()
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     scenario.claim("my-device").should_be_allocated()

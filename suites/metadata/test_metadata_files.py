@@ -17,7 +17,7 @@ FILES = "Kubernetes documentation: Dynamic Resource Allocation, section Device m
     mutants=("mounts-missing", "metadata-of-another-namespace"),
     covers=("M1",),
 )
-def test_a_file_for_a_claim_by_name(scenario):
+def test_a_claim_by_name_has_a_metadata_file(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("my-device")
     found = container.metadata("resourceclaims/my-device/device")
@@ -38,7 +38,7 @@ def test_a_file_for_a_claim_by_name(scenario):
     mutants=("mounts-missing", "metadata-of-another-namespace"),
     covers=("M3",),
 )
-def test_a_file_for_a_claim_from_a_template(scenario):
+def test_a_claim_from_a_template_has_a_metadata_file(scenario):
     scenario.apply("metadata/template.yaml")
     pod = scenario.pod("pod").should_run()
     found, claim = pod.container("workload").metadata("resourceclaimtemplates/device/device"), pod.claims["device"]
@@ -59,7 +59,7 @@ def test_a_file_for_a_claim_from_a_template(scenario):
     mutants=("mounts-missing", "first-device-only", "forget-request-names"),
     covers=("M2",),
 )
-def test_each_container_finds_its_own_files(scenario):
+def test_each_container_has_the_files_of_its_own_claims(scenario):
     scenario.apply("basic/two-requests.yaml")
     left, right = scenario.pod("pod").should_run().containers("left", "right")
 
@@ -77,7 +77,7 @@ def test_each_container_finds_its_own_files(scenario):
     features=("metadata", "example-attribute"),
     mutants=("mounts-missing", "publish-attributes-of-another-device"),
 )
-def test_the_file_says_what_the_slice_says(scenario, driver):
+def test_the_metadata_matches_the_slice(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
@@ -99,7 +99,7 @@ def test_the_file_says_what_the_slice_says(scenario, driver):
     mutants=("metadata-oldest-first",),
     covers=("M1",),
 )
-def test_the_newest_version_comes_first(scenario):
+def test_the_newest_metadata_version_comes_first(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     metadata = scenario.pod("pod").should_run().container("workload").metadata("resourceclaims/my-device/device")
 
@@ -118,7 +118,7 @@ def test_the_newest_version_comes_first(scenario):
     mutants=("mounts-missing", "mounts-hide-those-of-others"),
     covers=("M4",),
 )
-def test_two_drivers_for_one_request(scenario, driver, node):
+def test_two_drivers_allocate_devices_for_one_request(scenario, driver, node):
     own, other = max(driver.devices_on(node)), max(driver.companion_with_identity.devices_on(node))
     said = {"own": driver.identity(own), "other": driver.companion_with_identity.identity(other)}
     scenario.apply("metadata/two-drivers.yaml", other_driver=driver.companion.name, **said)

@@ -100,7 +100,7 @@ def test_every_device_of_a_claim_is_named(scenario, kubelets):
     covers=("G18",),
     mutants=("unprepare-fails",),
 )
-def test_an_ended_pod_is_forgotten(scenario, kubelets, node):
+def test_a_finished_pod_is_not_listed(scenario, kubelets, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
     assert kubelets.list_claims(pod)

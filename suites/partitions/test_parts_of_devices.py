@@ -44,7 +44,7 @@ def test_a_pod_gets_a_part(scenario, driver, node):
         "share-one-device",
     ),
 )
-def test_two_pods_have_parts_of_one_device(scenario, driver, node):
+def test_two_pods_use_parts_of_one_device(scenario, driver, node):
     one, other = driver.partitionable_on(node).compatible_parts
     scenario.apply("partitions/two-pods.yaml", left=driver.identity(one), right=driver.identity(other))
     left, right = scenario.pods("left", "right").should_run()
@@ -172,7 +172,7 @@ def test_one_claim_has_two_parts(scenario, driver, node):
         "no-env",
     ),
 )
-def test_a_whole_or_else_a_part(scenario, driver, node):
+def test_a_part_is_the_alternative_to_the_whole_device(scenario, driver, node):
     partitionable = driver.partitionable_on(node)
     one, other = partitionable.compatible_parts
     scenario.apply("partitions/first.yaml", wanted=driver.identity(one))

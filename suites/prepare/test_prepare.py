@@ -68,7 +68,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     covers=("W18", "G11"),
     mutants=("make-up-devices", "refuses-once"),
 )
-def test_a_device_that_nobody_has_is_refused(scenario, node, driver):
+def test_an_unknown_device_is_refused(scenario, node, driver):
     pool = min(driver.devices_on(node)).pool
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
@@ -112,7 +112,7 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     covers=("W16",),
     mutants=("never-give-back",),
 )
-def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
+def test_a_refused_claim_does_not_keep_the_device_of_another(scenario, node, driver):
     device = min(driver.devices_on(node))
     good, bad = {"claim": "good", "name": device.name}, {"claim": "bad", "name": "no-such-device"}
     scenario.apply("prepare/good-and-bad.yaml", node=node)
@@ -142,7 +142,7 @@ def test_a_bad_claim_beside_a_good_one(scenario, node, driver):
     covers=("W22",),
     mutants=("share-one-device", "no-env"),
 )
-def test_pods_start_at_the_same_moment(scenario):
+def test_pods_start_at_the_same_time(scenario):
     scenario.apply("prepare/crowd.yaml")
     pods = scenario.pods_of("crowd", 5).should_run()
 

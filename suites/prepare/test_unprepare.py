@@ -72,7 +72,7 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     covers=("W27", "N11"),
     mutants=("unprepare-needs-the-claim",),
 )
-def test_a_claim_has_vanished_while_it_was_used(scenario, node):
+def test_a_claim_is_deleted_while_it_is_used(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
     owner, claim = scenario.pod("owner").should_run(), scenario.claim("owned")
     (device,) = owner.devices
@@ -99,7 +99,7 @@ def test_a_claim_has_vanished_while_it_was_used(scenario, node):
     covers=("W26",),
     mutants=("unprepare-of-unknown-fails",),
 )
-def test_a_claim_that_was_never_prepared(scenario, node, driver):
+def test_a_claim_that_was_never_prepared_is_unprepared(scenario, node, driver):
     pool = min(driver.devices_on(node)).pool
     scenario.apply("prepare/pod.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")

@@ -73,7 +73,7 @@ def test_the_claim_comes_from_a_template(scenario, node):
     covers=("G10",),
     mutants=("no-env",),
 )
-def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
+def test_the_pod_runs_as_soon_as_its_claim_is_allocated(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
     pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED)
@@ -95,7 +95,7 @@ def test_it_runs_as_soon_as_its_claim_is_allocated(scenario, node):
     covers=("G10",),
     mutants=("no-env",),
 )
-def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
+def test_a_claim_that_is_already_allocated_is_reserved(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scenario.pod("scheduled").should_run()
 
@@ -116,7 +116,7 @@ def test_a_claim_that_is_allocated_already_is_reserved(scenario, node):
     covers=("G10",),
     mutants=("unprepare-fails",),
 )
-def test_the_claim_is_released_with_it(scenario, node):
+def test_the_claim_is_released_with_the_pod(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scheduled, claim = scenario.pod("scheduled").should_run(), scenario.claim("my-device")
     scenario.apply("prescheduled/pod.yaml", node=node)
@@ -155,7 +155,7 @@ def test_a_node_selector_works(scenario, node):
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )
-def test_a_pod_that_waits_is_in_nobodys_way(scenario, node):
+def test_a_waiting_pod_does_not_block_other_pods(scenario, node):
     scenario.apply("prescheduled/claim.yaml")
     scenario.apply("prescheduled/pod.yaml", node=node)
     pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED)
@@ -222,7 +222,7 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
         "cdi-file-is-lost",
     ),
 )
-def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
+def test_deleting_a_pod_that_never_ran_does_not_affect_others(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scheduled = scenario.pod("scheduled").should_run()
     scenario.apply("prescheduled/two-claims.yaml", node=node)
@@ -243,7 +243,7 @@ def test_the_end_of_a_pod_that_never_ran_harms_nobody(scenario, node):
     features=("shared-claims",),
     mutants=("no-env",),
 )
-def test_it_runs_as_soon_as_its_claim_is_made_and_allocated(scenario, node):
+def test_the_pod_runs_as_soon_as_its_claim_is_created_and_allocated(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
     pod = scenario.pod("pod").should_have_event(REASON, UNKNOWN)
 
@@ -264,7 +264,7 @@ def test_it_runs_as_soon_as_its_claim_is_made_and_allocated(scenario, node):
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
 )
-def test_the_claim_is_to_be_deleted(scenario, node):
+def test_the_claim_is_being_deleted(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
     scheduled, claim = scenario.pod("scheduled").should_run(), scenario.claim("my-device")
     claim.delete()

@@ -67,7 +67,7 @@ def test_the_second_alternative_is_taken(scenario):
     about=CLUSTER,
     mutants=("selectors-dropped",),
 )
-def test_no_alternative_can_be_had(scenario):
+def test_a_pod_waits_when_no_alternative_is_available(scenario):
     scenario.apply("priority/no-choice.yaml")
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 
@@ -103,7 +103,7 @@ def test_at_most_eight_alternatives(scenario):
     covers=("PL2",),
     mutants=("configuration-dropped",),
 )
-def test_only_the_configuration_of_the_chosen_one(scenario):
+def test_only_the_chosen_alternative_is_configured(scenario):
     scenario.apply("priority/configured.yaml")
     scenario.pod("pod").should_run()
 
@@ -144,7 +144,7 @@ def test_two_requests_with_alternatives(scenario):
     mutants=("answer-with-subrequest-names", "no-env"),
     covers=("PL3",),
 )
-def test_a_constraint_on_the_chosen_one(scenario, driver):
+def test_a_constraint_applies_to_the_chosen_alternative(scenario, driver):
     attribute = driver.examples.match_attribute
     scenario.apply("priority/matching.yaml", attribute=attribute)
     left, right = scenario.pod("pod").should_run().containers("left", "right")
@@ -170,7 +170,7 @@ def test_a_constraint_on_the_chosen_one(scenario, driver):
     covers=("PL2", "PL4"),
 )
 @pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
-def test_the_configuration_of_the_chosen_one(scenario, request_name):
+def test_configuration_of_a_request_applies_to_the_chosen_alternative(scenario, request_name):
     scenario.apply("priority/configured-devices.yaml", request=request_name)
     workload, beside = scenario.pod("pod").should_run().containers("workload", "beside")
 

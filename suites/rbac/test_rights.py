@@ -43,7 +43,7 @@ CHANGING_CLUSTER_ROLES = (
     source=DOCS,
     mutants=("may-not-read-claims",),
 )
-def test_the_driver_may_do_its_work(account):
+def test_the_driver_has_the_permissions_that_it_needs(account):
     account.should_be_allowed("get resourceclaims.resource.k8s.io", "create resourceslices.resource.k8s.io")
 
 
@@ -84,7 +84,7 @@ def test_the_driver_may_not_write_claims(account):
     source=DOCS,
     mutants=("may-make-pods", "may-act-as-others", "may-edit-its-namespace"),
 )
-def test_the_driver_may_not_become_more_than_it_is(account):
+def test_the_driver_may_not_escalate_its_privileges(account):
     account.should_be_refused(
         *MAKING_PODS,
         *CHANGING_CLUSTER_ROLES,

@@ -18,7 +18,7 @@ MATCH = "API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.match
     covers=("G4",),
     mutants=("first-device-only", "share-one-device", "no-env"),
 )
-def test_several_devices(scenario):
+def test_a_claim_gets_several_devices(scenario):
     scenario.apply("basic/several.yaml", count=2)
     pod = scenario.pod("pod").should_run()
 
@@ -37,7 +37,7 @@ def test_several_devices(scenario):
     covers=("G1",),
     mutants=("first-device-only", "no-env"),
 )
-def test_all_devices_of_a_node(scenario, driver):
+def test_a_claim_gets_all_devices_of_a_node(scenario, driver):
     scenario.apply("selection/all.yaml")
     pod = scenario.pod("pod").should_run()
 
@@ -92,7 +92,7 @@ def test_a_claim_gets_at_most_32_devices(scenario):
     about=CLUSTER,
     mutants=("counts-are-one",),
 )
-def test_less_than_one_device(scenario):
+def test_a_count_below_one(scenario):
     assert "must be greater than zero" in scenario.should_be_refused("basic/several.yaml", count=-1)
 
     scenario.apply("selection/no-count.yaml")

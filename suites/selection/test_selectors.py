@@ -93,7 +93,7 @@ def test_a_class_chooses_devices(scenario, driver):
     about=CLUSTER,
     mutants=("selectors-dropped",),
 )
-def test_class_and_claim_both_count(scenario, driver):
+def test_selectors_of_class_and_claim_both_apply(scenario, driver):
     scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(max(driver.devices)))
     pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
 

@@ -101,7 +101,7 @@ def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):
     features=("shared-claims",),
     mutants=("cdi-file-is-lost",),
 )
-def test_the_end_of_one_pod_does_not_harm_the_other(scenario):
+def test_deleting_one_pod_does_not_affect_the_other(scenario):
     scenario.apply("sharing/two-pods-one-claim.yaml")
     first, second = scenario.pods("first", "second").should_run()
 
@@ -162,7 +162,7 @@ def test_pods_use_a_claim_one_after_another(scenario):
     features=("shared-claims",),
     mutants=("no-env",),
 )
-def test_a_container_that_starts_again_disturbs_nobody(scenario):
+def test_restarting_a_container_does_not_disturb_others(scenario):
     scenario.apply("sharing/two-pods-one-claim.yaml")
     pods = scenario.pods("first", "second").should_run()
     first, second = pods.containers("cat")
@@ -184,7 +184,7 @@ def test_a_container_that_starts_again_disturbs_nobody(scenario):
     about=CLUSTER,
     mutants=("allocations-lose-their-node",),
 )
-def test_a_shared_claim_is_where_its_device_is(scenario):
+def test_a_shared_claim_is_available_only_on_the_node_of_its_device(scenario):
     scenario.apply("sharing/first-pod.yaml")
     first = scenario.pod("first").should_run()
 
@@ -204,7 +204,7 @@ def test_a_shared_claim_is_where_its_device_is(scenario):
     about=CLUSTER,
     mutants=("consumers-dropped",),
 )
-def test_a_claim_has_room_for_256_consumers(scenario):
+def test_a_claim_can_have_256_consumers(scenario):
     scenario.apply("sharing/first-pod.yaml")
     scenario.pod("first").should_run()
 

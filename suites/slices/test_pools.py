@@ -37,7 +37,7 @@ def test_no_device_is_published_twice(driver):
     covers=("R1",),
     mutants=("slices-missing", "slices-without-owner"),
 )
-def test_the_slices_of_a_node_go_with_it(driver):
+def test_the_slices_of_a_node_are_owned_by_the_node(driver):
     assert driver.pools, "the driver publishes no ResourceSlice"
     assert driver.ownerless_slices == ()
 

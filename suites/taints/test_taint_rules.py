@@ -19,7 +19,7 @@ EVICTED = "DeviceTaintManagerEviction"
     kubernetes="1.37",
     mutants=("no-env", "taint-rules-narrowed", "taint-rules-evict"),
 )
-def test_a_rule_keeps_new_pods_away(scenario, driver):
+def test_a_rule_keeps_new_pods_from_a_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
@@ -52,7 +52,7 @@ def test_a_rule_keeps_new_pods_away(scenario, driver):
         "taint-rules-narrowed",
     ),
 )
-def test_the_end_of_a_rule(scenario, driver):
+def test_a_pod_runs_when_the_rule_is_deleted(scenario, driver):
     device = max(driver.devices)
     scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
     scenario.taint_rule.should_be_observed()
@@ -238,7 +238,7 @@ def test_a_rule_for_a_driver(scenario):
     about=CLUSTER,
     mutants=("taint-rules-narrowed",),
 )
-def test_an_effect_that_does_not_exist(scenario, driver):
+def test_an_unknown_effect_is_refused(scenario, driver):
     refusal = scenario.should_be_refused("taints/rule.yaml", device=max(driver.devices), effect="NoFun")
 
     assert 'Unsupported value: "NoFun"' in refusal

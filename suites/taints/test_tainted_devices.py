@@ -94,7 +94,7 @@ def test_everything_can_be_tolerated(scenario, driver):
     [{"key": "example.com/another"}, {"value": "another"}, {"effect": "NoExecute"}],
     ids=["key", "value", "effect"],
 )
-def test_another_toleration_does_not_count(scenario, driver, other):
+def test_a_toleration_that_does_not_match(scenario, driver, other):
     tainted = driver.tainted("NoSchedule")
     wanted = {"device_class": driver.classes.taints, "wanted": driver.identity(tainted.device)}
     named = {"key": tainted.key, "value": tainted.value, "effect": "NoSchedule", **other}
@@ -162,7 +162,7 @@ def test_no_execute_can_be_tolerated(scenario, driver):
     about=CLUSTER,
     mutants=("tolerations-untold",),
 )
-def test_the_allocation_repeats_the_tolerations(scenario, driver):
+def test_the_allocation_copies_the_tolerations(scenario, driver):
     tainted = driver.tainted("NoSchedule")
     wanted = {"device_class": driver.classes.taints, "wanted": driver.identity(tainted.device)}
     scenario.apply("taints/tolerates-everything.yaml", **wanted)

@@ -43,7 +43,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     mutants=("unprepares-only-its-own",),
     covers=("U1", "G12"),
 )
-def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon, node):
+def test_a_claim_prepared_by_the_old_driver_is_unprepared_by_the_new_one(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
     scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
@@ -67,7 +67,7 @@ def test_prepared_by_the_old_and_unprepared_by_the_new(scenario, driver, daemon,
     features=("shared-claims",),
     mutants=("refuses-what-is-prepared",),
 )
-def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
+def test_a_claim_prepared_by_the_old_driver_is_prepared_again_by_the_new_one(scenario, daemon, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     first = scenario.pod("pod").should_run()
 
@@ -90,7 +90,7 @@ def test_prepared_by_the_old_and_again_by_the_new(scenario, daemon, node):
     mutants=("leaves-its-lock-behind",),
     covers=("U1",),
 )
-def test_pods_are_made_while_their_driver_is_updated(scenario, daemon, nodes):
+def test_pods_are_created_while_their_driver_is_updated(scenario, daemon, nodes):
     old = daemon.start_update()
     scenario.apply("basic/one-pod-per-node.yaml")
     daemon.should_be_updated(old)
