@@ -1,5 +1,5 @@
-"""The proof that requirements can fail: each is run on every driver and cluster, wrong in one known way, that it says it fails on.
+"""Run each requirement on its mutants: drivers and clusters that are wrong in one known way, and on which its test must fail.
 
-`known` lists the mutants, `matrix` is the plan and what came of it, `changing` makes a testbed wrong and right again, `page` is the
-page docs/mutants.md.
+`known` lists the mutants, `matrix` plans the runs and reads their results, `activation` turns a testbed into a mutant and back, `digest`
+decides whether a result is fresh, and `page` renders docs/mutants.md.
 """

@@ -1,4 +1,4 @@
-"""Which requirement has to fail on which mutant, and what was seen. Pure, but for the file that lets an interrupted run go on."""
+"""Plan which requirement must fail on which mutant, and read the results. Pure, except for the file of an interrupted run's results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Plan = Mapping[str, Sequence[Entry]]
 Known = AbstractSet[tuple[str, str, str]]  # a mutant, a requirement, and the digest of its test
 CONTROL = "control"
 CAUGHT, SURVIVED, UNCLEAR = "caught", "survived", "unclear"
-# These leave nodes behind that need a while to become right again, so they come last.
-_SLOW_TO_HEAL = ("never-give-back", "unprepare-fails")
+# Nodes recover slowly from these, so they come last.
+_SLOW_TO_RECOVER = ("never-give-back", "unprepare-fails")
 Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one requirement did on one mutant; on `control`, where nothing is wrong, `caught` means that it passed."""
+class MutantResult:
+    """The result of one requirement on one mutant. `control` is the correct testbed, where `caught` means that the requirement passed."""
 
     mutant: str
     requirement: str
@@ -35,12 +35,12 @@ class Seen:
 
     @property
     def key(self) -> Key:
-        """What it is about."""
+        """Return the mutant and the requirement."""
         return self.mutant, self.requirement
 
 
 def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> dict[str, list[Entry]]:
-    """The requirements of each mutant that names it, and all of them where nothing is wrong. What needs a testbed of its own comes last."""
+    """Return the requirements to run on each mutant, and all of them on `control`. Mutants that need their own testbed come last."""
     entries = [entry for entry in catalogue.entries if words.lower() in entry.requirement.id.lower()]
     named = {name for entry in entries for name in entry.requirement.mutants}
     chosen = {name for name in named if not mutants or name in mutants}
@@ -52,7 +52,7 @@ def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> 
 
 
 def without(wanted: Plan, known: Known) -> dict[str, list[Entry]]:
-    """A plan less what is known of these tests."""
+    """Return the plan without the pairs whose result is known for the current test."""
     left = {
         name: [entry for entry in entries if (name, entry.requirement.id, digest(entry)) not in known]
         for name, entries in wanted.items()
@@ -61,7 +61,7 @@ def without(wanted: Plan, known: Known) -> dict[str, list[Entry]]:
 
 
 def missing(wanted: Plan, known: Known) -> dict[str, list[Entry]]:
-    """A plan less what is known to fail on mutants; only what is left has to pass where nothing is wrong."""
+    """Return the plan without the known pairs, and without requirements that then run on `control` only."""
     left = without(wanted, known)
     ids = {entry.requirement.id for name, entries in left.items() if name != CONTROL for entry in entries}
     left[CONTROL] = [entry for entry in left.get(CONTROL, ()) if entry.requirement.id in ids]
@@ -69,58 +69,58 @@ def missing(wanted: Plan, known: Known) -> dict[str, list[Entry]]:
 
 
 def _rank(name: str) -> tuple[bool, bool, bool, str]:
-    return name.startswith("gate-off:"), name == CONTROL, name in _SLOW_TO_HEAL, name
+    return name.startswith("gate-off:"), name == CONTROL, name in _SLOW_TO_RECOVER, name
 
 
-def results(mutant: str, log: Sequence[Event], digests: Mapping[str, str]) -> list[Seen]:
-    """What the events of a run say of the requirements all of whose cases have ended; an interrupt may come before."""
+def results(mutant: str, log: Sequence[Event], digests: Mapping[str, str]) -> list[MutantResult]:
+    """Return the results of the requirements whose cases have all ended; an interrupted run has others, too."""
     rows = [row for event in log if event["event"] == "selected" for row in event["requirements"] if row["tests"]]
     done = [event for event in log if event["event"] == "test-finished"]
     cases = {row["id"]: [event for event in done if event["id"] == row["id"]] for row in rows}
-    whole = [row["id"] for row in rows if set(row["tests"]) <= {case["test"] for case in cases[row["id"]]}]
-    left_out = [Seen(mutant, row["id"], UNCLEAR, row["reason"]) for row in rows if row.get("verdict")]
-    seen = [*left_out, *(_seen(mutant, name, cases[name]) for name in whole)]
-    return [replace(each, digest=digests[each.requirement]) for each in seen]
+    complete = [row["id"] for row in rows if set(row["tests"]) <= {case["test"] for case in cases[row["id"]]}]
+    not_judged = [MutantResult(mutant, row["id"], UNCLEAR, row["reason"]) for row in rows if row.get("verdict")]
+    found = [*not_judged, *(_result(mutant, name, cases[name]) for name in complete)]
+    return [replace(each, digest=digests[each.requirement]) for each in found]
 
 
-def _seen(mutant: str, requirement: str, cases: Sequence[Event]) -> Seen:
+def _result(mutant: str, requirement: str, cases: Sequence[Event]) -> MutantResult:
     seconds = round(sum(case["seconds"] for case in cases), 1)
     caught = [case for case in cases if _is_caught(case)]
     other = [case for case in cases if case["verdict"] != "pass" and not _is_caught(case)]
     if mutant == CONTROL:
         wrong = [*caught, *other]
-        return Seen(mutant, requirement, SURVIVED if wrong else CAUGHT, _first_line(wrong), seconds)
+        return MutantResult(mutant, requirement, SURVIVED if wrong else CAUGHT, _first_line(wrong), seconds)
     result = CAUGHT if caught else UNCLEAR if other else SURVIVED
     some = f"in {len(caught)} of {len(cases)} cases: " if 0 < len(caught) < len(cases) else ""
-    return Seen(mutant, requirement, result, some + _first_line(caught or other), seconds)
+    return MutantResult(mutant, requirement, result, some + _first_line(caught or other), seconds)
 
 
 def _is_caught(case: Event) -> bool:
-    """It failed by what it saw. A requirement about the cluster cannot blame the driver, so its failure has another name."""
+    """Return True if a case failed by an observation. A failure of a requirement about the cluster has the verdict `error`."""
     return bool(case["verdict"] in ("fail", "error") and case.get("observed") and case["message"].strip())
 
 
 def _first_line(cases: Sequence[Event]) -> str:
-    """What was expected, why it was not so, and what was seen; of a plain comparison, the line that makes it."""
-    said = [line.strip() for case in cases[:1] for line in case["message"].splitlines() if line.strip()]
-    wanted = ("test:",) if said and said[0].startswith("assert ") else ("likely cause:", "last seen:")
-    return "; ".join([*said[:1], *(line for line in said[1:] if line.startswith(wanted))])
+    """Return what was expected, the likely cause and the last observation; of a plain assert, the assert."""
+    lines = [line.strip() for case in cases[:1] for line in case["message"].splitlines() if line.strip()]
+    wanted = ("test:",) if lines and lines[0].startswith("assert ") else ("likely cause:", "last seen:")
+    return "; ".join([*lines[:1], *(line for line in lines[1:] if line.startswith(wanted))])
 
 
 class State:
-    """The results so far, a line each, written as they are known."""
+    """The file of the results so far, one JSON object per line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> dict[Key, Seen]:
-        """By mutant and requirement; what was seen last counts."""
+    def read(self) -> dict[Key, MutantResult]:
+        """Return the last result of each mutant and requirement."""
         lines = self.path.read_text().splitlines() if self.path.exists() else []
-        found = [Seen(**json.loads(line)) for line in lines]
+        found = [MutantResult(**json.loads(line)) for line in lines]
         return {each.key: each for each in found}
 
-    def add(self, seen: Iterable[Seen]) -> None:
-        """Remember them."""
+    def add(self, results: Iterable[MutantResult]) -> None:
+        """Append results."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
-            file.writelines(json.dumps(asdict(each)) + "\n" for each in seen)
+            file.writelines(json.dumps(asdict(each)) + "\n" for each in results)

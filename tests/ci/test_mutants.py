@@ -1,4 +1,4 @@
-"""The pure parts of `tox -e mutants`: the plan, what counts as caught, the file of results, the page."""
+"""The pure parts of `tox -e mutants`: the plan, which results count as caught, the file of results, the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from ci.mutants import __main__ as program
 from ci.mutants import known, page
 from ci.mutants.digest import digest
-from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, Seen, State, missing, plan, results
+from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, MutantResult, State, missing, plan, results
 from testbed.conformance import Requirement
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import E2E, MUST
@@ -37,8 +37,8 @@ def planned(*mutants: str, words: str = "") -> dict[str, list[str]]:
 
 
 def event(verdict: str, *, observed: bool = True, message: str = "no", case: str = "a") -> dict[str, Any]:
-    told = {"message": message if verdict != "pass" else "", "observed": observed and verdict != "pass"}
-    return {"event": "test-finished", "id": "A-001", "test": case, "verdict": verdict, "seconds": 1.0, **told}
+    failure = {"message": message if verdict != "pass" else "", "observed": observed and verdict != "pass"}
+    return {"event": "test-finished", "id": "A-001", "test": case, "verdict": verdict, "seconds": 1.0, **failure}
 
 
 def log(*finished: dict[str, Any], cases: tuple[str, ...] = ()) -> list[dict[str, Any]]:
@@ -46,11 +46,11 @@ def log(*finished: dict[str, Any], cases: tuple[str, ...] = ()) -> list[dict[str
     return [{"event": "selected", "requirements": [{"id": "A-001", "tests": tests}]}, *finished]
 
 
-def judged(mutant: str, *finished: dict[str, Any], cases: tuple[str, ...] = ()) -> list[Seen]:
+def judged(mutant: str, *finished: dict[str, Any], cases: tuple[str, ...] = ()) -> list[MutantResult]:
     return results(mutant, log(*finished, cases=cases), {"A-001": "1"})
 
 
-def test_what_heals_slowly_comes_late_and_what_needs_another_testbed_last() -> None:
+def test_mutants_with_slow_recovery_come_late_and_those_with_their_own_testbed_last() -> None:
     assert list(planned().items()) == [
         ("no-env", ["A-001", "A-002"]),
         ("unprepare-fails", ["A-002"]),
@@ -59,17 +59,17 @@ def test_what_heals_slowly_comes_late_and_what_needs_another_testbed_last() -> N
     ]
 
 
-def test_some_mutants_or_some_requirements_can_be_chosen() -> None:
+def test_mutants_and_requirements_can_be_selected() -> None:
     assert planned("no-env") == {"no-env": ["A-001", "A-002"]}
     assert planned(CONTROL, "no-env") == {CONTROL: ["A-001", "A-002"], "no-env": ["A-001", "A-002"]}
     assert planned(words="b-0") == {CONTROL: ["B-001"], "gate-off:X": ["B-001"]}
     assert planned(CONTROL) == {CONTROL: ["A-001", "A-002", "B-001"]}
 
 
-def test_what_the_page_knows_already_can_be_left_out() -> None:
+def test_pairs_with_a_result_on_the_page_can_be_skipped() -> None:
     now = digest(entry("A-001"))
-    told = {("no-env", "A-001"): ("caught: why", now), ("no-env", "A-002"): ("survived", now)}
-    left = missing(plan(FEW), page.caught(page.render(FEW, told)) | {("gate-off:X", "B-001", now)})
+    shown = {("no-env", "A-001"): ("caught: why", now), ("no-env", "A-002"): ("survived", now)}
+    left = missing(plan(FEW), page.caught(page.render(FEW, shown)) | {("gate-off:X", "B-001", now)})
     assert {name: [each.requirement.id for each in found] for name, found in left.items()} == {
         "no-env": ["A-002"],
         "unprepare-fails": ["A-002"],
@@ -81,24 +81,24 @@ def test_what_the_page_knows_already_can_be_left_out() -> None:
     ("seen", "result"),
     [
         (event("fail"), CAUGHT),
-        (event("error"), CAUGHT),  # about the cluster: seen, but not the driver's fault
+        (event("error"), CAUGHT),  # about the cluster: observed, but not the driver's fault
         (event("error", observed=False), UNCLEAR),
         (event("timeout", observed=False), UNCLEAR),
         (event("fail", message=" "), UNCLEAR),
         (event("pass"), SURVIVED),
     ],
 )
-def test_only_who_fails_by_what_he_saw_and_says_it_is_caught(seen: dict[str, Any], result: str) -> None:
+def test_only_a_failure_by_an_observation_with_a_message_is_caught(seen: dict[str, Any], result: str) -> None:
     (found,) = judged("no-env", seen)
     assert (found.mutant, found.requirement, found.result) == ("no-env", "A-001", result)
 
 
-def test_where_nothing_is_wrong_every_case_has_to_pass() -> None:
+def test_on_the_correct_driver_every_case_must_pass() -> None:
     assert [each.result for each in judged(CONTROL, event("pass"))] == [CAUGHT]
     assert [each.result for each in judged(CONTROL, event("pass"), event("fail", case="b"))] == [SURVIVED]
 
 
-def test_a_requirement_whose_cases_have_not_all_ended_has_no_result_yet() -> None:
+def test_a_requirement_has_no_result_until_all_its_cases_have_ended() -> None:
     assert judged("no-env", event("fail"), cases=("a", "b")) == []
 
 
@@ -106,44 +106,47 @@ def test_a_requirement_that_does_not_apply_to_this_testbed_is_not_proven() -> No
     row = {"id": "A-001", "tests": ["a"], "verdict": "not-applicable", "reason": "no such feature"}
     selected = [{"event": "selected", "requirements": [row, {**row, "id": "A-002", "tests": []}]}]
     assert results("no-env", selected, {"A-001": "1"}) == [
-        Seen("no-env", "A-001", UNCLEAR, "no such feature", digest="1")
+        MutantResult("no-env", "A-001", UNCLEAR, "no such feature", digest="1")
     ]
 
 
-def test_one_case_of_several_is_enough_and_its_words_are_kept() -> None:
-    said = "expected pod a to run\n  likely cause: none\n  last seen: Pending"
-    (found,) = judged("no-env", event("pass"), event("fail", message=said, case="b"))
+def test_one_failed_case_is_enough_and_its_message_is_kept() -> None:
+    message = "expected pod a to run\n  likely cause: none\n  last seen: Pending"
+    (found,) = judged("no-env", event("pass"), event("fail", message=message, case="b"))
     assert (found.result, found.message) == (
         CAUGHT,
         "in 1 of 2 cases: expected pod a to run; likely cause: none; last seen: Pending",
     )
 
 
-def test_of_a_plain_comparison_the_line_that_makes_it_is_kept_too() -> None:
-    said = "assert None is True\n  requirement: A-001\n  test: a.py:3: assert x.get('y') is True"
-    (found,) = judged("no-env", event("fail", message=said))
+def test_the_message_of_a_plain_assert_has_the_assert() -> None:
+    message = "assert None is True\n  requirement: A-001\n  test: a.py:3: assert x.get('y') is True"
+    (found,) = judged("no-env", event("fail", message=message))
     assert found.message == "assert None is True; test: a.py:3: assert x.get('y') is True"
 
 
-def test_results_are_found_again_and_the_last_one_counts(tmp_path: Path) -> None:
+def test_the_last_of_several_results_counts(tmp_path: Path) -> None:
     state = State(tmp_path / "new" / "results.jsonl")
     assert state.read() == {}
-    state.add([Seen("no-env", "A-001", UNCLEAR)])
-    state.add([Seen("no-env", "A-001", CAUGHT, "why", 2.0)])
-    assert state.read() == {("no-env", "A-001"): Seen("no-env", "A-001", CAUGHT, "why", 2.0)}
+    state.add([MutantResult("no-env", "A-001", UNCLEAR)])
+    state.add([MutantResult("no-env", "A-001", CAUGHT, "why", 2.0)])
+    assert state.read() == {("no-env", "A-001"): MutantResult("no-env", "A-001", CAUGHT, "why", 2.0)}
 
 
-def test_the_page_remembers_what_was_seen() -> None:
+def test_the_page_keeps_its_results() -> None:
     now = digest(entry("A-001"))
-    told = page.told(
-        [Seen("no-env", "A-001", CAUGHT, "expected a | b\nand more", digest=now), Seen(CONTROL, "A-001", CAUGHT)]
+    shown = page.cells(
+        [
+            MutantResult("no-env", "A-001", CAUGHT, "expected a | b\nand more", digest=now),
+            MutantResult(CONTROL, "A-001", CAUGHT),
+        ]
     )
-    text = page.render(FEW, told)
+    text = page.render(FEW, shown)
     assert f"| A-001 | caught: expected a \\| b and more | {now} |" in text
     assert "| A-002 | not run yet |  |" in text
     assert "### `gate-off:X`\n\nThe feature gate X is off." in text
     assert "* B-002: why not" in text
-    assert page.render(FEW, page.remembered(text)) == text
+    assert page.render(FEW, page.parse(text)) == text
 
 
 def test_a_result_is_dropped_when_its_test_changes() -> None:
@@ -158,12 +161,12 @@ def test_a_stale_result_of_an_interrupted_run_does_not_replace_a_fresh_one(
     fresh = {("no-env", "A-001"): ("caught: why", digest(entry("A-001")))}
     program.PAGE.write_text(page.render(FEW, fresh))
     state = State(tmp_path / "results.jsonl")
-    state.add([Seen("no-env", "A-001", SURVIVED, digest="0bad0bad")])
+    state.add([MutantResult("no-env", "A-001", SURVIVED, digest="0bad0bad")])
     program.write(FEW, state)
-    assert page.remembered(program.PAGE.read_text())["no-env", "A-001"] == fresh["no-env", "A-001"]
+    assert page.parse(program.PAGE.read_text())["no-env", "A-001"] == fresh["no-env", "A-001"]
 
 
-def test_a_page_about_other_suites_is_found_out(
+def test_a_page_that_does_not_match_the_suites_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(program, "PAGE", tmp_path / "mutants.md")
@@ -173,23 +176,21 @@ def test_a_page_about_other_suites_is_found_out(
     assert "python -m ci.mutants --write" in capsys.readouterr().err
 
 
-def test_a_requirement_that_survived_or_was_not_run_is_no_success(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_result_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state, wanted = State(tmp_path / "results.jsonl"), plan(FEW, ["no-env"])
-    state.add([Seen("no-env", "A-001", CAUGHT)])
+    state.add([MutantResult("no-env", "A-001", CAUGHT)])
     assert program.show(wanted, state) == 1
-    state.add([Seen("no-env", "A-002", CAUGHT)])
+    state.add([MutantResult("no-env", "A-002", CAUGHT)])
     assert program.show(wanted, state) == 0
     assert "no-env" in capsys.readouterr().out
 
 
-def test_what_another_test_kept_from_running_is_run_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requirement_that_could_not_run_is_repeated_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[list[str]] = []
 
-    def once(_victim: object, name: str, found: list[Entry], *_: object) -> list[Seen]:
+    def once(_target: object, name: str, found: list[Entry], *_: object) -> list[MutantResult]:
         tried.append([each.requirement.id for each in found])
-        return [Seen(name, each, CAUGHT if each == tried[-1][0] else UNCLEAR) for each in tried[-1]]
+        return [MutantResult(name, each, CAUGHT if each == tried[-1][0] else UNCLEAR) for each in tried[-1]]
 
     monkeypatch.setattr(program, "_judge_once", once)
     nothing: Any = None
@@ -197,20 +198,22 @@ def test_what_another_test_kept_from_running_is_run_again_alone(monkeypatch: pyt
     assert tried == [["A-001", "A-002"], ["A-002"]]
 
 
-def test_every_mutant_says_in_a_sentence_what_is_wrong() -> None:
+def test_every_mutant_has_a_sentence() -> None:
     assert len(known.drivers()) >= 30
     assert all(about.endswith(".") and about[0].isupper() for about in known.every().values())
     assert not known.drivers().keys() & known.clusters().keys()
 
 
 @pytest.mark.parametrize("path", sorted(known.CLUSTERS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_mutant_of_the_cluster_is_one_policy_that_is_named_like_its_file(path: Path) -> None:
+def test_a_mutant_of_the_cluster_is_one_policy_with_the_name_of_its_file(path: Path) -> None:
     policy, binding = yaml.safe_load_all(path.read_text())
     assert policy["metadata"]["name"] == binding["metadata"]["name"] == f"mutant-{path.stem}"
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
-    assert policy["spec"]["failurePolicy"] == "Ignore"  # a mistake in it is a survivor, not a refusal
+    assert (
+        policy["spec"]["failurePolicy"] == "Ignore"
+    )  # so that a mistake in the policy does not look like a caught mutant
 
 
-def test_every_mutant_of_the_cluster_is_tried_on_a_real_api_server() -> None:
+def test_every_mutant_of_the_cluster_is_tested_on_a_real_api_server() -> None:
     text = (Path(__file__).parents[1] / "e2e" / "commands" / "test_wrong_clusters.py").read_text()
     assert [name for name in known.clusters() if f'"{name}"' not in text] == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ci.mutants.changing import changed_cluster
+from ci.mutants.activation import cluster_mutant
 from testbed.binaries import minors
 from testbed.errors import ApiError
 from testbed.kube.client import Kube
@@ -92,28 +92,28 @@ def test_what_is_asked_for_changes(kube: Kube, made: Object, mutant: str, field:
     namespace["metadata"]["labels"] = {"resource.kubernetes.io/admin-access": "true"}
     kube.apply(namespace)
     assert [each.get(field) for each in requests(kept(kube, made))] != left
-    with changed_cluster(kube, mutant):
+    with cluster_mutant(kube, mutant):
         assert [each.get(field) for each in requests(kept(kube, made))] == left
 
 
 def test_alternatives_lose_their_selectors_too(kube: Kube) -> None:
     choice = '{name: one, deviceClassName: c, selectors: [{cel: {expression: "true"}}]}'
     made = claim("new", f"requests: [{{name: a, firstAvailable: [{choice}, {choice.replace('one', 'two')}]}}]")
-    with changed_cluster(kube, "selectors-dropped"):
+    with cluster_mutant(kube, "selectors-dropped"):
         (request,) = requests(kept(kube, made))
         assert ["selectors" in each for each in request["firstAvailable"]] == [False, False]
 
 
 @pytest.mark.parametrize("made", [claim("new"), template("new")], ids=["claim", "template"])
 def test_constraints_are_dropped(kube: Kube, made: Object) -> None:
-    with changed_cluster(kube, "constraints-dropped"):
+    with cluster_mutant(kube, "constraints-dropped"):
         stored = kept(kube, made)["spec"]
         assert "constraints" not in stored.get("spec", stored)["devices"]
 
 
 def test_only_generated_claims_lose_their_labels(kube: Kube) -> None:
     generated = {"resource.kubernetes.io/pod-claim-name": "a"}
-    with changed_cluster(kube, "labels-dropped"):
+    with cluster_mutant(kube, "labels-dropped"):
         assert "labels" not in kept(kube, claim("new", labels={"a": "b"}, annotations=generated))["metadata"]
         assert "labels" in kept(kube, claim("new", labels={"a": "b"}))["metadata"]
 
@@ -121,16 +121,16 @@ def test_only_generated_claims_lose_their_labels(kube: Kube) -> None:
 def test_namespaces_quotas_and_pods_change(kube: Kube) -> None:
     quota = {**thing("ResourceQuota", "new", {"hard": {"count/pods.v1": "1"}})}
     pod = thing("Pod", "new", yaml.safe_load(POD))
-    with changed_cluster(kube, "admin-label-everywhere"):
+    with cluster_mutant(kube, "admin-label-everywhere"):
         assert (
             kept(kube, thing("Namespace", "new"))["metadata"]["labels"]["resource.kubernetes.io/admin-access"] == "true"
         )
-    with changed_cluster(kube, "quotas-lifted"):
+    with cluster_mutant(kube, "quotas-lifted"):
         assert set(kept(kube, quota)["spec"]["hard"].values()) == {"1k"}
-    with changed_cluster(kube, "claims-leak-to-all-containers"):
+    with cluster_mutant(kube, "claims-leak-to-all-containers"):
         stored = kept(kube, pod)["spec"]
         assert [each["resources"].get("claims") for each in stored["containers"]] == [[{"name": "a"}]] * 2
-    with changed_cluster(kube, "pods-lose-their-claims"):
+    with cluster_mutant(kube, "pods-lose-their-claims"):
         stored = kept(kube, pod)["spec"]
         assert "resourceClaims" not in stored
         assert not any(each["resources"].get("claims") for each in stored["containers"])
@@ -139,18 +139,18 @@ def test_namespaces_quotas_and_pods_change(kube: Kube) -> None:
 def test_of_a_status_something_is_lost(kube: Kube) -> None:
     device = {"driver": "d.example", "pool": "p", "device": "x", "data": {"a": 1}}
     consumers = [{"resource": "pods", "name": f"p{index}", "uid": f"u{index}"} for index in range(257)]
-    with changed_cluster(kube, "device-status-dropped"):
+    with cluster_mutant(kube, "device-status-dropped"):
         assert "devices" not in kept(kube, status(devices=[device]))["status"]
-    with changed_cluster(kube, "allocations-lose-their-node"):
+    with cluster_mutant(kube, "allocations-lose-their-node"):
         assert "nodeSelector" not in kept(kube, status())["status"]["allocation"]
     configured = status()
     opaque = {"driver": "d.example", "parameters": {"a": "b"}}
     configured["status"]["allocation"]["devices"]["config"] = [{"source": "FromClaim", "opaque": opaque}]
-    with changed_cluster(kube, "configuration-dropped"):
+    with cluster_mutant(kube, "configuration-dropped"):
         assert "config" not in kept(kube, configured)["status"]["allocation"]["devices"]
     with pytest.raises(ApiError, match="Too many"):
         kept(kube, status(reservedFor=consumers))
-    with changed_cluster(kube, "consumers-dropped"):
+    with cluster_mutant(kube, "consumers-dropped"):
         assert len(kept(kube, status(reservedFor=consumers))["status"]["reservedFor"]) == 256
 
 
@@ -163,7 +163,7 @@ def test_who_has_used_a_claim_stays_its_consumer(kube: Kube) -> None:
 
     kube.apply({key: value for key, value in used_by("left", "right").items() if value}, subresource="status")
     assert len(kept(kube, used_by("left"))["status"]["reservedFor"]) == 1
-    with changed_cluster(kube, "reservations-stay"):
+    with cluster_mutant(kube, "reservations-stay"):
         assert len(kept(kube, used_by("left"))["status"]["reservedFor"]) == 2
 
 
@@ -176,18 +176,18 @@ def test_taint_rules_and_extended_resources_change(kube: Kube) -> None:
     for refused in (pod, device_class, rule):
         with pytest.raises(ApiError):
             kept(kube, refused)
-    with changed_cluster(kube, "amounts-dropped"):
+    with cluster_mutant(kube, "amounts-dropped"):
         assert kept(kube, pod)["spec"]["containers"][0]["resources"] == {}
-    with changed_cluster(kube, "resource-names-dropped"):
+    with cluster_mutant(kube, "resource-names-dropped"):
         assert "extendedResourceName" not in kept(kube, device_class)["spec"]
-    with changed_cluster(kube, "taint-rules-narrowed"):
+    with cluster_mutant(kube, "taint-rules-narrowed"):
         assert kept(kube, rule)["spec"]["deviceSelector"]["pool"] == "nowhere"
 
 
 def test_what_the_scheduler_tells_is_lost(kube: Kube) -> None:
     made = status()
     made["status"]["allocation"]["devices"]["results"][0]["tolerations"] = [{"operator": "Exists"}]
-    with changed_cluster(kube, "tolerations-untold"):
+    with cluster_mutant(kube, "tolerations-untold"):
         assert "tolerations" not in kept(kube, made)["status"]["allocation"]["devices"]["results"][0]
     wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
     kube.apply(thing("Pod", "extended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
@@ -195,18 +195,18 @@ def test_what_the_scheduler_tells_is_lost(kube: Kube) -> None:
     said = {"resourceClaimName": "a", "requestMappings": [mapping]}
     pod = {**thing("Pod", "extended"), "status": {"extendedResourceClaimStatus": said}}
     assert "extendedResourceClaimStatus" in kept(kube, pod)["status"]
-    with changed_cluster(kube, "extended-requests-untold"):
+    with cluster_mutant(kube, "extended-requests-untold"):
         assert "extendedResourceClaimStatus" not in kept(kube, pod)["status"]
 
 
 def test_what_a_claim_says_of_taints_and_capacities_is_changed(kube: Kube) -> None:
     asked = "capacity: {requests: {memory: 8Gi}}, tolerations: [{key: a.example/b, operator: Exists}]"
     made = claim("new", DEVICES.replace("adminAccess: true", asked, 1))
-    with changed_cluster(kube, "everything-tolerated"):
+    with cluster_mutant(kube, "everything-tolerated"):
         one, two = requests(kept(kube, made))
         assert one["tolerations"] == two["tolerations"] == [{"operator": "Exists"}]
         assert one["capacity"] == {"requests": {"memory": "8Gi"}}
-    with changed_cluster(kube, "capacities-unasked"):
+    with cluster_mutant(kube, "capacities-unasked"):
         one, _ = requests(kept(kube, made))
         assert "capacity" not in one
         assert one["tolerations"] == [{"key": "a.example/b", "operator": "Exists"}]
@@ -215,7 +215,7 @@ def test_what_a_claim_says_of_taints_and_capacities_is_changed(kube: Kube) -> No
 def test_shares_have_the_same_id(kube: Kube) -> None:
     made = status()
     (result,) = made["status"]["allocation"]["devices"]["results"]
-    with changed_cluster(kube, "share-ids-alike"):
+    with cluster_mutant(kube, "share-ids-alike"):
         assert "shareID" not in kept(kube, made)["status"]["allocation"]["devices"]["results"][0]
         ids = []
         for number in (1, 2):
@@ -226,7 +226,7 @@ def test_shares_have_the_same_id(kube: Kube) -> None:
 
 def test_a_request_keeps_its_last_selector(kube: Kube) -> None:
     two = DEVICES.replace('{cel: {expression: "true"}}', '{cel: {expression: "false"}}, {cel: {expression: "true"}}')
-    with changed_cluster(kube, "last-selector-counts"):
+    with cluster_mutant(kube, "last-selector-counts"):
         stored = requests(kept(kube, claim("new", two.replace("adminAccess: true, ", ""))))
         assert [each["selectors"] for each in stored] == [[{"cel": {"expression": "true"}}]] * 2
 
@@ -234,9 +234,9 @@ def test_a_request_keeps_its_last_selector(kube: Kube) -> None:
 def test_taint_rules_do_something_else(kube: Kube) -> None:
     selector = {"driver": "d.example", "pool": "p"}
     spec = {"deviceSelector": selector, "taint": {"key": "example.com/a", "effect": "None"}}
-    with changed_cluster(kube, "taint-rules-evict"):
+    with cluster_mutant(kube, "taint-rules-evict"):
         assert kept(kube, resource("DeviceTaintRule", spec))["spec"]["taint"]["effect"] == "NoExecute"
-    with changed_cluster(kube, "taint-rules-widened"):
+    with cluster_mutant(kube, "taint-rules-widened"):
         assert kept(kube, resource("DeviceTaintRule", spec))["spec"]["deviceSelector"] == {"driver": "d.example"}
 
 
@@ -245,17 +245,17 @@ def test_what_controllers_say_is_lost_or_wrong(kube: Kube) -> None:
     kube.apply(rule)
     done = {**rule, "spec": None, "status": {"conditions": [condition("EvictionInProgress", "False")]}}
     assert kept(kube, done)["status"]["conditions"]
-    with changed_cluster(kube, "taint-rules-untold"):
+    with cluster_mutant(kube, "taint-rules-untold"):
         assert "conditions" not in kept(kube, done).get("status", {})
     wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
     kube.apply(thing("Pod", "ended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
     conditions = [{"type": each, "status": "True"} for each in ("Ready", "DisruptionTarget")]
     pod = {**thing("Pod", "ended"), "status": {"conditions": conditions}}
-    with changed_cluster(kube, "disruptions-untold"):
+    with cluster_mutant(kube, "disruptions-untold"):
         assert [each["type"] for each in kept(kube, pod)["status"]["conditions"]] == ["Ready"]
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
     told = {"extendedResourceClaimStatus": {"resourceClaimName": "a", "requestMappings": [mapping]}}
-    with changed_cluster(kube, "extended-requests-misnamed"):
+    with cluster_mutant(kube, "extended-requests-misnamed"):
         (found,) = kept(kube, {**pod, "status": told})["status"]["extendedResourceClaimStatus"]["requestMappings"]
         assert found["requestName"] == "nobodys"
 
@@ -268,10 +268,10 @@ def test_an_allocation_says_something_else(kube: Kube) -> None:
         {"source": source, "opaque": {"driver": "d.example", "parameters": {"by": source}}}
         for source in ("FromClass", "FromClaim")
     ]
-    with changed_cluster(kube, "one-binding-condition"):
+    with cluster_mutant(kube, "one-binding-condition"):
         (result,) = kept(kube, made)["status"]["allocation"]["devices"]["results"]
         assert (result["bindingConditions"], result["bindingFailureConditions"]) == (["a"], ["c"])
-    with changed_cluster(kube, "class-configures-alone"):
+    with cluster_mutant(kube, "class-configures-alone"):
         stored = kept(kube, made)["status"]["allocation"]["devices"]["config"]
         assert [each["opaque"]["parameters"] for each in stored] == [{"by": "FromClass"}] * 2
 
@@ -284,9 +284,9 @@ def test_a_claim_keeps_its_devices_and_what_is_said_of_them_is_true(kube: Kube) 
     other = yaml.safe_load(ALLOCATION.replace("device: x", "device: y"))
     with pytest.raises(ApiError, match=r"status\.allocation: Invalid value"):
         kept(kube, {**given, "status": {"allocation": other}})
-    with changed_cluster(kube, "allocations-kept"):
+    with cluster_mutant(kube, "allocations-kept"):
         assert kept(kube, {**given, "status": {"allocation": other}})["status"] == given["status"]
-    with changed_cluster(kube, "conditions-come-true"):
+    with cluster_mutant(kube, "conditions-come-true"):
         assert kept(kube, said("Ready", "False"))["status"]["devices"][0]["conditions"][0]["status"] == "True"
 
 
@@ -300,7 +300,7 @@ def test_what_a_pod_says_of_claims_that_it_does_not_need_is_lost_and_of_others_i
 
     made, unneeded = {"name": "made", "resourceClaimName": "a"}, {"name": "unneeded"}
     assert told(made, unneeded) == [made, unneeded]
-    with changed_cluster(kube, "unneeded-claims-untold"):
+    with cluster_mutant(kube, "unneeded-claims-untold"):
         assert told(made) == [made]
         assert told(unneeded) is None
 
@@ -309,7 +309,7 @@ def test_kubelets_delete_no_slices_and_others_do(kube: Kube) -> None:
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": "d.example", "nodeName": "worker", "pool": pool, "devices": [{"name": "x"}]}
     made = kube.apply(resource("ResourceSlice", spec))
-    with changed_cluster(kube, "slices-outlive-their-driver"):
+    with cluster_mutant(kube, "slices-outlive-their-driver"):
         assert eventually_true(lambda: "mutant slices-outlive-their-driver" in wiped_by_a_kubelet(kube), UP)
         kube.delete(made)
     kube.apply(resource("ResourceSlice", spec))
@@ -355,9 +355,9 @@ def test_one_writer_erases_or_changes_the_words_of_another(kube: Kube) -> None:
     assert says(kube, "storage", "Mounted", "True") == {"LinkUp": "True", "Mounted": "True"}
     with pytest.raises(ApiError, match='conflict with "network"'):
         says(kube, "storage", "LinkUp", "False")
-    with changed_cluster(kube, "one-condition-only"):
+    with cluster_mutant(kube, "one-condition-only"):
         assert len(says(kube, "network", "LinkUp", "False")) == 1
-    with changed_cluster(kube, "field-owners-forgotten"):
+    with cluster_mutant(kube, "field-owners-forgotten"):
         says(kube, "network", "LinkUp", "True")
         with pytest.raises(ApiError, match='conflict with "before-first-apply"'):
             says(kube, "storage", "LinkUp", "False")
@@ -382,13 +382,13 @@ def of_device(**said: Any) -> Object:
 )
 def test_less_is_taken_of_a_status_than_there_is_room_for(kube: Kube, field: str, most: Any) -> None:
     assert kept(kube, of_device(**{field: most}))["status"]["devices"][0][field] == most
-    with changed_cluster(kube, "device-status-narrow"):
+    with cluster_mutant(kube, "device-status-narrow"):
         assert kept(kube, of_device(**{field: type(most)()}))
         with pytest.raises(ApiError, match="mutant-device-status-narrow"):
             kept(kube, of_device(**{field: most}))
 
 
 def test_hardware_addresses_are_dropped(kube: Kube) -> None:
-    with changed_cluster(kube, "hardware-addresses-dropped"):
+    with cluster_mutant(kube, "hardware-addresses-dropped"):
         stored = kept(kube, of_device(networkData={"interfaceName": "net1", "hardwareAddress": "02:00:5e:10:00:01"}))
         assert stored["status"]["devices"][0]["networkData"] == {"interfaceName": "net1"}

@@ -1,4 +1,4 @@
-"""Makes a testbed wrong in one way, and right again: another word in the driver's environment, or a policy of the cluster."""
+"""Turn a testbed into a mutant and back, by the driver's environment or by an admission policy. Used by ci.mutants and tests/e2e."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from testbed.waiting import Budget, NotYet, eventually, set_patience
 
 SLICES = "resource.k8s.io/v1"
 RIGHTS = "rbac.authorization.k8s.io/v1"
-_QUIET = Budget("driver gone", 60, "it gets a grace period, and the suites' last pods may still end")
+_QUIET = Budget("driver gone", 60, "it has a grace period, and the last pods of the suites may still be terminating")
 _STARTED = Budget("driver runs", 60, "its image is on the node")
-_EFFECT = Budget("policy in effect", 30, "the API server looks for new policies every second")
-_WITH_WRONG_ONES = 0.25
-_KEEP_AWAY = {"dra-testbed.example/mutant": "changes"}
+_EFFECT = Budget("policy in effect", 30, "the API server reads new policies every second")
+_PATIENCE_WITH_MUTANTS = 0.25
+_NO_NODE = {"dra-testbed.example/mutant": "changes"}
 _CANARY = yaml.safe_load_all(
     """
 apiVersion: admissionregistration.k8s.io/v1
@@ -40,7 +40,7 @@ spec:
   - {name: canary, expression: object.metadata.name.startsWith('mutants-canary')}
   mutations:
   - patchType: JSONPatch
-    jsonPatch: {expression: "[JSONPatch{op: 'replace', path: '/data/sings', value: 'yes'}]"}
+    jsonPatch: {expression: "[JSONPatch{op: 'replace', path: '/data/changed', value: 'yes'}]"}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
@@ -52,36 +52,36 @@ _CANARY_OBJECTS: tuple[Object, ...] = tuple(_CANARY)
 
 
 @dataclass
-class Victim:
-    """A testbed, and the fault that its driver has now; '' when it is right."""
+class MutableTestbed:
+    """A testbed whose driver and cluster can be mutants. `fault` is the driver's mutant, '' for none, and None if unknown."""
 
     testbed: Testbed
     fault: str | None = None
 
     @contextlib.contextmanager
-    def made_wrong(self, mutant: str) -> Iterator[None]:
-        """The testbed as this mutant, and a right one where it is neither of the driver nor of the cluster."""
+    def as_mutant(self, mutant: str) -> Iterator[None]:
+        """Turn the driver or the cluster into this mutant for the block. Any other name, such as `control`, gives a correct testbed."""
         fault = mutant if mutant in known.drivers() else ""
         if self.fault != fault:
             self.fault = None
-            change_driver(self.testbed, fault)
+            reinstall_driver(self.testbed, fault)
             self.fault = fault
-        policy = changed_cluster(self.testbed.kube, mutant) if mutant in known.clusters() else contextlib.nullcontext()
+        policy = cluster_mutant(self.testbed.kube, mutant) if mutant in known.clusters() else contextlib.nullcontext()
         with policy:
             yield
 
 
-def change_driver(testbed: Testbed, fault: str) -> None:
-    """The driver with this fault, or with none, on all nodes, as if it had just been installed. A wrong one need not become ready."""
+def reinstall_driver(testbed: Testbed, fault: str) -> None:
+    """Install the driver on all nodes with this fault or with none, without state of the previous one. A mutant need not become ready."""
     kube, driver_file = testbed.kube, _driver_file(testbed)
-    _patch(kube, driver_file, {"nodeSelector": _KEEP_AWAY})
+    _patch(kube, driver_file, {"nodeSelector": _NO_NODE})
     eventually(lambda: _no_pods(kube, driver_file), "the end of the driver", _QUIET, longest_pause=0.1)
-    _forget(testbed)
-    wrong = _with_fault(driver_file, fault)
-    install(kube, wrong, testbed.owner, image=_image(kube, driver_file), hardware=testbed.config.hardware)
+    _remove_state(testbed)
+    changed = _with_fault(driver_file, fault)
+    install(kube, changed, testbed.owner, image=_image(kube, driver_file), hardware=testbed.config.hardware)
     _patch(kube, driver_file, {"nodeSelector": None})
     eventually(lambda: _running(kube, driver_file), "the driver's start", _STARTED, longest_pause=0.1)
-    set_patience(_WITH_WRONG_ONES if fault else 1)
+    set_patience(_PATIENCE_WITH_MUTANTS if fault else 1)
     try:
         wait_ready(kube, driver_file)
     except (WaitTimeout, DriverFailed):
@@ -92,28 +92,28 @@ def change_driver(testbed: Testbed, fault: str) -> None:
 
 
 @contextlib.contextmanager
-def changed_cluster(kube: Kube, name: str) -> Iterator[None]:
-    """The cluster with this policy."""
+def cluster_mutant(kube: Kube, name: str) -> Iterator[None]:
+    """Apply the policies of a mutant of the cluster for the block, and wait until they are in effect."""
     policy = [each for each in yaml.safe_load_all((known.CLUSTERS / f"{name}.yaml").read_text()) if each]
-    # Policies come into effect in their order, so the canary, which can be seen, comes and goes last.
+    # Policies come into effect in their order. The effect of the canary can be observed, so it is the last.
     made = [*policy, *_CANARY_OBJECTS]
     try:
         for each in made:
             kube.apply(each)
-        eventually(lambda: _sings(kube, wanted=True), f"policy {name} to be in effect", _EFFECT)
+        eventually(lambda: _check_canary(kube, wanted=True), f"policy {name} to be in effect", _EFFECT)
         yield
     finally:
         for each in made:
             kube.delete(each)
-        eventually(lambda: _sings(kube, wanted=False), f"policy {name} to be without effect", _EFFECT)
+        eventually(lambda: _check_canary(kube, wanted=False), f"policy {name} to be without effect", _EFFECT)
 
 
-def _sings(kube: Kube, *, wanted: bool) -> None:
+def _check_canary(kube: Kube, *, wanted: bool) -> None:
     name = f"mutants-canary-{secrets.token_hex(3)}"
     metadata = {"name": name, "namespace": "default"}
-    asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"sings": "no"}}
-    if (kube.apply(asked, dry_run=True)["data"]["sings"] == "yes") is not wanted:
-        raise NotYet(f"the canary is {'silent' if wanted else 'still singing'}")
+    asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"changed": "no"}}
+    if (kube.apply(asked, dry_run=True)["data"]["changed"] == "yes") is not wanted:
+        raise NotYet(f"the canary policy is {'not in effect yet' if wanted else 'still in effect'}")
 
 
 def _patch(kube: Kube, driver_file: DriverFile, pod: Object) -> None:
@@ -121,9 +121,9 @@ def _patch(kube: Kube, driver_file: DriverFile, pod: Object) -> None:
 
 
 def _with_fault(driver_file: DriverFile, fault: str) -> DriverFile:
-    """Its manifests know what a fault changes: the environment of the driver, or its rights."""
+    """Return the driver file with this fault in its variables; its templates render what the fault changes."""
     if driver_file.install is None:
-        raise UsageError("a driver that somebody else has installed cannot be made wrong")
+        raise UsageError("the driver file has no install section, so the driver cannot be changed into a mutant")
     variables = {**driver_file.install.variables, "faults": [fault] if fault else []}
     made = driver_file.install.model_copy(update={"variables": variables})
     return driver_file.model_copy(update={"spec": driver_file.spec.model_copy(update={"install": made})})
@@ -142,7 +142,7 @@ def _daemonset(kube: Kube, driver_file: DriverFile) -> Object:
 def _no_pods(kube: Kube, driver_file: DriverFile) -> None:
     left = kube.list("v1", "Pod", driver_file.pods.namespace, labelSelector=driver_file.pods.selector)
     if left:
-        raise NotYet("still there: " + ", ".join(each["metadata"]["name"] for each in left))
+        raise NotYet("still running: " + ", ".join(each["metadata"]["name"] for each in left))
 
 
 def _running(kube: Kube, driver_file: DriverFile) -> None:
@@ -153,11 +153,11 @@ def _running(kube: Kube, driver_file: DriverFile) -> None:
     }
     missing = expected_nodes(kube, driver_file) - running
     if missing:
-        raise NotYet(f"not on {', '.join(sorted(missing))}")
+        raise NotYet(f"not running on {', '.join(sorted(missing))}")
 
 
-def _forget(testbed: Testbed) -> None:
-    """What a mutant left on the nodes and in the API must not be taken for the next one's doing."""
+def _remove_state(testbed: Testbed) -> None:
+    """Remove what a driver left on the nodes and in the API, so that it can't affect the results of the next one."""
     driver = _driver_file(testbed).driver
     for node in testbed.cluster.nodes():
         script = f"rm -rf /var/lib/kubelet/plugins/{driver}/claims /var/run/cdi/{driver}-*.json"
@@ -165,10 +165,10 @@ def _forget(testbed: Testbed) -> None:
     for each in testbed.kube.list(SLICES, "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
         testbed.kube.delete(each)
     for each in testbed.kube.list(RIGHTS, "RoleBinding", _driver_file(testbed).pods.namespace):
-        testbed.kube.delete(each)  # the right driver has none
+        testbed.kube.delete(each)  # a correct driver has none
 
 
 def _driver_file(testbed: Testbed) -> DriverFile:
     if testbed.driver_file is None:
-        raise DriverFailed("the testbed has no driver")
+        raise DriverFailed(f"testbed {testbed.name} has no driver")
     return testbed.driver_file
