@@ -56,7 +56,8 @@ def test_each_share_has_an_id(scenario, driver, node):
 
 @requirement(
     "CAP-003",
-    "When the capacity of a device is used up, another pod must wait. Once a share is released, it must run and see the device.",
+    "When the capacity of a device is used up, another pod must wait. "
+    "Once a share is released, the waiting pod must run and see the device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",

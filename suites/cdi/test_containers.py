@@ -9,7 +9,8 @@ DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, Device.cdi_device_ids"
 
 @requirement(
     "CDI-001",
-    "The driver should add environment variables, mounts or device nodes to containers that refer to a claim, and to no others.",
+    "The driver should add environment variables, mounts or device nodes to containers that refer to a "
+    "claim, remove none, and not change other containers.",
     level=SHOULD,
     tier=E2E,
     source=POD,

@@ -8,7 +8,7 @@ CLASS = "Kubernetes documentation: Dynamic Resource Allocation, section DeviceCl
 
 @requirement(
     "CLAIM-020",
-    "A pod whose ResourceClaim does not exist must wait. Once the claim is created, it must run and see the claim's device.",
+    "A pod whose ResourceClaim does not exist must wait. Once the claim is created, the pod must run and see the claim's device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -30,7 +30,7 @@ def test_a_pod_waits_for_its_claim(scenario):
 @requirement(
     "CLAIM-021",
     "A pod whose ResourceClaimTemplate does not exist must get a FailedResourceClaimCreation event. "
-    "Once the template is created, it must run and see its device.",
+    "Once the template is created, the pod must run and see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -53,7 +53,7 @@ def test_a_pod_waits_for_its_template(scenario):
 
 @requirement(
     "CLAIM-022",
-    "A pod whose claim names a missing DeviceClass must be unschedulable. Once the class is created, it must run and see its device.",
+    "A pod whose claim names a missing DeviceClass must be unschedulable. Once the class is created, the pod must run and see its device.",
     level=MUST,
     tier=E2E,
     source=CLASS,
@@ -75,7 +75,7 @@ def test_a_pod_waits_for_its_class(scenario):
 
 @requirement(
     "CLAIM-023",
-    "A pod whose DeviceClass selects no device must be unschedulable. Once the class selects some, it must run and see its device.",
+    "A pod whose DeviceClass selects no device must be unschedulable. Once the class selects devices, the pod must run and see its device.",
     level=MUST,
     tier=E2E,
     source=CLASS,
@@ -98,7 +98,8 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
 
 @requirement(
     "CLAIM-024",
-    "When all devices are allocated, another pod must stay pending. Once devices are released, it must run and see its device.",
+    "When all devices are allocated, another pod must stay pending. "
+    "Once devices are released, the waiting pod must run and see its device.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -165,7 +166,7 @@ def test_a_claim_in_use_is_protected(scenario):
 
 @requirement(
     "CLAIM-027",
-    "The scheduler must not reserve a ResourceClaim that is being deleted for another pod.",
+    "The scheduler must not reserve a ResourceClaim for another pod while the claim is being deleted.",
     level=MUST,
     tier=E2E,
     source="kube-scheduler: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go",

@@ -197,7 +197,7 @@ def test_several_writers_report_conditions(scenario):
 
 @requirement(
     "STATUS-008",
-    "The API server must reject a server-side apply that changes another writer's condition without force, and name that writer.",
+    "The API server must reject a server-side apply without force that changes another writer's condition, and name that writer.",
     level=MUST,
     tier=E2E,
     source="Kubernetes documentation: Server-Side Apply, section Conflicts",

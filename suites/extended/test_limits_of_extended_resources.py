@@ -26,7 +26,7 @@ def test_an_invalid_quantity_is_refused(scenario, asked, limit, words):
 
 @requirement(
     "EXT-014",
-    "The API server must reject a DeviceClass with an invalid extendedResourceName.",
+    "The API server must reject a DeviceClass with an invalid extendedResourceName, and name the field.",
     level=MUST,
     tier=E2E,
     source="API reference: DeviceClass v1 resource.k8s.io, DeviceClassSpec.extendedResourceName",

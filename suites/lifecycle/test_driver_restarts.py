@@ -30,7 +30,7 @@ def test_a_pod_runs_while_its_driver_is_restarted(scenario, daemon, node):
 
 @requirement(
     "LIFE-021",
-    "A pod that is scheduled while the driver is stopped must not start. When the driver is back, it must run and see its device.",
+    "A pod that is scheduled while the driver is stopped must not start. When the driver is back, the pod must run and see its device.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=RESTART,
@@ -51,7 +51,8 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
 
 @requirement(
     "LIFE-022",
-    "A pod that is deleted while the driver is stopped must end only when the driver is back, and the next pod must get its device.",
+    "A pod that is deleted while the driver is stopped must end only when the driver is back, "
+    "and the next pod must get and see the device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,

@@ -94,7 +94,7 @@ def test_a_pod_is_created_while_the_kubelet_is_away(scenario, node):
 
 @requirement(
     "LIFE-005",
-    "A pod that was deleted while its kubelet was stopped must end when the kubelet is back, and the next pod must get its device.",
+    "A pod that was deleted while its kubelet was stopped must end when the kubelet is back, and the next pod must get and see the device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,
@@ -122,7 +122,7 @@ def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
 
 @requirement(
     "LIFE-006",
-    "The driver must prepare a prepared claim again with the same result when a restarted kubelet asks for it for another pod.",
+    "When a restarted kubelet asks for a prepared claim again, for another pod, the driver must prepare it with the same result.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
@@ -166,8 +166,8 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
 
 @requirement(
     "LIFE-008",
-    "A pod whose claim could not be unprepared before a kubelet restart must end once the driver "
-    "is back, and the next pod must get its device.",
+    "A pod whose claim could not be unprepared before a kubelet restart must end once the driver is "
+    "back, and the next pod must get and see the device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,

@@ -108,7 +108,7 @@ def test_the_newest_metadata_version_comes_first(scenario):
 
 @requirement(
     "META-014",
-    "If one request has devices of two drivers, a container must find a metadata file of the driver with only the driver's device.",
+    "If one request has devices of two drivers, a container must find a metadata file of the driver that lists only the driver's device.",
     level=MUST,
     tier=E2E,
     exclusive=True,

@@ -7,7 +7,7 @@ DOCS = "Kubernetes documentation: Kubernetes Metrics Reference, dra_resource_cla
 
 @requirement(
     "MONITOR-010",
-    "The metric dra_resource_claims_in_use must count a claim of the driver while it is prepared, and not afterwards.",
+    "The kubelet's metric dra_resource_claims_in_use must count a claim of the driver while it is prepared, and not afterwards.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -29,7 +29,7 @@ def test_claims_in_use_are_counted(scenario, kubelets, node):
 
 @requirement(
     "MONITOR-011",
-    "The metric dra_resource_claims_in_use must count a shared claim once, until the last pod that uses it has ended.",
+    "The kubelet's metric dra_resource_claims_in_use must count a shared claim once, until the last pod that uses it has ended.",
     level=MUST,
     tier=E2E,
     exclusive=True,
@@ -55,7 +55,7 @@ def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
 
 @requirement(
     "MONITOR-012",
-    "For a pod with a claim, the kubelet's metrics must count one successful NodePrepareResources and one NodeUnprepareResources call.",
+    "For a pod with a claim, the kubelet's metrics must count one successful call each of NodePrepareResources and NodeUnprepareResources.",
     level=MUST,
     tier=E2E,
     exclusive=True,

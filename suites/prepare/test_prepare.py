@@ -33,7 +33,8 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
 
 @requirement(
     "PREP-002",
-    "The driver should prepare a claim that it refused before once the device is released, so that the pod runs and sees it.",
+    "Once a device is released, the driver should prepare the claim for it that it refused "
+    "before, so that the pod runs and sees the device.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free

@@ -108,7 +108,7 @@ def test_a_claim_that_is_already_allocated_is_reserved(scenario, node):
 
 @requirement(
     "PRESCHED-006",
-    "A claim must stay allocated until the pod with spec.nodeName that uses it has ended too, and then be deallocated.",
+    "A claim must stay allocated until a pod with spec.nodeName that shares it has ended too, and then be deallocated.",
     level=MUST,
     tier=E2E,
     source=DOCS,
@@ -148,7 +148,7 @@ def test_a_node_selector_works(scenario, node):
 
 @requirement(
     "PRESCHED-008",
-    "A pod with spec.nodeName that waits for its claim must not keep other pods from running on the node, and must be deletable.",
+    "A pod with spec.nodeName that waits for its claim must not keep other pods from running on the node, and deleting it must work.",
     level=MUST,
     tier=E2E,
     source=DOCS,

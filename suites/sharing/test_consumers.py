@@ -25,7 +25,7 @@ def test_containers_of_a_pod_share_one_claim(scenario):
 
 @requirement(
     "SHARE-003",
-    "Five pods that start with one claim at the same time must all run, and each of their containers must see its device.",
+    "Five pods that start with one claim at the same time must all run on one node, and each of their containers must see its device.",
     level=MUST,
     tier=E2E,
     source=DOCS,

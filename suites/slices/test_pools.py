@@ -5,7 +5,7 @@ from testbed.conformance import MUST, SHOULD, STATIC, requirement
 
 @requirement(
     "SLICE-001",
-    "Every pool must be complete: its newest generation must have as many ResourceSlices as its resourceSliceCount says.",
+    "Every pool of the driver must be complete: its newest generation must have as many ResourceSlices as its resourceSliceCount says.",
     level=MUST,
     tier=STATIC,
     source="API reference: ResourceSlice v1 resource.k8s.io, ResourcePool",

@@ -32,7 +32,8 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
 
 @requirement(
     "UPGRADE-002",
-    "The updated driver must unprepare claims that the old version prepared. The pod must end, and the next pod must see its device.",
+    "The updated driver must unprepare claims that the old version prepared. "
+    "The pod must end, and the next pod must get and see the device.",
     level=MUST,
     tier=DISRUPTIVE,
     exclusive=True,
@@ -58,8 +59,8 @@ def test_a_claim_prepared_by_the_old_driver_is_unprepared_by_the_new_one(scenari
 
 @requirement(
     "UPGRADE-003",
-    "When a restarted kubelet asks for it, the updated driver must prepare again, with the same "
-    "result, a claim that the old version prepared.",
+    "When a restarted kubelet asks for a claim that the old version prepared, the updated "
+    "driver must prepare it again with the same result.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=(*NEEDED, Capability.RESTART_KUBELET),

@@ -30,7 +30,8 @@ PLANNED = (
         "REG-102",
         MUST,
         REGISTRATION,
-        "GetInfo must return type DRAPlugin, the driver name of the ResourceSlices, and the absolute path of a reachable socket.",
+        "The driver's GetInfo must return type DRAPlugin, the driver name of its ResourceSlices, "
+        "and the absolute path of a reachable socket.",
         "W2",
     ),
     _planned(
@@ -95,14 +96,15 @@ PLANNED = (
         "PREP-103",
         MUST,
         HELPER,
-        "The driver must prepare a prepared claim again with the same result, and create nothing more for it.",
+        "When the driver is asked to prepare a prepared claim again, it must return the same result and create nothing more for the claim.",
         "W13 G13",
     ),
     _planned(
         "PREP-104",
         MUST,
         DRA,
-        "NodePrepareResources must return an entry for each claim, in whatever order they are listed, and even if one is listed twice.",
+        "NodePrepareResources must return an entry for each claim of the call, in any order of "
+        "the claims, and even if one is listed twice.",
         "W15",
     ),
     _planned(
