@@ -19,7 +19,7 @@ from testbed.bringup import on_record
 from testbed.kube.client import Kube, Object
 from testbed.models.config import TestbedConfig
 from testbed.progress import Progress, Silent
-from testbed.providers.base import ClusterSpec
+from testbed.providers.base import Artifacts, ClusterSpec
 from testbed.providers.local import creation
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -101,11 +101,11 @@ def opened(kubernetes: str, progress: Progress) -> Iterator[Arena]:
     """An API server of that version with nothing else; it ends, and all of it goes, at the end."""
     lock = lock_for(kubernetes)
     programs = ensure(lock, ["etcd", "kube-apiserver"], progress=Silent())
-    spec = ClusterSpec(lock.kubernetes, nodes=1, programs=programs)
+    spec = ClusterSpec(lock.kubernetes, nodes=1)
     config = TestbedConfig(name=f"bench-{secrets.token_hex(3)}", kubernetes=kubernetes, nodes=1)
     with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder, on_record(config, progress) as cluster:
         with progress.step(f"etcd and API server {lock.kubernetes}"):
-            made = creation.start_control_plane(config.name, spec, cluster)
+            made = creation.start_control_plane(config.name, spec, Artifacts(programs), cluster)
             creation.wait_for_api_server(made)
             arena = Arena(
                 Path(folder), Kube(made.kubeconfig), _credentials(Path(folder), made.kubeconfig), lock.kubernetes

@@ -17,7 +17,7 @@ from testbed.binaries import ensure, lock_for
 from testbed.bringup import bring_up, state, tear_down
 from testbed.models.config import TestbedConfig
 from testbed.progress import Progress, Silent
-from testbed.providers.base import ClusterSpec
+from testbed.providers.base import Artifacts, ClusterSpec
 from testbed.providers.local import LocalProvider, creation
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -45,12 +45,12 @@ def _api_server_alone(config: TestbedConfig) -> float:
     provider = LocalProvider()
     lock = lock_for(config.kubernetes)
     programs = ensure(lock, provider.programs(), progress=Silent())
-    spec = ClusterSpec(lock.kubernetes, nodes=1, programs=programs)
+    spec, artifacts = ClusterSpec(lock.kubernetes, nodes=1), Artifacts(programs)
     with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
         cluster = Path(folder) / "cluster"
         began = time.monotonic()
         try:
-            creation.wait_for_api_server(creation.start_control_plane(config.name, spec, cluster))
+            creation.wait_for_api_server(creation.start_control_plane(config.name, spec, artifacts, cluster))
             return time.monotonic() - began
         finally:
             provider.delete(config.name, cluster)

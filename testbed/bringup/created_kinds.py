@@ -1,4 +1,4 @@
-"""Which kinds of objects a testbed may have made in a cluster of somebody else, so that `down` forgets none that it could not see."""
+"""The kinds of objects that a testbed may have created in an existing cluster, so that `down` overlooks none that it cannot list."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from testbed.drivers import load_together, manifests_together
 from testbed.errors import TestbedError
 from testbed.kube.client import Resource, group_of
 from testbed.models.config import TestbedConfig, config_from_record
-from testbed.providers.base import ClusterSpec, FindsClusters
+from testbed.providers.base import ClusterFinder
 
-_ANY_IMAGE = "any"  # it changes no kind
+_ANY_IMAGE = "any"  # the image does not change the kinds
 
 
 @dataclass(frozen=True)
-class Making:
-    """Group and plural of what its level lets it make and list; group and kind of its driver's manifests, None if unreadable."""
+class CreatedKinds:
+    """Group and plural of what the --allow level permits to create; group and kind of the driver's manifests, None if unreadable."""
 
-    listed: frozenset[tuple[str, str]]
-    installed: frozenset[tuple[str, str]] | None = frozenset()
+    by_level: frozenset[tuple[str, str]]
+    by_driver: frozenset[tuple[str, str]] | None = frozenset()
 
-    def may_hold(self, resource: Resource) -> bool:
-        """Whether there may be objects of the testbed among those of that kind."""
-        by_driver = self.installed is None or (resource.group, resource.kind) in self.installed
-        return by_driver or (resource.group, resource.plural) in self.listed
+    def include(self, resource: Resource) -> bool:
+        """Return True if the testbed may have created objects of that resource."""
+        installed = self.by_driver is None or (resource.group, resource.kind) in self.by_driver
+        return installed or (resource.group, resource.plural) in self.by_level
 
-    def may_be_in(self, api_version: str) -> bool:
-        """Whether there may be objects of the testbed in that group."""
-        groups = {group for group, _ in (*self.listed, *(self.installed or ()))}
-        return self.installed is None or group_of(api_version) in groups
+    def include_group(self, api_version: str) -> bool:
+        """Return True if the testbed may have created objects of that API group."""
+        groups = {group for group, _ in (*self.by_level, *(self.by_driver or ()))}
+        return self.by_driver is None or group_of(api_version) in groups
 
 
-def making(provider: FindsClusters, record: Mapping[str, Any]) -> Making:
-    """What a testbed with that configuration, as its record has it, may have made."""
+def created_kinds(provider: ClusterFinder, record: Mapping[str, Any]) -> CreatedKinds:
+    """Return what a testbed with the recorded configuration may have created."""
     try:
         config = config_from_record(record)
-    except ValueError:  # written by another version of us
-        return Making(frozenset(), None)
-    rights = provider.needs(ClusterSpec(config.kubernetes, options=getattr(config, config.provider, None)))
-    made, seen = (
+    except ValueError:  # written by another version of dra-testbed
+        return CreatedKinds(frozenset(), None)
+    rights = provider.required_rights(config.provider_options)
+    created, listed = (
         {(right.group, right.resource) for right in rights if right.verb == verb} for verb in ("create", "list")
     )
-    return Making(frozenset(made & seen), _installed(config))
+    return CreatedKinds(frozenset(created & listed), _installed(config))
 
 
 def _installed(config: TestbedConfig) -> frozenset[tuple[str, str]] | None:
     try:
         objects = manifests_together(load_together(config.driver), image=_ANY_IMAGE) if config.driver else []
-    except TestbedError:  # the file has gone or changed since: then it may have been anything
+    except TestbedError:  # the driver file has been deleted or changed since: it may have created anything
         return None
     return frozenset((group_of(each["apiVersion"]), each["kind"]) for each in objects)

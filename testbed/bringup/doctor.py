@@ -1,34 +1,37 @@
-"""What this host lacks, gathered from every room that needs something of it."""
+"""What this host lacks for a testbed, with the cures. Called by `doctor`."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 
 from testbed import folders
-from testbed.binaries import minors
+from testbed.bringup.resolved_config import resolve
+from testbed.bringup.steps import procedure_of
 from testbed.errors import TestbedError
-from testbed.providers import provider
-from testbed.providers.base import ClusterSpec, Problem
+from testbed.models.config import NO_DRIVER, effective
+from testbed.providers.base import Problem
 
 _NEEDED_GIB = 6  # sources and compiled packages of one Kubernetes minor, once
 
 
 def examine(provider_name: str) -> list[Problem]:
-    """All findings about what that provider needs, the fatal ones first."""
+    """Return everything that is missing for a testbed of that provider, fatal problems first."""
     found = [*_of_provider(provider_name), *_tools(), *_space()]
     return sorted(found, key=lambda problem: not problem.fatal)
 
 
-def _of_provider(name: str) -> list[Problem]:
-    chosen = provider(name)
+def _of_provider(name: str) -> Sequence[Problem]:
+    procedure = procedure_of(name)
+    resolved = resolve(effective(None, {"provider": name, "driver": NO_DRIVER}))
     try:
-        return chosen.preflight(ClusterSpec(kubernetes=minors()[0]))
-    except TestbedError as refused:  # a cluster of somebody else that cannot be used as it is
+        return procedure.problems(resolved)
+    except TestbedError as refused:  # an existing cluster that cannot be used
         return [Problem(refused.what, refused.hint or "see above")]
 
 
 def _tools() -> list[Problem]:
-    """What the build needs where downloads are out of reach."""
+    """Return a problem if programs could not be built where they cannot be downloaded."""
     if shutil.which("go") or shutil.which("pip"):
         return []
     return [Problem("neither Go nor pip: programs can only be downloaded", "install Go >= 1.26", fatal=False)]

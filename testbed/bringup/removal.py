@@ -1,10 +1,10 @@
-"""Take out of a cluster what a testbed made in it, found by its labels, in an order that lets a driver finish. For `down` and `sweep`."""
+"""Removes what testbeds created in an existing cluster, found by label, in an order that lets drivers unprepare. For `down` and `sweep`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from testbed.bringup.created_kinds import Making
+from testbed.bringup.created_kinds import CreatedKinds
 from testbed.drivers.shared_objects import SHARED_KINDS, is_managed_by, let_go
 from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.kube.client import Kube, Object
@@ -14,83 +14,83 @@ from testbed.progress import Progress
 from testbed.vocabulary.ledger import BEFORE_PODS, Ledger
 from testbed.waiting import Budget, NotYet, eventually
 
-_GONE = Budget("objects gone", 120, "a namespace ends after all that is in it; pods get their grace period")
+_GONE = Budget("objects gone", 120, "a namespace waits for everything in it; pods get their grace period")
 
 
-def clear(kube: Kube, owner: Owner, making: Making, progress: Progress) -> list[str]:
-    """Remove all that this testbed made and nothing else; returns what that was. Twice is fine.
+def remove_all(kube: Kube, owner: Owner, kinds: CreatedKinds, progress: Progress) -> list[str]:
+    """Remove everything that this testbed created, and nothing else; return descriptions of it. It may be called twice.
 
-    What cannot be looked at, although the testbed may have made it, is an error before anything is removed.
+    Raise an error before anything is removed if some of the kinds that the testbed may have created cannot be listed.
     """
     found = labelled(kube, owner.selector)
-    _refuse_blindness(found, making)
+    _refuse_if_unlisted(found, kinds)
     if found.refused or found.silent:
-        unseen = ", ".join([*(each.plural for each in found.refused), *found.silent])
-        progress.say(f"note: not looked at, but the testbed makes none of them: {unseen}")
+        unlisted = ", ".join([*(each.plural for each in found.refused), *found.silent])
+        progress.say(f"note: not listed, but the testbed creates none of them: {unlisted}")
     removed = remove(kube, found.objects)
     release(kube, owner)
     return removed
 
 
 def remove(kube: Kube, objects: Sequence[Object]) -> list[str]:
-    """Remove these objects: what tests made while their driver is there, then what makes pods, then the rest, namespaces last."""
+    """Remove these objects: those of tests while the driver still runs, then workloads, then the rest, namespaces last."""
     tests = {_name(each) for each in objects if each["kind"] == "Namespace" and REQUIREMENT in _labels(each)}
     for namespace in sorted(tests):
-        _end_test(kube, namespace, [each for each in objects if _namespace(each) == namespace])
+        _clean_up_test(kube, namespace, [each for each in objects if _namespace(each) == namespace])
     rest = [each for each in objects if each["kind"] != "Namespace" and _namespace(each) not in tests]
     workloads = [each for each in rest if each["kind"] in (*BEFORE_PODS, "Pod")]
     others = [each for each in rest if each not in workloads]
     namespaces = [each for each in objects if each["kind"] == "Namespace"]
-    _end(kube, workloads)
-    _end_slices(kube, {driver for each in objects if (driver := _annotations(each).get(DRIVER))})
+    _delete(kube, workloads)
+    _delete_slices(kube, {driver for each in objects if (driver := _annotations(each).get(DRIVER))})
     for group in (others, namespaces):
-        _end(kube, group)
-    return [told(each) for each in objects]
+        _delete(kube, group)
+    return [describe(each) for each in objects]
 
 
-def told(each: Object) -> str:
-    """An object in a few words."""
-    home = _namespace(each)
-    return f"{each['kind']} {_name(each)}" + (f" in namespace {home}" if home else "")
+def describe(each: Object) -> str:
+    """Return the kind, the name and the namespace of an object."""
+    namespace = _namespace(each)
+    return f"{each['kind']} {_name(each)}" + (f" in namespace {namespace}" if namespace else "")
 
 
 def release(kube: Kube, owner: Owner) -> None:
-    """Take back what was added to objects of somebody else: the driver's manifests may name a namespace that was there before."""
+    """Undo the testbed's changes to objects that it did not create: the driver's manifests may name an existing namespace."""
     for kind in SHARED_KINDS:
         try:
-            there = kube.list("v1", kind)
+            listed = kube.list("v1", kind)
         except ApiError as refused:
             if refused.status not in (403, 404):
                 raise
-            continue  # who may not list them was never let to install one
-        for each in there:
+            continue  # a user without the right to list them could not change one either
+        for each in listed:
             if not owner.owns(each) and is_managed_by(each, owner):
                 let_go(kube, each, owner)
 
 
-def _refuse_blindness(found: Found, making: Making) -> None:
-    refused = [f"may not list {each.plural}" for each in found.refused if making.may_hold(each)]
-    silent = [f"no answer of {each}" for each in found.silent if making.may_be_in(each)]
+def _refuse_if_unlisted(found: Found, kinds: CreatedKinds) -> None:
+    refused = [f"this user may not list {each.plural}" for each in found.refused if kinds.include(each)]
+    silent = [f"API group {each} does not answer" for each in found.silent if kinds.include_group(each)]
     if refused or silent:
         raise TestbedError(
-            f"what the testbed made cannot all be seen, so nothing was removed: {', '.join([*refused, *silent])}",
-            hint="with the rights that `up` had, and all API groups in service, the same command removes it; "
-            "--forget leaves all of it there",
+            f"not all objects of the testbed can be listed, so nothing was removed: {', '.join([*refused, *silent])}",
+            hint="run the command again with the rights that `up` had, when all API groups are served; "
+            "--forget leaves the objects in the cluster",
         )
 
 
-def _end_test(kube: Kube, namespace: str, objects: list[Object]) -> None:
+def _clean_up_test(kube: Kube, namespace: str, objects: list[Object]) -> None:
     try:
         Ledger(kube, namespace, lambda each: each, objects).clean_up()
     except DriverFailed as stuck:
         raise TestbedError(
-            f"what is in test namespace {namespace} does not end, so the driver is left as it is\n  {stuck.what}",
-            hint="when the driver runs again its pods can end, and the same command goes on from here",
+            f"the objects in test namespace {namespace} are not deleted, so the driver was not removed\n  {stuck.what}",
+            hint="pods can only end while the driver runs: restart it, and run the command again",
         ) from stuck
 
 
-def _end_slices(kube: Kube, drivers: set[str]) -> None:
-    """What our drivers published. A kubelet wipes the slices of a driver that it knew; one that was killed too early it never knew."""
+def _delete_slices(kube: Kube, drivers: set[str]) -> None:
+    """Delete the drivers' ResourceSlices. A kubelet deletes only those of drivers that had registered with it."""
     for driver in sorted(drivers):
         try:
             for each in kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
@@ -100,14 +100,14 @@ def _end_slices(kube: Kube, drivers: set[str]) -> None:
                 raise
 
 
-def _end(kube: Kube, objects: Iterable[Object]) -> None:
-    """Delete them, with what they have made, and wait until they are gone."""
-    doomed = list(objects)
-    for each in doomed:
+def _delete(kube: Kube, objects: Iterable[Object]) -> None:
+    """Delete objects with their dependents, and wait until they are gone."""
+    remaining = list(objects)
+    for each in remaining:
         kube.delete(each, dependents_first=each["kind"] in BEFORE_PODS)
-    if doomed:
-        what = "the end of " + ", ".join(told(each) for each in doomed)
-        eventually(lambda: _all_gone(kube, doomed), what, _GONE, longest_pause=0.2)
+    if remaining:
+        what = "deletion of " + ", ".join(describe(each) for each in remaining)
+        eventually(lambda: _all_gone(kube, remaining), what, _GONE, longest_pause=0.2)
 
 
 def _all_gone(kube: Kube, objects: list[Object]) -> None:
@@ -116,7 +116,7 @@ def _all_gone(kube: Kube, objects: list[Object]) -> None:
         if found is None or found["metadata"].get("uid") != each["metadata"].get("uid"):
             objects.remove(each)
     if objects:
-        raise NotYet("still there: " + ", ".join(told(each) for each in objects))
+        raise NotYet("not deleted yet: " + ", ".join(describe(each) for each in objects))
 
 
 def _name(each: Object) -> str:

@@ -1,4 +1,4 @@
-"""Testbeds as a whole: bring one up, find it again, tear it down, and remove what killed ones left. Undoes what failed, evidence first."""
+"""Brings testbeds up, attaches to them, and removes them. If `up` fails, the logs are kept and everything else is undone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed import process
-from testbed.bringup import logs, removal, state, steps
-from testbed.bringup.created_kinds import making
+from testbed.bringup import logs, state
+from testbed.bringup.resolved_config import resolve
 from testbed.bringup.state import Phase, Record
-from testbed.errors import ApiError, DriverFailed, TestbedError, UsageError
+from testbed.bringup.steps import Context, procedure_of
+from testbed.errors import DriverFailed, TestbedError, UsageError
 from testbed.interrupts import unhurried
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner, new_identity
@@ -20,10 +21,10 @@ from testbed.models.config import TestbedConfig, config_from_record, config_to_r
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
 from testbed.providers import provider
-from testbed.providers.base import Capability, Cluster, FindsClusters
+from testbed.providers.base import Cluster
 from testbed.providers.process_marks import suites_on
 
-KeepsLogs = Callable[[Path, str], Path]  # copies logs with the error that they belong to; where to
+KeepsLogs = Callable[[Path, str], Path]  # copies logs, with the error that they belong to; returns the copy
 
 
 @dataclass(frozen=True)
@@ -49,37 +50,32 @@ def bring_up(
     evidence: KeepsLogs | None = None,
     begun: Callable[[], None] = lambda: None,
 ) -> Testbed:
-    """Make a testbed, usable when this returns. On failure its logs are kept, as `evidence` too, and everything else is undone.
+    """Bring a testbed up; return it when it is usable. On failure keep its logs, also with `evidence`, and undo everything else.
 
-    `begun` is called when the request was found right, before anything is made.
+    `begun` is called when all checks have passed, before anything is created.
     """
     _remove_all_abandoned(progress)
     with state.changing(config.name):
-        _refuse_or_clear(config.name, progress)
-        record = _record(config, ephemeral)
-        context = steps.begin(config, state.cluster_folder(config.name), progress, record.owner)
+        _refuse_or_remove(config.name, progress)
+        resolved, procedure = resolve(config), procedure_of(config.provider)
+        folder, record = state.cluster_folder(config.name), _record(config, ephemeral)
+        procedure.check(resolved, folder, progress)
         begun()
         state.write(record)
+        context = Context(resolved, folder, progress, record.owner)
         with _undone_on_failure(record, progress, evidence):
-            for step in steps.STEPS:
+            for step in procedure.steps:
                 step(context)
-            _link_kubeconfig(config.name, context.the_cluster)
+            _link_kubeconfig(config.name, context.cluster)
             state.write(replace(record, phase=Phase.READY))
         shutil.rmtree(state.failed_logs(config.name), ignore_errors=True)
-    return Testbed(
-        config.name,
-        state.folder_of(config.name),
-        context.the_cluster,
-        context.the_kube,
-        config,
-        context.driver_file,
-        record.owner,
-    )
+    kube, driver_file = context.kube, resolved.driver_file
+    return Testbed(config.name, state.folder_of(config.name), context.cluster, kube, config, driver_file, record.owner)
 
 
 @contextlib.contextmanager
 def on_record(config: TestbedConfig, progress: Progress) -> Iterator[Path]:
-    """The folder for a cluster that somebody starts himself: his own while he lives, and the next sweep's if he is killed."""
+    """Yield the folder for a cluster that the caller starts. It is removed at the end, or by a sweep if this process is killed."""
     with state.changing(config.name):
         record = _record(config, ephemeral=True)
         state.write(record)
@@ -90,7 +86,7 @@ def on_record(config: TestbedConfig, progress: Progress) -> Iterator[Path]:
 
 
 def attach(name: str) -> Testbed:
-    """A testbed that is up already."""
+    """Return a testbed that is up. Raise UsageError if it is not."""
     record = state.known(name)
     cluster = (
         provider(record.provider).attach(name, state.cluster_folder(name)) if record.phase is Phase.READY else None
@@ -104,15 +100,15 @@ def attach(name: str) -> Testbed:
 
 
 def keep(name: str) -> None:
-    """A testbed that was made for a run stays, also when the run's process is gone."""
+    """Let a testbed that was made for a run stay after the run."""
     with state.changing(name):
         state.write(replace(state.known(name), ephemeral=False))
 
 
 def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
-    """Remove a testbed and everything of it; False when there was none. Twice is fine.
+    """Remove a testbed with everything in it; return False if there is none.
 
-    With `forget` nothing is looked for in a cluster that is not ours: for one that has gone for good.
+    With `forget`, objects in an existing cluster are not removed: the cluster may no longer exist.
     """
     with state.changing(name):
         record = state.read(name)
@@ -124,7 +120,7 @@ def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
 
 
 def remove_if_abandoned(name: str, progress: Progress) -> bool:
-    """Remove a testbed that nobody will finish or use; one that somebody is changing right now is left to them."""
+    """Remove a testbed whose maker was killed; return False if there is none, or another process is changing it."""
     with contextlib.suppress(state.Busy), state.changing(name):
         record = state.read(name)
         if record and record.abandoned:
@@ -134,7 +130,7 @@ def remove_if_abandoned(name: str, progress: Progress) -> bool:
 
 
 def _record(config: TestbedConfig, ephemeral: bool) -> Record:
-    """A testbed that is being made, by this process."""
+    """Return the record of a testbed that this process is creating."""
     mine, space, content = state.me(), process.pid_space(), config_to_record(config)
     return Record(
         config.name, config.provider, Phase.CREATING, mine.pid, mine.started, space, ephemeral, content, new_identity()
@@ -145,46 +141,32 @@ def _remove_all_abandoned(progress: Progress) -> None:
     for left in state.names():
         try:
             if remove_if_abandoned(left, progress):
-                progress.say(f"removed what was left of testbed {left}, whose maker was killed")
-        except TestbedError as refused:  # a cluster of somebody else may have gone: that is not this testbed's trouble
-            progress.say(f"left as it is: testbed {left}: {refused.what}")
+                progress.say(f"removed abandoned testbed {left}: the process that made it was killed")
+        except TestbedError as refused:  # its existing cluster may no longer answer; that must not stop a new testbed
+            progress.say(f"not removed: abandoned testbed {left}: {refused.what}")
 
 
 def _remove(record: Record, progress: Progress, *, forget: bool = False) -> None:
-    """Remove a testbed whose name is locked, in spite of a Ctrl-C: it is what Ctrl-C asked for."""
-    left = f"what is left of testbed {record.name} stays until the next `dra-testbed up` or `sweep`"
+    """Remove a testbed whose name is locked. A first Ctrl-C does not stop it, because removing is what Ctrl-C asks for."""
+    left = f"the rest of testbed {record.name} stays until the next `dra-testbed up` or `sweep`"
     with unhurried(progress.say, f"removing testbed {record.name}", left):
         _remove_it(record, progress, forget=forget)
 
 
 def _remove_it(record: Record, progress: Progress, *, forget: bool) -> None:
-    with contextlib.suppress(OSError):  # a full disk must not keep anybody from making room
+    with contextlib.suppress(OSError):  # on a full disk, removing must still work
         state.write(replace(record, phase=Phase.DELETING))
-    # Before any object goes: whoever still judges here would blame the driver for it.
+    # First, because a suite that still runs would blame the driver for missing objects.
     process.kill_all(suites_on(state.folder_of(record.name)))
-    its_provider, folder = provider(record.provider), state.cluster_folder(record.name)
-    if isinstance(its_provider, FindsClusters) and not forget:
-        cluster = its_provider.attach(record.name, folder)
-        if cluster and Capability.MAKE_OBJECTS in cluster.capabilities:
-            _clear(record, cluster, its_provider, progress)
-    its_provider.delete(record.name, folder)
+    folder = state.cluster_folder(record.name)
+    if not forget:
+        procedure_of(record.provider).remove_objects(record, folder, progress)
+    provider(record.provider).delete(record.name, folder)
     state.discard(record.name)
 
 
-def _clear(record: Record, cluster: Cluster, its_provider: FindsClusters, progress: Progress) -> None:
-    """Take out of somebody else's cluster what was made in it, also by an `up` that did not come to its end."""
-    made = making(its_provider, record.config)
-    try:
-        removal.clear(Kube(cluster.kubeconfig), record.owner, made, progress)
-    except ApiError as lost:
-        raise TestbedError(
-            f"what testbed {record.name} made in its cluster could not be removed: {lost}",
-            hint=f"when the cluster has gone for good: dra-testbed down --name {record.name} --forget",
-        ) from lost
-
-
-def _refuse_or_clear(name: str, progress: Progress) -> None:
-    """A testbed that runs is not made again; what is left of one whose maker died is removed first."""
+def _refuse_or_remove(name: str, progress: Progress) -> None:
+    """Refuse a testbed that is up. Remove one that was left incomplete."""
     record = state.read(name)
     if record is None:
         return
@@ -193,7 +175,7 @@ def _refuse_or_clear(name: str, progress: Progress) -> None:
             f"testbed {name} is up already",
             hint=f"dra-testbed status --name {name}, or dra-testbed down --name {name}",
         )
-    with progress.step(f"what is left of an interrupted testbed {name} removed"):
+    with progress.step(f"incomplete testbed {name} removed"):
         _remove(record, progress)
 
 
@@ -218,17 +200,17 @@ def _undone_on_failure(record: Record, progress: Progress, evidence: KeepsLogs |
 
 
 def _explain(failure: BaseException, kept: Path) -> None:
-    """A cluster that did not come is often explained by its kubelets."""
+    """Add the last errors of the kubelets, which often explain why a cluster did not become ready."""
     if isinstance(failure, TestbedError) and not isinstance(failure, DriverFailed | UsageError):
         for error in logs.last_errors(kept, str(failure)):
             failure.add_note(f"  last error in {error}")
 
 
 def _as_evidence(kept: Path, failure: BaseException, evidence: KeepsLogs) -> Path | str:
-    """Where the logs lie for whoever asked for evidence; a copy that fails must not hide what went wrong first."""
-    said = "\n".join([str(failure) or repr(failure), *getattr(failure, "__notes__", ())])
+    """Copy the logs as evidence; return where they are. A failed copy must not hide the first failure."""
+    error = "\n".join([str(failure) or repr(failure), *getattr(failure, "__notes__", ())])
     try:
-        return evidence(kept, said)
+        return evidence(kept, error)
     except OSError as lost:
         return f"{kept}, and they could not be copied into the report: {lost}"
 
@@ -236,17 +218,17 @@ def _as_evidence(kept: Path, failure: BaseException, evidence: KeepsLogs) -> Pat
 def _undo(record: Record, progress: Progress) -> None:
     try:
         _remove(record, progress)
-    except TestbedError as left:  # it must not hide what went wrong first
+    except TestbedError as left:  # it must not hide the first failure
         progress.say(f"not everything could be removed: {left}")
 
 
 def _keep_logs(record: Record) -> Path | str:
-    """Where the logs are kept, or why they are not; a second failure must not hide the first one."""
+    """Collect the logs; return where they are, or why there are none. A second failure must not hide the first one."""
     try:
         cluster = provider(record.provider).attach(record.name, state.cluster_folder(record.name))
         return state.keep_logs(record.name, cluster.collect_logs) if cluster else "none were written yet"
     except (OSError, TestbedError) as lost:
-        return f"could not be kept: {lost}"
+        return f"could not be collected: {lost}"
 
 
 def _link_kubeconfig(name: str, cluster: Cluster) -> None:

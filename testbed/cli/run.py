@@ -205,11 +205,11 @@ def _facts(wanted: Wanted) -> tuple[Facts, Plan | None]:
     config, testbed, driver_file = found.config, found.testbed, load_driver_file(found.driver)
     if testbed is not None:
         return facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner), None
-    with planning.planned(config) as (plan, look):  # what `run` would refuse, a plan refuses too
-        if look is None:
-            made_of = config.kubernetes, config.nodes, driver_file.features, config.feature_gates, config.kubelet or ""
-            return facts.expected(*made_of), plan
-        return facts.gather(look.kube, driver_file, look.cluster.capabilities), plan
+    plan, existing = planning.plan(config)
+    if existing is None:
+        made_of = config.kubernetes, config.nodes, driver_file.features, config.feature_gates, config.kubelet or ""
+        return facts.expected(*made_of), plan
+    return facts.gather(existing.kube, driver_file, existing.cluster.capabilities), plan
 
 
 def _decision(choice: Choice, entry: Entry) -> dict[str, str]:

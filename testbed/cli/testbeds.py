@@ -91,12 +91,12 @@ def _say_lost(lost: list[TestbedError]) -> None:
 def _print_plan(config: TestbedConfig, output: str) -> None:
     from testbed.bringup import planning  # noqa: PLC0415 - so that --help stays quick
 
-    with planning.planned(config) as (plan, _):
-        if output == "json":
-            options.print_json(plan.as_data())
-            return
-        for line in plan.as_lines():
-            click.echo(line)
+    plan, _ = planning.plan(config)
+    if output == "json":
+        options.print_json(plan.as_data())
+        return
+    for line in plan.as_lines():
+        click.echo(line)
 
 
 @click.command()

@@ -159,8 +159,13 @@ class TestbedConfig:
     binaries_from: tuple[str, ...] = ()
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
+    @property
+    def provider_options(self) -> object:
+        """The section for the provider alone; None if the provider has none."""
+        return getattr(self, self.provider, None)
+
     def as_yaml(self) -> str:
-        """The effective configuration as a file of kind Testbed, to be printed."""
+        """Return the effective configuration as a file of kind Testbed."""
         return yaml.safe_dump(config_to_record(self), sort_keys=False)
 
 

@@ -1,6 +1,6 @@
-"""What every provider, cluster and node can do, and the small optional abilities beside it. Plain protocols, no code.
+"""The protocols of providers, clusters and nodes, and the data that they exchange; everything above the providers uses them.
 
-An ability that a cluster does not have is a Capability that it does not list; it is never a silent no-op.
+Optional abilities have protocols of their own. A cluster lists those that it has as Capability; an ability is never a silent no-op.
 """
 
 from __future__ import annotations
@@ -9,37 +9,39 @@ import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from testbed.process import Completed, ProcessId
 
-if TYPE_CHECKING:  # suites import this module for Capability, and collecting them shall be quick
+if TYPE_CHECKING:  # suites import this module for Capability, and pytest should collect them quickly
     from testbed.kube.client import Kube
     from testbed.kube.ownership import Owner
     from testbed.kube.rights import Right
     from testbed.progress import Progress
 
+T = TypeVar("T")
+
 
 class Capability(enum.StrEnum):
-    """The optional abilities, by name; requirements ask for them."""
+    """The optional abilities of a cluster. A requirement names those that it needs."""
 
-    MAKE_OBJECTS = "make-objects"  # pods, claims, namespaces: a cluster may be there only to be looked at
+    MAKE_OBJECTS = "make-objects"  # pods, claims, namespaces; with --allow read-only nothing may be created
     LOAD_IMAGE = "load-image"
     RUN_ON_NODE = "run-on-node"
     RESTART_KUBELET = "restart-kubelet"
     RESTART_RUNTIME = "restart-runtime"
     REBOOT_NODE = "reboot-node"
-    CHANGE_DRIVER = "change-driver"  # end, move and update the pods of the driver under test
+    CHANGE_DRIVER = "change-driver"  # restart, move and update the driver under test
     RESTART_API_SERVER = "restart-api-server"
     PROCESS_ON_NODE = "process-on-node"
     DRIVER_SOCKET = "driver-socket"
     KUBELET_METRICS = "kubelet-metrics"
-    ACT_AS_DRIVER = "act-as-driver"  # what the driver's account may do is asked, and tried in its name
+    ACT_AS_DRIVER = "act-as-driver"  # review the rights of the driver's service account, and act as it
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something about this host or request that will not work, and what to do about it."""
+    """Something on this host or in the request that does not work, and what to do about it."""
 
     what: str
     cure: str
@@ -48,40 +50,54 @@ class Problem:
 
 @dataclass(frozen=True)
 class NodeImage:
-    """What nodes that are containers are made of, for one Kubernetes version: a published image, or one made here as an archive."""
+    """The image for nodes that are containers, for one Kubernetes version: published in a registry, or made here as an archive."""
 
     kubernetes: str
     published: str
-    make: Callable[[Progress], tuple[str, Path]]  # its reference, and the archive
+    make: Callable[[Progress], tuple[str, Path]]  # returns the reference and the archive
 
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What is asked of a provider; everything has been validated before."""
+    """The cluster that the user asks for. It is validated and complete before anything is made; `up` and `--plan` use the same one."""
 
     kubernetes: str
     nodes: int = 2
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     gates_unknown_to_scheduler: frozenset[str] = frozenset()
     runtime_config: Mapping[str, str] = field(default_factory=dict)
+    kubelet: str = ""  # the version of the kubelets, if it differs
+    options: object = None  # the section of the configuration that is for this provider alone
+    given: frozenset[str] = frozenset()  # the settings that the user gave; all others have their defaults
+    workload_image: str = ""  # for pods that the provider itself creates
+    driver_nodes: Callable[[Kube], Collection[str]] | None = None  # the nodes of the driver under test, if there is one
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The upstream programs and the images that a cluster is made from."""
+
     programs: Mapping[str, Path] = field(default_factory=dict)
-    images: Sequence[Path] = ()
+    images: Sequence[Path] = ()  # archives to load into every node
     sandbox_image: str = ""
-    kubelet: str = ""  # the kubelets' version, where it is another one
-    node_image: Callable[[str], NodeImage] | None = None  # for a version
-    options: object = None  # what the configuration says to this provider alone
-    given: frozenset[str] = frozenset()  # what somebody asked for; all else are defaults
-    owner: Owner | None = None  # marks what a provider makes through the API
-    workload_image: str = ""  # for a pod of the provider's own
-    driver_nodes: Callable[[Kube], Collection[str]] | None = None  # of the driver under test, where there is one
+    node_images: Mapping[str, NodeImage] = field(default_factory=dict)  # by Kubernetes version
+
+
+@dataclass(frozen=True)
+class FoundCluster:
+    """An existing cluster before anything is created in it. `problems` lists what can be tolerated."""
+
+    cluster: Cluster
+    kube: Kube
+    problems: Sequence[Problem] = ()
 
 
 @dataclass(frozen=True)
 class Component:
-    """A process that the cluster is made of and that should run."""
+    """A process that must run for the cluster to work."""
 
     name: str
-    process: ProcessId | None  # None where it is nobody's on this host
+    process: ProcessId | None  # None if it is no process of this host
     alive: bool
 
 
@@ -91,10 +107,10 @@ class Node(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in Kubernetes."""
+        """The node's name in Kubernetes."""
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
-        """Run a program on the node and keep what it said."""
+        """Run a program on the node and return its output."""
 
 
 @runtime_checkable
@@ -103,60 +119,69 @@ class Cluster(Protocol):
 
     @property
     def name(self) -> str:
-        """The testbed's name."""
+        """The name of the testbed."""
 
     @property
     def kubeconfig(self) -> Path:
-        """An administrator's kubeconfig, readable by its owner alone."""
+        """The administrator's kubeconfig; only its owner can read it."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The optional abilities that it has."""
+        """The optional abilities of this cluster."""
 
     def nodes(self) -> Sequence[Node]:
-        """Its nodes, sorted by name; with those that no pod is placed on."""
+        """Return all nodes, sorted by name, including those that take no pods."""
 
     def components(self) -> Sequence[Component]:
-        """The processes that should run, as far as the provider can see them."""
+        """Return the processes that should run, as far as the provider can see them."""
 
     def collect_logs(self, into: Path) -> None:
-        """Copy the logs of its components into a folder."""
+        """Copy the logs of all components into a folder."""
 
 
 class Provider(Protocol):
-    """Makes, finds and deletes clusters."""
+    """What every provider does. Each one also is either a ClusterMaker or a ClusterFinder; `dispatch` says which."""
 
-    def programs(self) -> Sequence[str]:
-        """The upstream programs that it needs, by their names in the lock file; the ones that users wait for least come last."""
-
-    def preflight(self, spec: ClusterSpec) -> list[Problem]:
-        """What will not work here, found without touching anything. UsageError for what this provider cannot be asked for at all."""
-
-    def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> Cluster:
-        """Make the cluster and wait until it is usable."""
+    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:
+        """Return `maker(self)` if this provider makes its clusters, `finder(self)` if it finds them."""
 
     def attach(self, name: str, state: Path) -> Cluster | None:
-        """The cluster of that name, when it is there."""
+        """Return the cluster of a testbed from its folder; None if there is none."""
 
     def delete(self, name: str, state: Path) -> None:
-        """Remove all of it. Twice is fine, and so is after kill -9 in the middle of create."""
+        """Remove everything of the cluster. It may be called twice, and after `create` was killed half-way."""
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
-        """Remove what killed runs left on this host; `in_use` says which folders belong to a living testbed."""
+        """Remove what killed runs left on this host. `in_use` says whether a folder belongs to a testbed in use."""
 
 
-@runtime_checkable
-class FindsClusters(Protocol):
-    """Of a provider whose clusters are somebody else's: they are looked at before anything is made, and stay when the testbed goes."""
+class ClusterMaker(Provider, Protocol):
+    """A provider that makes its clusters and deletes them again."""
 
-    def find(self, spec: ClusterSpec) -> tuple[Cluster, Kube]:
-        """The cluster, only looked at, and its API; no file is written. Every way in which it does not fit is an error."""
+    def programs(self) -> Sequence[str]:
+        """Return the names of the upstream programs that it needs, as the lock file has them; the least urgent last."""
+
+    def preflight(self, spec: ClusterSpec) -> list[Problem]:
+        """Return what will not work on this host, without changing it. Raise UsageError for a spec that it cannot fulfil."""
+
+    def create(self, name: str, spec: ClusterSpec, artifacts: Artifacts, state: Path, progress: Progress) -> Cluster:
+        """Make the cluster and wait until it is usable."""
+
+
+class ClusterFinder(Provider, Protocol):
+    """A provider whose clusters exist already: it inspects them first, and they stay when the testbed is removed."""
+
+    def find(self, name: str, spec: ClusterSpec) -> FoundCluster:
+        """Inspect the cluster for a testbed of that name; write no file. Raise an error if the cluster cannot be used."""
 
     def describe(self, spec: ClusterSpec) -> str:
-        """Which cluster is meant, in a few words."""
+        """Return in a few words which cluster is meant."""
 
-    def needs(self, spec: ClusterSpec) -> Collection[Right]:
-        """What the user must be allowed to do in it."""
+    def required_rights(self, options: object) -> Collection[Right]:
+        """Return what the user must be allowed to do in the cluster. `options` is the provider's section of the configuration."""
+
+    def connect(self, name: str, spec: ClusterSpec, owner: Owner, state: Path, progress: Progress) -> Cluster:
+        """Record how to reach the cluster, and test what its nodes allow. Everything created there is marked with `owner`."""
 
 
 @runtime_checkable
@@ -172,13 +197,13 @@ class RestartsParts(Protocol):
     """Capability.RESTART_KUBELET and RESTART_RUNTIME, by node."""
 
     def stop_kubelet(self, node: str) -> None:
-        """End the kubelet; its pods go on."""
+        """Stop the kubelet; its pods keep running."""
 
     def start_kubelet(self, node: str) -> None:
         """Start the kubelet again."""
 
     def stop_runtime(self, node: str) -> None:
-        """End the container runtime; containers go on."""
+        """Stop the container runtime; containers keep running."""
 
     def start_runtime(self, node: str) -> None:
         """Start the container runtime again."""
@@ -189,7 +214,7 @@ class RebootsNodes(Protocol):
     """Capability.REBOOT_NODE."""
 
     def reboot(self, node: str) -> None:
-        """Everything on the node ends, what lies on tmpfs is lost, and it comes back."""
+        """Reboot the node: all processes end, the content of tmpfs is lost, and the node starts again."""
 
 
 @runtime_checkable
@@ -197,7 +222,7 @@ class RestartsApiServer(Protocol):
     """Capability.RESTART_API_SERVER."""
 
     def restart_api_server(self) -> None:
-        """End the API server and start it again; returns when it is ready."""
+        """Restart the API server and wait until it is ready."""
 
 
 @runtime_checkable
@@ -205,7 +230,7 @@ class ReachesSockets(Protocol):
     """Capability.DRIVER_SOCKET."""
 
     def socket(self, node: str, path: str) -> Path:
-        """A path on this host that leads to a node's socket, for as long as the node runs."""
+        """Return a path on this host that leads to a socket of the node. It is valid until the node stops."""
 
 
 @runtime_checkable
@@ -213,4 +238,4 @@ class RunsProcesses(Protocol):
     """Capability.PROCESS_ON_NODE."""
 
     def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
-        """Start a long-lived program on a node, without an image; it ends with the node."""
+        """Start a long-running program on a node, without an image; it ends with the node."""

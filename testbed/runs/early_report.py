@@ -21,7 +21,6 @@ from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import load_driver_file
 from testbed.providers import provider
-from testbed.providers.base import FindsClusters
 from testbed.reporting import report
 
 
@@ -46,12 +45,14 @@ def first_event(driver: Path, environment: Mapping[str, object], profile: str, p
 
 def environment_of(config: TestbedConfig) -> dict[str, object]:
     """Where it will be judged, as far as that is known before anybody has looked."""
-    found = isinstance(provider(config.provider), FindsClusters)
+    kubernetes, nodes = provider(config.provider).dispatch(
+        maker=lambda _: (config.kubernetes, config.nodes), finder=lambda _: ("", 0)
+    )
     return {
         "testbed": config.name,
         "provider": config.provider,
-        "kubernetes": "" if found else config.kubernetes,
-        "nodes": 0 if found else config.nodes,
+        "kubernetes": kubernetes,
+        "nodes": nodes,
         "runtime": "",
         "feature_gates": dict(config.feature_gates),
     }

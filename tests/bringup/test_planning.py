@@ -12,7 +12,7 @@ import pytest
 from testbed import folders
 from testbed.cli.main import run
 from testbed.models.sections import Allow
-from testbed.providers.existing.required_rights import demanded
+from testbed.providers.existing.required_rights import of_level
 from tests.fakes import api_server
 from tests.fakes.api_server import ApiServer
 
@@ -71,7 +71,7 @@ def test_where_one_may_only_look_nothing_is_installed(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     plan = _plan(capsys, *_existing(server, tmp_path), "--allow", "read-only")
-    assert (plan["objects"], plan["driver"]) == ([], "gpu.dra-testbed.example is judged as it is there")
+    assert (plan["objects"], plan["driver"]) == ([], "gpu.dra-testbed.example is judged as installed there")
     assert plan["rights"] == ["list nodes", "list resourceslices.resource.k8s.io"]
     assert "what needs make-objects" in plan["leftOut"]
 
@@ -103,7 +103,7 @@ def test_rights_that_the_installation_lacks_are_said_at_once(
 ) -> None:
     level = [
         {"verbs": [each.verb], "apiGroups": [each.group], "resources": [each.resource]}
-        for each in demanded(Allow.WORKLOADS)
+        for each in of_level(Allow.WORKLOADS)
     ]
     server.answers["POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"] = api_server.may(*level)
     assert run(["up", "--plan", *_existing(server, tmp_path)]) == 3

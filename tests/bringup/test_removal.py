@@ -1,4 +1,4 @@
-"""What a testbed made in somebody's cluster goes, in an order in which a driver can finish, and nothing else does."""
+"""What a testbed created in an existing cluster is removed in an order in which drivers can unprepare, and nothing else is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.bringup import removal
-from testbed.bringup.created_kinds import Making
+from testbed.bringup.created_kinds import CreatedKinds
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.kube.client import Object, Resource
 from testbed.kube.discovery import Found
@@ -33,7 +33,7 @@ def _made(kube: FakeKube, kind: str, name: str, namespace: str = "default", **la
 
 
 def _everything(kube: FakeKube) -> list[Object]:
-    """A driver, and a test that was killed in the middle: one of its pods was made by a controller and has no label of ours."""
+    """A driver, and a test that was killed in the middle: a controller created one of its pods, which lacks our labels."""
     kube.put("Pod", "of-a-daemonset", "dra-x-1")
     test = {REQUIREMENT: "X-001"}
     return [
@@ -47,7 +47,7 @@ def _everything(kube: FakeKube) -> list[Object]:
     ]
 
 
-def test_tests_end_while_their_driver_is_there_and_namespaces_go_last() -> None:
+def test_tests_are_cleaned_up_while_the_driver_runs_and_namespaces_are_deleted_last() -> None:
     kube: Any = FakeKube()
     kube.put("ConfigMap", "theirs")
     removed = removal.remove(kube, _everything(kube))
@@ -59,7 +59,7 @@ def test_tests_end_while_their_driver_is_there_and_namespaces_go_last() -> None:
     assert "DaemonSet driver in namespace driver" in removed
 
 
-def test_slices_of_a_driver_that_was_installed_go_with_it_and_those_of_others_stay() -> None:
+def test_the_slices_of_a_removed_driver_are_deleted_and_those_of_other_drivers_stay() -> None:
     kube: Any = FakeKube()
     manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {}}
     daemonset = kube.apply(MINE.mark_driver(manifest, "gpu.example"))
@@ -71,25 +71,25 @@ def test_slices_of_a_driver_that_was_installed_go_with_it_and_those_of_others_st
     assert [name for kind, _, name in kube.objects if kind == "ResourceSlice"] == ["of-nic.example"]
 
 
-def test_pods_that_do_not_end_keep_their_driver_and_are_no_verdict_on_it() -> None:
+def test_the_driver_stays_while_pods_of_tests_do_not_terminate_and_is_not_blamed() -> None:
     kube: Any = FakeKube()
     objects = _everything(kube)
     kube.finalizers["pod"] = 1
-    with pytest.raises(TestbedError, match=r"dra-x-1 does not end, so the driver is left") as stuck:
+    with pytest.raises(TestbedError, match=r"dra-x-1 are not deleted, so the driver was not removed") as stuck:
         removal.remove(kube, objects)
     assert stuck.value.exit_code == 3
     assert ("DaemonSet", "driver", "driver") in kube.objects
 
 
-def test_what_does_not_end_is_said() -> None:
+def test_an_object_that_is_not_deleted_is_named() -> None:
     kube: Any = FakeKube()
     namespace = _made(kube, "Namespace", "driver")
     kube.finalizers["driver"] = 1
-    with pytest.raises(WaitTimeout, match="still there: Namespace driver"):
+    with pytest.raises(WaitTimeout, match="not deleted yet: Namespace driver"):
         removal.remove(kube, [namespace])
 
 
-def test_an_object_that_came_anew_under_the_same_name_is_somebody_elses() -> None:
+def test_an_object_that_was_created_again_under_the_same_name_is_not_waited_for() -> None:
     kube: Any = FakeKube()
     old = {**_made(kube, "ConfigMap", "c"), "metadata": {"name": "c", "namespace": "default", "uid": "old"}}
     kube.finalizers["c"] = 1
@@ -97,53 +97,55 @@ def test_an_object_that_came_anew_under_the_same_name_is_somebody_elses() -> Non
     assert removal.remove(kube, [old]) == ["ConfigMap c in namespace default"]
 
 
-MAKING = Making(
+KINDS = CreatedKinds(
     frozenset({("", "pods"), ("apps", "daemonsets")}), frozenset({("rbac.authorization.k8s.io", "ClusterRole")})
 )
 ROLES = Resource("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", namespaced=False)
 
 
-def _clear(kube: FakeKube, monkeypatch: pytest.MonkeyPatch, found: Found, making: Making = MAKING) -> list[str]:
+def _remove_all(
+    kube: FakeKube, monkeypatch: pytest.MonkeyPatch, found: Found, kinds: CreatedKinds = KINDS
+) -> list[str]:
     monkeypatch.setattr(removal, "labelled", lambda *_: found)
-    return removal.clear(kube, MINE, making, Progress())  # type: ignore[arg-type]  # the fake
+    return removal.remove_all(kube, MINE, kinds, Progress())  # type: ignore[arg-type]  # the fake
 
 
 @pytest.mark.parametrize(
     ("refused", "silent", "said"),
     [
-        ((Resource("v1", "pods", "Pod", namespaced=True),), (), "may not list pods"),
-        ((ROLES,), (), "may not list clusterroles"),
-        ((), ("apps/v1",), "no answer of apps/v1"),
-        ((), ("rbac.authorization.k8s.io/v1",), "no answer of rbac"),
+        ((Resource("v1", "pods", "Pod", namespaced=True),), (), "this user may not list pods"),
+        ((ROLES,), (), "this user may not list clusterroles"),
+        ((), ("apps/v1",), "API group apps/v1 does not answer"),
+        ((), ("rbac.authorization.k8s.io/v1",), "API group rbac"),
     ],
 )
-def test_what_may_be_ours_and_cannot_be_seen_keeps_all_of_it(
+def test_nothing_is_removed_if_kinds_that_the_testbed_may_have_created_cannot_be_listed(
     refused: tuple[Resource, ...], silent: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kube: Any = FakeKube()
     found = Found((_made(kube, "ConfigMap", "c"),), refused, silent)
     with pytest.raises(TestbedError, match=f"nothing was removed: {said}"):
-        _clear(kube, monkeypatch, found)
+        _remove_all(kube, monkeypatch, found)
     assert kube.deleted == []
 
 
-def test_what_cannot_be_ours_is_said_and_no_obstacle(
+def test_kinds_that_the_testbed_never_creates_need_not_be_listed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kube: Any = FakeKube()
     secrets = Resource("v1", "secrets", "Secret", namespaced=True)
     found = Found((_made(kube, "ConfigMap", "c"),), (secrets,), ("metrics.k8s.io/v1beta1",))
-    assert _clear(kube, monkeypatch, found) == ["ConfigMap c in namespace default"]
+    assert _remove_all(kube, monkeypatch, found) == ["ConfigMap c in namespace default"]
     said = " ".join(capsys.readouterr().err.split())
-    assert "not looked at, but the testbed makes none of them: secrets, metrics.k8s.io/v1beta1" in said
+    assert "not listed, but the testbed creates none of them: secrets, metrics.k8s.io/v1beta1" in said
     with pytest.raises(TestbedError, match="secrets"):
-        _clear(kube, monkeypatch, found, Making(frozenset(), None))
+        _remove_all(kube, monkeypatch, found, CreatedKinds(frozenset(), None))
 
 
-def test_what_was_added_to_objects_of_others_is_taken_back_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_to_objects_that_the_testbed_did_not_create_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     kube: Any = FakeKube()
     for name, manager in (("ours-in-it", MINE.manager), ("anothers", "dra-testbed/bbbb"), ("theirs", "kubectl")):
         kube.put("Namespace", name, metadata={"uid": f"of-{name}", "managedFields": [{"manager": manager}]})
-    _clear(kube, monkeypatch, Found(()))
+    _remove_all(kube, monkeypatch, Found(()))
     assert kube.applied == [("Namespace", "ours-in-it", {"manager": MINE.manager, "force": False})]
     assert kube.deleted == []

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.bringup import bring_up, steps
+from testbed.bringup import bring_up
 from testbed.cli.main import run
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import effective
@@ -102,28 +102,3 @@ def test_a_wrong_hardware_file_is_refused_with_all_mistakes(
     assert str(file) in said
     assert all(mistake in said for mistake in ("count must be 1 to 10000", "80Gigs", "did you mean attributes"))
     assert not list(state.glob("[!.]*"))
-
-
-def test_hardware_that_is_too_much_on_any_node_is_refused(
-    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "mine.yaml"
-    beyond = "{nodes: [node-3], attributes: {" + ", ".join(f"a{index}: 1" for index in range(31)) + "}}"
-    file.write_text(
-        "{apiVersion: dra-testbed/v1alpha1, kind: Hardware, metadata: {name: mine},"
-        f" spec: {{devices: [{{kind: gpu, count: 1}}], changes: [{beyond}]}}}}"
-    )
-    steps.request(effective(None, {"hardware": str(file), "nodes": 2}), state, Silent())
-    with pytest.raises(UsageError, match="example-node-3: device gpu-0: it has 33 attributes"):
-        steps.request(effective(None, {"hardware": str(file), "nodes": 3}), state, Silent())
-
-
-def test_hardware_that_comes_with_us_and_that_of_other_drivers_is_not_asked_about(
-    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(steps, "slices_of", lambda *_: pytest.fail("the fake driver was asked"))
-    file = tmp_path / "mine.yaml"
-    file.write_text(HARDWARE)
-
-    for flags in ({"hardware": "h100"}, {"hardware": str(file), "driver": "none"}):
-        steps.request(effective(None, flags), state, Silent())

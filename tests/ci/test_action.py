@@ -85,11 +85,12 @@ def test_a_run_that_broke_keeps_its_log_and_the_summary_shows_it(host: Host, run
 
 BROKEN_KIND = r"""
 import sys
-from testbed.bringup import steps
+from testbed.bringup.steps import made_cluster
 from testbed.cli.main import run
 from testbed.providers import inotify
 
-steps.STEPS = (steps.make_cluster,)  # what comes before it fetches and builds
+procedure = made_cluster.MadeClusterProcedure
+procedure.steps = property(lambda self: (self.create_cluster,))  # the steps before it fetch and build
 inotify.available = lambda wanted: wanted
 sys.exit(run(sys.argv[1:]))
 """

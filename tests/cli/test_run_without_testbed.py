@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
-from testbed.bringup import steps, testbeds
+from testbed.bringup import testbeds
 from testbed.cli.main import run
 from testbed.conformance import events
 from testbed.conformance.events import EventLog
@@ -21,11 +21,18 @@ from tests.reporting.test_report import STARTED
 
 
 class Broken:
-    """A provider whose clusters write logs and never come up."""
+    """A provider, and its procedure: the clusters write logs and never come up."""
 
     def __init__(self) -> None:
+        self.steps: tuple[Callable[[object], None], ...] = (_fails,)
         self.logs = {"kind.log": "ERROR: port taken", "node-1/kubelet.log": "E1118 16:00:02.0 1 b.go:2] no cgroups"}
         self.deleted = 0
+
+    def check(self, *_: object) -> None:
+        """Find nothing wrong."""
+
+    def remove_objects(self, *_: object) -> None:
+        """Remove nothing."""
 
     def attach(self, *_: object) -> Any:
         return self
@@ -45,8 +52,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Broken:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)  # where the report goes
     monkeypatch.setattr(testbeds, "provider", lambda _: made)
-    monkeypatch.setattr(steps, "begin", lambda *_: SimpleNamespace())
-    monkeypatch.setattr(steps, "STEPS", (_fails,))
+    monkeypatch.setattr(testbeds, "procedure_of", lambda _: made)
     return made
 
 
@@ -144,24 +150,24 @@ def test_a_testbed_that_does_not_come_up_leaves_an_incomplete_report_that_says_w
     ],
 )
 def test_the_report_of_an_earlier_run_does_not_outlive_one_that_has_no_testbed(
-    broken: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: BaseException, code: int, why: str
+    broken: Broken, tmp_path: Path, ends: BaseException, code: int, why: str
 ) -> None:
     _earlier(tmp_path / "mine")
 
     def fails(_: object) -> None:
         raise ends
 
-    monkeypatch.setattr(steps, "STEPS", (fails,))
+    broken.steps = (fails,)
     assert run(["run", "--report", "mine"]) == code
     assert reported(tmp_path / "mine")["reasons"][0] == f"there was no testbed: {why} (evidence/bring-up)"
 
 
 def test_a_run_that_is_killed_while_its_testbed_comes_up_has_an_incomplete_report(
-    broken: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken: Broken, tmp_path: Path
 ) -> None:
     _earlier(tmp_path / "mine")
     seen: list[Any] = []
-    monkeypatch.setattr(steps, "STEPS", (lambda _: seen.append(reported(tmp_path / "mine")), _fails))
+    broken.steps = (lambda _: seen.append(reported(tmp_path / "mine")), _fails)
     run(["run", "--report", "mine"])
 
     assert (seen[0]["result"], seen[0]["finished"]) == ("incomplete", False)
@@ -183,16 +189,14 @@ def test_a_request_that_is_refused_leaves_the_report_of_an_earlier_run_and_asks_
     assert (tmp_path / "mine/report.yaml").read_text() == before
 
 
-def test_a_host_or_cluster_that_refuses_the_request_leaves_it_too(
-    broken: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_or_cluster_that_refuses_the_request_leaves_it_too(broken: Broken, tmp_path: Path) -> None:
     _earlier(tmp_path / "mine")
     before = (tmp_path / "mine/report.yaml").read_text()
 
     def refuses(*_: object) -> Any:
         raise UsageError("the kubeconfig has no such context")
 
-    monkeypatch.setattr(steps, "begin", refuses)
+    broken.check = refuses  # type: ignore[method-assign]
     assert run(["run", "--report", "mine"]) == 2
     assert (tmp_path / "mine/report.yaml").read_text() == before
 

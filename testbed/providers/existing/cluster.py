@@ -23,7 +23,7 @@ _FILE = "cluster.json"
 
 
 @dataclass(frozen=True)
-class Facts:
+class ClusterRecord:
     """What was found out about the cluster when the testbed was made."""
 
     allow: Allow
@@ -43,7 +43,7 @@ class Facts:
         temporary.replace(folder / _FILE)
 
     @classmethod
-    def load(cls, folder: Path) -> Facts | None:
+    def load(cls, folder: Path) -> ClusterRecord | None:
         """Those of that folder, if they were ever found out."""
         try:
             content = json.loads((folder / _FILE).read_text())
@@ -73,7 +73,7 @@ class ExistingCluster:
 
     name: str
     folder: Path
-    facts: Facts
+    record: ClusterRecord
     reached: Kube | None = None  # of a cluster that is only looked at, for which no file is written
 
     @property
@@ -84,7 +84,7 @@ class ExistingCluster:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What the level allows and the cluster can."""
-        return self.facts.capabilities
+        return self.record.capabilities
 
     @cached_property
     def kube(self) -> Kube:
@@ -138,20 +138,20 @@ class ExistingCluster:
 
     def on_nodes(self, needed: Capability) -> NodePods:
         """The way onto the nodes, where it is open."""
-        if needed not in self.capabilities or self.facts.owner is None:
+        if needed not in self.capabilities or self.record.owner is None:
             closed = (
-                "the cluster does not let us" if self.facts.allow is Allow.RESTART else "that needs --allow restart"
+                "the cluster does not let us" if self.record.allow is Allow.RESTART else "that needs --allow restart"
             )
             raise UsageError(f"testbed {self.name} cannot {needed}: {closed}", hint="docs/existing.md, the levels")
-        return NodePods(self.kube, self.facts.owner, self.facts.image, self.facts.key)
+        return NodePods(self.kube, self.record.owner, self.record.image, self.record.key)
 
     def _own_pods(self) -> Iterator[tuple[str, Object]]:
         """Pods in namespaces that are ours by their labels: a selector that an API server ignores is not believed."""
-        if self.facts.owner is None or Capability.MAKE_OBJECTS not in self.capabilities:
+        if self.record.owner is None or Capability.MAKE_OBJECTS not in self.capabilities:
             return
         with contextlib.suppress(ApiError):
-            for namespace in self.kube.list("v1", "Namespace", labelSelector=self.facts.owner.selector):
-                if self.facts.owner.owns(namespace):
+            for namespace in self.kube.list("v1", "Namespace", labelSelector=self.record.owner.selector):
+                if self.record.owner.owns(namespace):
                     name = str(namespace["metadata"]["name"])
                     yield from ((name, pod) for pod in self.kube.list("v1", "Pod", name))
 

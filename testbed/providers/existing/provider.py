@@ -1,28 +1,32 @@
-"""The provider itself: looks at a cluster that is there, keeps a way to reach it, and forgets it again. It makes and ends no cluster."""
+"""The provider of existing clusters: inspects a cluster, records how to reach it, and forgets it again. It makes no cluster."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.kube import kubeconfig, reach
-from testbed.kube.client import Kube
+from testbed.kube.client import Kube, Object
 from testbed.kube.features import DRA, Features
 from testbed.kube.kubeconfig import Access
 from testbed.kube.nodes import is_ready
+from testbed.kube.ownership import Owner
 from testbed.kube.rights import Right
 from testbed.models.sections import Allow, ExistingSection
 from testbed.progress import Progress
-from testbed.providers.base import Capability, ClusterSpec, Problem
+from testbed.providers.base import Capability, ClusterFinder, ClusterMaker, ClusterSpec, FoundCluster, Problem
 from testbed.providers.existing import required_rights
-from testbed.providers.existing.cluster import ExistingCluster, Facts
+from testbed.providers.existing.cluster import ClusterRecord, ExistingCluster
 from testbed.providers.existing.node_trial import try_out
 
-_NEEDED = "v1"  # of resource.k8s.io: suites are written in it
-# What can be asked of a cluster that is made, and not of one that is there.
+T = TypeVar("T")
+
+_NEEDED = "v1"  # the version of resource.k8s.io that the suites are written in
+# Settings of a cluster that is made; an existing one has them already.
 _NOT_ASKED = ("kubernetes", "kubelet", "nodes", "feature_gates", "runtime_config", "binaries_from")
 _FLAGS = {"feature_gates": "--feature-gate"}
 _ON_NODES = frozenset({Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME})
@@ -34,87 +38,84 @@ _BY_LEVEL = {
 
 
 class ExistingProvider:
-    """Fulfils Provider and FindsClusters."""
+    """A ClusterFinder."""
 
-    def programs(self) -> Sequence[str]:
-        """None: everything runs already."""
-        return ()
+    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - the protocol's
+        """Return `finder(self)`: this provider finds its clusters."""
+        return finder(self)
 
-    def preflight(self, spec: ClusterSpec) -> list[Problem]:
-        """What is not as it should be in the cluster, but can be lived with. What cannot is an error of `find`."""
-        _, kube = self.find(spec)
-        away = [each["metadata"]["name"] for each in kube.list("v1", "Node") if not is_ready(each)]
+    def find(self, name: str, spec: ClusterSpec) -> FoundCluster:
+        """Connect to the cluster, and check that it serves DRA, has nodes, and grants the rights of the --allow level."""
+        kube, record, nodes = _inspect(spec, _access(spec))
         cure = "a driver is expected there all the same, unless its driver file selects other nodes"
-        return [Problem(f"node {name} is not ready", cure, fatal=False) for name in away]
-
-    def find(self, spec: ClusterSpec) -> tuple[ExistingCluster, Kube]:
-        """The cluster, only looked at: it answers, serves what is needed, and lets us do what the level says."""
-        kube, facts = _look(spec, _access(spec))
-        return ExistingCluster(spec.owner.testbed if spec.owner else "", Path(), facts, kube), kube
+        not_ready = [str(each["metadata"]["name"]) for each in nodes if not is_ready(each)]
+        problems = [Problem(f"node {each} is not ready", cure, fatal=False) for each in not_ready]
+        return FoundCluster(ExistingCluster(name, Path(), record, kube), kube, problems)
 
     def describe(self, spec: ClusterSpec) -> str:
-        """Which cluster is meant, in a few words."""
-        return f"{_access(spec)}, --allow {_section(spec).allow}"
+        """Return the cluster's address and context, and the --allow level."""
+        return f"{_access(spec)}, --allow {_section(spec.options).allow}"
 
-    def needs(self, spec: ClusterSpec) -> Collection[Right]:
-        """What the user must be allowed to do in it."""
-        return required_rights.demanded(Allow(_section(spec).allow))
+    def required_rights(self, options: object) -> Collection[Right]:
+        """Return the rights of the --allow level."""
+        return required_rights.of_level(Allow(_section(options).allow))
 
-    def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> ExistingCluster:
-        """The same, kept. At the level `restart` it is tried out what the nodes really allow."""
-        with progress.step("the cluster is looked at") as step:
-            cluster = _keep(name, spec, state)
-            step.note(f"Kubernetes {cluster.facts.kubernetes}, {len(cluster.nodes())} nodes")
-        if cluster.facts.allow is not Allow.RESTART:
+    def connect(self, name: str, spec: ClusterSpec, owner: Owner, state: Path, progress: Progress) -> ExistingCluster:
+        """Record how to reach the cluster. At the level `restart`, test what its nodes really allow."""
+        with progress.step("cluster inspected") as step:
+            cluster = _record(name, spec, owner, state)
+            step.note(f"Kubernetes {cluster.record.kubernetes}, {len(cluster.nodes())} nodes")
+        if cluster.record.allow is not Allow.RESTART:
             return cluster
-        with progress.step("whether programs can be run on the nodes") as step:
+        with progress.step("access to the nodes tested") as step:
             expected = spec.driver_nodes(cluster.kube) if spec.driver_nodes else ()
             found = try_out(cluster.on_nodes(Capability.RUN_ON_NODE), cluster.kube.list("v1", "Node"), expected)
-            step.note(found.why_not or "yes")
+            step.note(found.why_not or "programs run on them")
         for each in found.passed_over:
-            progress.say(f"note: passed over: {each}")
-        facts = replace(cluster.facts, capabilities=(cluster.facts.capabilities - _ON_NODES) | found.able)
-        facts.save(state)
-        return replace(cluster, facts=facts)
+            progress.say(f"note: not counted: {each}")
+        record = replace(cluster.record, capabilities=(cluster.record.capabilities - _ON_NODES) | found.able)
+        record.save(state)
+        return replace(cluster, record=record)
 
     def attach(self, name: str, state: Path) -> ExistingCluster | None:
-        """The cluster of that name, when its folder knows of one."""
-        facts = Facts.load(state)
-        return ExistingCluster(name, state, facts) if facts else None
+        """Return the cluster that is recorded in this folder, if one is."""
+        record = ClusterRecord.load(state)
+        return ExistingCluster(name, state, record) if record else None
 
     def delete(self, name: str, state: Path) -> None:  # noqa: ARG002 - the protocol's
-        """Forget how it is reached. What was made in it has been removed before, by whoever knows what that was."""
+        """Forget how to reach the cluster. `down` has removed the objects in it before."""
         if state.exists():
             shutil.rmtree(state)
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:  # noqa: ARG002 - the protocol's
-        """Nothing of it runs on this host."""
+        """Return an empty list: nothing of such a cluster runs on this host."""
         return []
 
 
 def _access(spec: ClusterSpec) -> Access:
     _refuse_what_cannot_be_asked(spec)
-    section = _section(spec)
+    section = _section(spec.options)
     return kubeconfig.access(section.kubeconfig, section.context)
 
 
-def _look(spec: ClusterSpec, access: Access) -> tuple[Kube, Facts]:
+def _inspect(spec: ClusterSpec, access: Access, owner: Owner | None = None) -> tuple[Kube, ClusterRecord, list[Object]]:
     kube, found = reach.connect(access)
     _refuse_without_dra(access, found)
-    level = Allow(_section(spec).allow)
+    level = Allow(_section(spec.options).allow)
     required_rights.check(kube, level, str(access))
-    if not kube.list("v1", "Node"):
-        raise TestbedError(f"{access} has no nodes", hint="no pod can run there, and no driver")
-    return kube, Facts(level, found.version, _BY_LEVEL[level], spec.owner, spec.workload_image)
+    nodes = kube.list("v1", "Node")
+    if not nodes:
+        raise TestbedError(f"{access} has no nodes", hint="add a node: neither a driver nor a pod can run without one")
+    return kube, ClusterRecord(level, found.version, _BY_LEVEL[level], owner, spec.workload_image), nodes
 
 
-def _keep(name: str, spec: ClusterSpec, state: Path) -> ExistingCluster:
+def _record(name: str, spec: ClusterSpec, owner: Owner, state: Path) -> ExistingCluster:
     access = _access(spec)
-    _, facts = _look(spec, access)
+    _, record, _ = _inspect(spec, access, owner)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     access.write(state / "kubeconfig")
-    facts.save(state)
-    return ExistingCluster(name, state, facts)
+    record.save(state)
+    return ExistingCluster(name, state, record)
 
 
 def _refuse_without_dra(access: Access, found: Features) -> None:
@@ -128,8 +129,8 @@ def _refuse_without_dra(access: Access, found: Features) -> None:
     )
 
 
-def _section(spec: ClusterSpec) -> ExistingSection:
-    return spec.options if isinstance(spec.options, ExistingSection) else ExistingSection()
+def _section(options: object) -> ExistingSection:
+    return options if isinstance(options, ExistingSection) else ExistingSection()
 
 
 def _refuse_what_cannot_be_asked(spec: ClusterSpec) -> None:

@@ -47,14 +47,14 @@ _ADDED = {
 }
 
 
-def demanded(level: Allow) -> frozenset[Right]:
+def of_level(level: Allow) -> frozenset[Right]:
     """What judging at that level needs, in all namespaces: test namespaces get their names when they are made."""
     return frozenset(_rights(level))
 
 
 def check(kube: Kube, level: Allow, where: str) -> None:
     """All that the user lacks, at once, with the cure."""
-    lacking = rights.missing(kube, demanded(level))
+    lacking = rights.missing(kube, of_level(level))
     if lacking:
         role = folders.data("manifests") / "clusters" / f"judge-{level}.yaml"
         lower = " or --allow read-only" if level is not Allow.READ_ONLY else ""

@@ -1,17 +1,18 @@
-"""The kind provider itself: makes a cluster through kind's command line, finds it again, removes what is left after any crash."""
+"""The kind provider: makes clusters with kind's command line, attaches to them, removes them, and sweeps what killed runs left."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from testbed import process
 from testbed.errors import CommandFailed, TestbedError, UsageError
 from testbed.kube.client import Kube
 from testbed.kube.nodes import wait_until_usable
 from testbed.progress import Progress
-from testbed.providers.base import ClusterSpec, Problem
+from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, ClusterSpec, Problem
 from testbed.providers.kind import checks, configuration, engine, engine_choice, engine_location, images, record
 from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.configuration import Surroundings, section_of
@@ -19,21 +20,27 @@ from testbed.providers.kind.engine import Engine
 from testbed.providers.privileges import lacks_sys_resource
 from testbed.providers.process_marks import MARK, mark_of, marked_processes
 
+T = TypeVar("T")
+
 _QUOTED_ENDS = 10  # lines
-# kind's controllers run before its nodes are Ready, and taint them for that. The taint is tried to write up to five times, 0.1 to 0.2 s
-# apart, so it may come when the node has been Ready for a moment; it stays until the controller looks again, for five seconds.
+# kind's controller manager runs before the nodes are Ready, and taints them. It retries that write up to five times, 0.1 to 0.2 s apart,
+# so the taint may appear shortly after the node became Ready. It then stays for five seconds, until the controller's next check.
 _LATE_TAINT = 1.0
 
 
 class KindProvider:
-    """Fulfils Provider."""
+    """A ClusterMaker."""
+
+    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - the protocol's
+        """Return `maker(self)`: this provider makes its clusters."""
+        return maker(self)
 
     def programs(self) -> Sequence[str]:
-        """kind, where the user has none; kubectl is only for people and comes last."""
+        """Return kind, if it is not on PATH, and kubectl, which is only for users and comes last."""
         return [*([] if shutil.which("kind") else ["kind"]), "kubectl"]
 
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
-        """What will not work here: the engine, its rights, what the patch file says, and the node image that was given."""
+        """Return what will not work: the engine, its rights, and the host's limits. Raise UsageError for a wrong patch or node image."""
         checks.refuse(spec)
         using = engine_choice.chosen()
         found = engine_choice.problems(using) or checks.privileges(using)
@@ -41,32 +48,37 @@ class KindProvider:
             checks.refuse_image(using, spec)
         return found or [*checks.old_kind(), *checks.instances(using, spec.nodes)]
 
-    def create(self, name: str, spec: ClusterSpec, state: Path, progress: Progress) -> KindCluster:
-        """Make the cluster. On failure its nodes stay until `delete`, so that their logs can be kept."""
-        using, kind = engine_choice.chosen(), _kind(spec)
+    def create(
+        self, name: str, spec: ClusterSpec, artifacts: Artifacts, state: Path, progress: Progress
+    ) -> KindCluster:
+        """Create the cluster. If that fails, its nodes stay until `delete`, so that their logs can be collected."""
+        using, kind = engine_choice.chosen(), _kind(artifacts)
         cluster = KindCluster(name, state, record.kind_name(name, state), kind, using)
         if using.containers(cluster.kind_name):
             raise UsageError(
-                f"a kind cluster {cluster.kind_name} is there already",
+                f"kind cluster {cluster.kind_name} exists already",
                 hint=f"kind delete cluster --name {cluster.kind_name}",
             )
         record.remember(cluster)
-        config = _write_configuration(cluster, spec, progress)
+        config = _write_configuration(cluster, spec, artifacts, progress)
         with progress.step(f"kind: control plane and {spec.nodes} nodes") as step:
             _run_kind(cluster, config, step.note)
             step.note("")
         with progress.step("images loaded into the nodes, nodes ready"):
-            cluster.load_images([archive for archive in spec.images if not _is_sandbox(archive, spec)])
+            # kind's nodes have their own sandbox image.
+            cluster.load_images(
+                [each for each in artifacts.images if artifacts.sandbox_image not in images.named(each)]
+            )
             names = [node.name for node in cluster.nodes()]
             wait_until_usable(Kube(cluster.kubeconfig), names, hint=f"dra-testbed logs --name {name}", hold=_LATE_TAINT)
         return cluster
 
     def attach(self, name: str, state: Path) -> KindCluster | None:
-        """The cluster of that name, also a half-made one."""
+        """Return the cluster that was made in this folder, also an incomplete one; None if there is none."""
         return record.recall(name, state)
 
     def delete(self, name: str, state: Path) -> None:
-        """End a kind that still works on it, then remove its containers and files. What is gone already is fine."""
+        """Kill a kind that is still creating it, then remove its containers and files, as far as they still exist."""
         process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
         cluster = self.attach(name, state)
         if cluster:
@@ -75,7 +87,7 @@ class KindProvider:
             shutil.rmtree(state)
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
-        """Remove clusters that were made from here, when no testbed uses their folder any more. Others may share the engine."""
+        """Remove the clusters that were made from this host and whose folder no testbed uses. Other users may share the engine."""
         using = engine_choice.chosen()
         if engine_choice.problems(using):
             return []
@@ -86,19 +98,17 @@ class KindProvider:
         return [f"kind cluster {cluster}" for cluster in sorted(orphans)]
 
 
-def _kind(spec: ClusterSpec) -> Path:
-    found = spec.programs.get("kind") or shutil.which("kind")
+def _kind(artifacts: Artifacts) -> Path:
+    found = artifacts.programs.get("kind") or shutil.which("kind")
     if not found:
-        raise TestbedError("kind was on PATH a moment ago, and is gone")
+        raise TestbedError("kind has disappeared from PATH", hint="run the command again: it then brings its own kind")
     return Path(found)
 
 
-def _write_configuration(cluster: KindCluster, spec: ClusterSpec, progress: Progress) -> Path:
-    if spec.node_image is None:
-        raise TestbedError("kind was not told what nodes are made of")
-    given = section_of(spec).node_image
-    image = images.for_nodes(cluster.engine, spec.node_image(spec.kubernetes), given, progress)
-    older = images.for_nodes(cluster.engine, spec.node_image(spec.kubelet), None, progress) if spec.kubelet else image
+def _write_configuration(cluster: KindCluster, spec: ClusterSpec, artifacts: Artifacts, progress: Progress) -> Path:
+    given, published = section_of(spec).node_image, artifacts.node_images
+    image = images.for_nodes(cluster.engine, published[spec.kubernetes], given, progress)
+    older = images.for_nodes(cluster.engine, published[spec.kubelet], None, progress) if spec.kubelet else image
     shared = cluster.folder / "shared"
     engine_location.refuse(cluster.engine, shared, image)
     for name, content in configuration.mirror_files(section_of(spec).registry_mirrors).items():
@@ -111,37 +121,32 @@ def _write_configuration(cluster: KindCluster, spec: ClusterSpec, progress: Prog
 
 
 def _run_kind(cluster: KindCluster, config: Path, note: Callable[[str], None]) -> None:
-    """The output goes into a log as it comes; nodes of a failed attempt are retained for their logs."""
-    words = ["create", "cluster", "--config", str(config), "--kubeconfig", str(cluster.kubeconfig), "--retain"]
+    """Run `kind create cluster`, with its output in kind.log. If it fails, the nodes are retained for their logs."""
+    argv = ["create", "cluster", "--config", str(config), "--kubeconfig", str(cluster.kubeconfig), "--retain"]
     marked = {**cluster.engine.environment, MARK: mark_of(cluster.folder)}
     log = cluster.folder / "kind.log"
     try:
-        with log.open("w") as kept, process.stream([cluster.kind, *words], env=marked) as lines:
+        with log.open("w") as kept, process.stream([cluster.kind, *argv], env=marked) as lines:
             for line in lines:
                 kept.write(line + "\n")
                 kept.flush()
-                if line.startswith((" •", " ✓")):  # steps; all else is a chat about what to do next
+                if line.startswith((" •", " ✓")):  # the steps; all other lines are advice for the user
                     note(line.strip(" •…"))
     except CommandFailed as failed:
         raise TestbedError(
-            f"kind could not make the cluster: {_reason(failed)}", hint="kind.log is what it said"
+            f"kind could not create the cluster: {_reason(failed)}", hint="see kind.log for its full output"
         ) from failed
     cluster.kubeconfig.chmod(0o600)
 
 
 def _reason(failed: CommandFailed) -> str:
-    """All that kind says from its last error on, as the line that matters is often below it; of long outputs both ends."""
+    """Return kind's output from its last error on, because the cause is often below it; of a long output only both ends."""
     said = [line for line in failed.output.splitlines() if line.strip()]
     errors = [number for number, line in enumerate(said) if line.startswith("ERROR")]
     quoted = said[errors[-1] :] if errors else said[-1:] or [failed.status]
     if len(quoted) > 2 * _QUOTED_ENDS:
         quoted = [*quoted[:_QUOTED_ENDS], "…", *quoted[-_QUOTED_ENDS:]]
     return "\n  ".join(quoted)
-
-
-def _is_sandbox(archive: Path, spec: ClusterSpec) -> bool:
-    """Nodes of kind bring their own."""
-    return spec.sandbox_image in images.named(archive)
 
 
 def _orphan(using: Engine, container: str, cluster: str, in_use: Callable[[Path], bool]) -> bool:

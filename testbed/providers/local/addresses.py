@@ -1,4 +1,4 @@
-"""The address plan of a local testbed: pure arithmetic over one number, the second octet of its 10.N.0.0/16.
+"""The address addresses of a local testbed: pure arithmetic over one number, the second octet of its 10.N.0.0/16.
 
 One /16 per testbed lets several stand side by side. Inside it: 10.N.0.0/24 for the machines, 10.N.<node>.0/24 for the pods of a node,
 10.N.128.0/24 for Services. Everything here is a plain address; who configures them is network.py.
@@ -88,5 +88,7 @@ def candidates(name: str, taken: Sequence[ipaddress.IPv4Network]) -> list[Addres
     turn = sum(name.encode()) % len(_OCTETS)
     plans = [Addresses(octet) for octet in (*_OCTETS[turn:], *_OCTETS[:turn], *_FALLBACK)]
     return [
-        plan for plan in plans if not any(ipaddress.IPv4Network(plan.everything).overlaps(other) for other in taken)
+        addresses
+        for addresses in plans
+        if not any(ipaddress.IPv4Network(addresses.everything).overlaps(other) for other in taken)
     ]

@@ -15,8 +15,8 @@ from testbed.process import Completed, ProcessId
 from testbed.providers import cgroup_freezer
 from testbed.providers.base import Capability, Component
 from testbed.providers.local import cgroups, components
-from testbed.providers.local.components import Facts
-from testbed.providers.local.layout import Layout, recall, remember, remembered
+from testbed.providers.local.components import ClusterSettings
+from testbed.providers.local.layout import Layout, load_process_id, load_process_ids, save_process_id
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import connect_node
 from testbed.providers.local.readiness import api_server_ready, kubelet_serves, socket_answers
@@ -45,7 +45,7 @@ class LocalCluster:
 
     name: str
     layout: Layout
-    facts: Facts
+    settings: ClusterSettings
     node_names: tuple[str, ...]
 
     @property
@@ -71,7 +71,7 @@ class LocalCluster:
     def machine(self, name: str = "control-plane") -> Machine:
         """The machine of a node, or of the control plane."""
         folder = self.layout.control_plane if name == "control-plane" else self.layout.node(name)
-        init = recall(folder, "init")
+        init = load_process_id(folder, "init")
         if init is None:
             raise TestbedError(
                 f"{name} of testbed {self.name} was never booted",
@@ -103,7 +103,7 @@ class LocalCluster:
         _link_or_copy(archive, inside)
         try:
             path = f"/var/lib/containerd/{archive.name}"
-            kind = components.snapshotter(self.facts)
+            kind = components.snapshotter(self.settings)
             importing = (*_CTR, "images", "import", "--local", "--snapshotter", kind, path)
             node.run(*importing, timeout=_IMPORT.stretched)
         finally:
@@ -117,14 +117,16 @@ class LocalCluster:
         """Start the kubelet again; returns when it serves."""
         self.launch_kubelet(node)
         log = self.layout.log(f"{node}-kubelet")
-        kubelet_serves(self.facts.plan.node(self.node(node).index), self.process_of(node, "kubelet"), log)
+        kubelet_serves(self.settings.addresses.node(self.node(node).index), self.process_of(node, "kubelet"), log)
 
     def launch_kubelet(self, node: str) -> None:
         """Start the kubelet and wait for nothing."""
         self._refuse_second(node, "kubelet")
         target = self.node(node)
-        argv = components.kubelet(self.facts, node, target.index)
-        remember(target.machine.folder, "kubelet", target.machine.start(argv, log=self.layout.log(f"{node}-kubelet")))
+        argv = components.kubelet(self.settings, node, target.index)
+        save_process_id(
+            target.machine.folder, "kubelet", target.machine.start(argv, log=self.layout.log(f"{node}-kubelet"))
+        )
 
     def stop_runtime(self, node: str) -> None:
         """End containerd; containers go on under their shims."""
@@ -136,14 +138,14 @@ class LocalCluster:
         target = self.node(node)
         log = self.layout.log(f"{node}-containerd")
         started = target.machine.start(
-            components.containerd(), log=log, env=components.containerd_environment(self.facts)
+            components.containerd(), log=log, env=components.containerd_environment(self.settings)
         )
-        remember(target.machine.folder, "containerd", started)
+        save_process_id(target.machine.folder, "containerd", started)
         socket_answers(target.machine, started, components.CONTAINERD_SOCKET, log)
 
     def stop_node(self, node: str) -> None:
         """Cut a node's power."""
-        cgroup_freezer.thaw(PurePath(cgroups.cgroup_of(self.name, self.facts.plan.octet)).name)
+        cgroup_freezer.thaw(PurePath(cgroups.cgroup_of(self.name, self.settings.addresses.octet)).name)
         process.kill(self.node(node).machine.init)
         # A kubelet looks for seconds into each cgroup of a container that it does not find, and after a power cut there is none.
         cgroups.remove(self._cgroup(node))
@@ -154,7 +156,7 @@ class LocalCluster:
         target = self.node(node)
         cgroups.make(self._cgroup(node))
         self.boot_node(node)
-        connect_node(self.facts.plan, self.machine(), self.machine(node), target.index, len(self.node_names))
+        connect_node(self.settings.addresses, self.machine(), self.machine(node), target.index, len(self.node_names))
         self.start_runtime(node)
         self.start_kubelet(node)
 
@@ -167,21 +169,21 @@ class LocalCluster:
         """Start a node's first process; nothing runs on it yet."""
         folder = self.layout.node(name)
         script = Path(__file__).with_name("node.sh")
-        how = "overlay" if self.facts.layered else "copy"
+        how = "overlay" if self.settings.use_overlay else "copy"
         machine = boot(self.layout.folder, folder, ["sh", str(script), str(folder), name, how], own_root=True)
-        remember(folder, "init", machine.init)
+        save_process_id(folder, "init", machine.init)
         return machine
 
     def restart_api_server(self) -> None:
         """End the API server and start it again; returns when it is ready."""
         self._stop("control-plane", "kube-apiserver", grace=2)  # open watches keep it from ending sooner by itself
-        self.start_component("kube-apiserver", components.api_server(self.facts))
-        api_server_ready(self.layout, self.facts.plan, self.process_of("control-plane", "kube-apiserver"))
+        self.start_component("kube-apiserver", components.api_server(self.settings))
+        api_server_ready(self.layout, self.settings.addresses, self.process_of("control-plane", "kube-apiserver"))
 
     def start_component(self, name: str, argv: Sequence[str]) -> None:
         """Start a component of the control plane."""
         started = self.machine().start(argv, log=self.layout.log(name))
-        remember(self.layout.control_plane, name, started)
+        save_process_id(self.layout.control_plane, name, started)
 
     def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
         """Start a long-lived program on a node, without an image; it ends with the node."""
@@ -194,7 +196,7 @@ class LocalCluster:
     def process_of(self, machine: str, component: str) -> ProcessId | None:
         """The process of a component, as it was last started."""
         folder = self.layout.control_plane if machine == "control-plane" else self.layout.node(machine)
-        return recall(folder, component)
+        return load_process_id(folder, component)
 
     def components(self) -> Sequence[Component]:
         """Every component that should run, as MACHINE/COMPONENT."""
@@ -205,11 +207,11 @@ class LocalCluster:
         return [
             Component(f"{name}/{part}", pid, process.alive(pid))
             for name, folder in machines.items()
-            for part, pid in remembered(folder).items()
+            for part, pid in load_process_ids(folder).items()
         ]
 
     def _cgroup(self, node: str) -> str:
-        return cgroups.cgroup_of(self.name, self.facts.plan.octet, node)
+        return cgroups.cgroup_of(self.name, self.settings.addresses.octet, node)
 
     def _refuse_second(self, machine: str, component: str) -> None:
         running = self.process_of(machine, component)

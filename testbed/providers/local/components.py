@@ -1,6 +1,6 @@
-"""The command lines and configuration files of every component of a local testbed: pure functions from the facts to text.
+"""The command lines and configuration files of every component of a local cluster, as pure functions of ClusterSettings.
 
-`layout.py` says where things lie; `cluster.py` starts what is described here.
+`layout.py` writes the files, `creation.py` and `cluster.py` start the components.
 """
 
 from __future__ import annotations
@@ -10,114 +10,122 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.providers.base import ClusterSpec
+from testbed.providers.base import Artifacts, ClusterSpec
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.host import Host
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
-NODE_FILES = "/etc/dra-testbed"  # inside a node: what the kubelet reads
-# runc lays an overlay over the folder that it lies in, and runs itself from there. An overlay does not see what is mounted on a
-# single file, so the whole folder is mounted.
+NODE_FILES = "/etc/dra-testbed"  # inside a node: the files of the kubelet
+# runc mounts an overlay over its own folder and executes itself from there. The overlay would not contain a bind-mounted file, so the
+# whole folder is bind-mounted.
 _RUNC_FOLDER = "/usr/local/libexec/dra-testbed/runc"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """All that the command lines depend on."""
+class ClusterSettings:
+    """Everything that the command lines and configuration files depend on."""
 
     name: str
     spec: ClusterSpec
-    plan: Addresses
+    artifacts: Artifacts
+    addresses: Addresses
     host: Host
     pki: Path
     etcd_data: Path
     egress_port: int = 0
-    layered: bool = True  # whether the testbed's folder can hold the upper layer of an overlay
+    use_overlay: bool = True  # False if the testbed's folder cannot hold the upper layer of an overlay
 
 
-def gates(facts: Facts, *, without: frozenset[str] = frozenset()) -> list[str]:
-    """The flag with the user's feature gates, or nothing."""
-    wanted = {gate: on for gate, on in facts.spec.feature_gates.items() if gate not in without}
+def gates(settings: ClusterSettings, *, without: frozenset[str] = frozenset()) -> list[str]:
+    """Return the flag with the user's feature gates, or an empty list."""
+    wanted = {gate: on for gate, on in settings.spec.feature_gates.items() if gate not in without}
     chosen = ",".join(f"{gate}={str(on).lower()}" for gate, on in sorted(wanted.items()))
     return [f"--feature-gates={chosen}"] if chosen else []
 
 
-def etcd(facts: Facts) -> list[str]:
-    """Throw-away data: nothing is synced to disk."""
+def etcd(settings: ClusterSettings) -> list[str]:
+    """Return etcd's command line. Nothing is synced to disk, because the data does not outlive the testbed."""
     return [
-        str(facts.spec.programs["etcd"]), f"--data-dir={facts.etcd_data}", "--unsafe-no-fsync",
+        str(settings.artifacts.programs["etcd"]), f"--data-dir={settings.etcd_data}", "--unsafe-no-fsync",
         "--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
         "--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
         "--initial-cluster=default=http://127.0.0.1:2380", "--log-level=warn",
     ]  # fmt: skip
 
 
-def api_server(facts: Facts) -> list[str]:
-    """Secure port 443, so that the `kubernetes` Service's address, which is one of this machine's own, needs no translation."""
-    pki, plan = facts.pki, facts.plan
-    served = ",".join(f"{group}={value}" for group, value in sorted(facts.spec.runtime_config.items()))
+def api_server(settings: ClusterSettings) -> list[str]:
+    """Return the API server's command line.
+
+    It serves on port 443, the port of the `kubernetes` Service, whose address belongs to this machine: so the Service needs no NAT.
+    """
+    pki, addresses = settings.pki, settings.addresses
+    served = ",".join(f"{group}={value}" for group, value in sorted(settings.spec.runtime_config.items()))
     return [
-        str(facts.spec.programs["kube-apiserver"]), "--etcd-servers=http://127.0.0.1:2379",
-        "--secure-port=443", f"--advertise-address={plan.control_plane}", f"--service-cluster-ip-range={plan.services}",
+        str(settings.artifacts.programs["kube-apiserver"]), "--etcd-servers=http://127.0.0.1:2379",
+        "--secure-port=443", f"--advertise-address={addresses.control_plane}", f"--service-cluster-ip-range={addresses.services}",
         f"--tls-cert-file={pki}/apiserver.crt", f"--tls-private-key-file={pki}/apiserver.key", f"--client-ca-file={pki}/ca.crt",
         f"--kubelet-certificate-authority={pki}/ca.crt", f"--kubelet-client-certificate={pki}/apiserver-kubelet-client.crt",
         f"--kubelet-client-key={pki}/apiserver-kubelet-client.key", "--kubelet-preferred-address-types=InternalIP",
         f"--service-account-key-file={pki}/service-account.crt", f"--service-account-signing-key-file={pki}/service-account.key",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
-        "--anonymous-auth=true", "--endpoint-reconciler-type=lease", *([f"--runtime-config={served}"] if served else []), *gates(facts),
+        "--anonymous-auth=true", "--endpoint-reconciler-type=lease", *([f"--runtime-config={served}"] if served else []), *gates(settings),
     ]  # fmt: skip
 
 
-def controller_manager(facts: Facts) -> list[str]:
-    """Every controller, each with an account of its own, as a real cluster has it.
+def controller_manager(settings: ClusterSettings) -> list[str]:
+    """Return the command line of the controller manager. Each controller has its own service account, as in a real cluster.
 
-    Making those accounts and their tokens takes about 80 requests before the first controller starts; at the stock 20 a second that is
-    what `up` would wait for, so the client may ask faster.
+    Creating these accounts and their tokens takes about 80 requests before the first controller starts. At the default of 20 per second
+    `up` would have to wait for them, so the limit of the client is raised.
     """
-    pki = facts.pki
+    pki = settings.pki
     return [
-        str(facts.spec.programs["kube-controller-manager"]), f"--kubeconfig={pki}/controller-manager.kubeconfig",
+        str(settings.artifacts.programs["kube-controller-manager"]), f"--kubeconfig={pki}/controller-manager.kubeconfig",
         f"--authentication-kubeconfig={pki}/controller-manager.kubeconfig",
         f"--authorization-kubeconfig={pki}/controller-manager.kubeconfig",
         "--leader-elect=false", "--use-service-account-credentials=true", "--bind-address=127.0.0.1",
         "--kube-api-qps=300", "--kube-api-burst=600",
         f"--service-account-private-key-file={pki}/service-account.key", f"--root-ca-file={pki}/ca.crt",
-        f"--cluster-signing-cert-file={pki}/ca.crt", f"--cluster-signing-key-file={pki}/ca.key", *gates(facts),
+        f"--cluster-signing-cert-file={pki}/ca.crt", f"--cluster-signing-key-file={pki}/ca.key", *gates(settings),
     ]  # fmt: skip
 
 
-def scheduler(facts: Facts) -> list[str]:
-    """The stock scheduler."""
-    config = f"{facts.pki}/scheduler.kubeconfig"
+def scheduler(settings: ClusterSettings) -> list[str]:
+    """Return the scheduler's command line."""
+    config = f"{settings.pki}/scheduler.kubeconfig"
     return [
-        str(facts.spec.programs["kube-scheduler"]), f"--kubeconfig={config}", f"--authentication-kubeconfig={config}",
+        str(settings.artifacts.programs["kube-scheduler"]), f"--kubeconfig={config}", f"--authentication-kubeconfig={config}",
         f"--authorization-kubeconfig={config}", "--leader-elect=false", "--bind-address=127.0.0.1",
-        *gates(facts, without=facts.spec.gates_unknown_to_scheduler),
+        *gates(settings, without=settings.spec.gates_unknown_to_scheduler),
     ]  # fmt: skip
 
 
 def containerd() -> list[str]:
-    """Inside a node, where every path is the standard one."""
+    """Return containerd's command line inside a node, where all paths are the standard ones."""
     return ["/usr/local/bin/containerd", "--config", "/etc/containerd/config.toml", "--log-level", "info"]
 
 
-def containerd_environment(facts: Facts) -> dict[str, str]:
-    """Images are pulled through the proxy on this host: the way out of the testbed."""
-    proxy = f"http://{facts.plan.host}:{facts.egress_port}"
-    return {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": f"{facts.plan.everything},127.0.0.1,localhost"}
+def containerd_environment(settings: ClusterSettings) -> dict[str, str]:
+    """Return containerd's environment: it pulls images through the proxy on this host, because a node has no other route."""
+    proxy = f"http://{settings.addresses.host}:{settings.egress_port}"
+    return {
+        "HTTP_PROXY": proxy,
+        "HTTPS_PROXY": proxy,
+        "NO_PROXY": f"{settings.addresses.everything},127.0.0.1,localhost",
+    }
 
 
-def kubelet(facts: Facts, node: str, index: int) -> list[str]:
-    """Its identity is a certificate of its own, limited by Node authorisation and NodeRestriction."""
+def kubelet(settings: ClusterSettings, node: str, index: int) -> list[str]:
+    """Return the kubelet's command line. Its client certificate is limited by Node authorization and NodeRestriction."""
     return [
         "/usr/local/bin/kubelet", f"--config={NODE_FILES}/kubelet.json", f"--kubeconfig={NODE_FILES}/kubelet.kubeconfig",
-        f"--hostname-override={node}", f"--node-ip={facts.plan.node(index)}", "--v=2",
+        f"--hostname-override={node}", f"--node-ip={settings.addresses.node(index)}", "--v=2",
     ]  # fmt: skip
 
 
-def kubelet_configuration(facts: Facts, cgroup: str) -> str:
-    """KubeletConfiguration as JSON. Eviction and image collection stay out of the way: the disk is the host's."""
+def kubelet_configuration(settings: ClusterSettings, cgroup: str) -> str:
+    """Return the KubeletConfiguration as JSON. Eviction and image garbage collection are nearly off: the disk belongs to the host."""
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -144,35 +152,35 @@ def kubelet_configuration(facts: Facts, cgroup: str) -> str:
             },
             "imageGCHighThresholdPercent": 100,
             "resolvConf": "/etc/resolv.conf",
-            # The only retry of a claim that could not be prepared comes with this period, a minute by default. And the first try does fail
-            # now and then through nobody's fault: the kubelet may ask for a claim before the authorizer has heard of its pod.
+            # A kubelet retries a claim that could not be prepared only once per period, which is a minute by default. The first attempt
+            # can fail on a correct cluster: the kubelet may read a claim before the Node authorizer has seen the pod.
             "syncFrequency": "10s",
-            "featureGates": dict(facts.spec.feature_gates),
-            **({} if facts.host.may_lower_oom_score else {"oomScoreAdj": 0}),
+            "featureGates": dict(settings.spec.feature_gates),
+            **({} if settings.host.may_lower_oom_score else {"oomScoreAdj": 0}),
         },
         indent=1,
     )
 
 
-def snapshotter(facts: Facts) -> str:
-    """How containerd keeps images: in layers, or as copies where an overlay cannot lie."""
-    return "overlayfs" if facts.layered else "native"
+def snapshotter(settings: ClusterSettings) -> str:
+    """Return containerd's snapshotter: native where the testbed's folder cannot hold an overlay."""
+    return "overlayfs" if settings.use_overlay else "native"
 
 
-def containerd_configuration(facts: Facts) -> str:
-    """For containerd 2 (configuration version 3): CDI and NRI on, cgroupfs, our sandbox image."""
-    runc = f"{_RUNC_FOLDER}/{facts.spec.programs['runc'].name}"
-    restrict = str(not facts.host.may_lower_oom_score).lower()
-    volatile = '["volatile"]' if facts.host.volatile_overlays else "[]"
+def containerd_configuration(settings: ClusterSettings) -> str:
+    """Return the configuration of containerd 2 (configuration version 3): CDI and NRI on, cgroupfs, our sandbox image."""
+    runc = f"{_RUNC_FOLDER}/{settings.artifacts.programs['runc'].name}"
+    restrict = str(not settings.host.may_lower_oom_score).lower()
+    volatile = '["volatile"]' if settings.host.volatile_overlays else "[]"
     return f"""version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
 [grpc]
   address = "{CONTAINERD_SOCKET}"
 [plugins."io.containerd.cri.v1.images"]
-  snapshotter = "{snapshotter(facts)}"
+  snapshotter = "{snapshotter(settings)}"
 [plugins."io.containerd.cri.v1.images".pinned_images]
-  sandbox = "{facts.spec.sandbox_image}"
+  sandbox = "{settings.artifacts.sandbox_image}"
 [plugins."io.containerd.cri.v1.images".registry]
   config_path = "/etc/containerd/certs.d"
 [plugins."io.containerd.cri.v1.runtime"]
@@ -195,14 +203,14 @@ state = "/run/containerd"
 """
 
 
-def pod_network(facts: Facts, index: int) -> str:
-    """Point-to-point links and host-local addresses: no bridge on the node, no netfilter."""
+def pod_network(settings: ClusterSettings, index: int) -> str:
+    """Return the CNI configuration: point-to-point links and host-local addresses, without a bridge on the node and without netfilter."""
     ptp = {
         "type": "ptp",
         "ipMasq": False,
         "ipam": {
             "type": "host-local",
-            "ranges": [[{"subnet": facts.plan.pods_of(index)}]],
+            "ranges": [[{"subnet": settings.addresses.pods_of(index)}]],
             "routes": [{"dst": "0.0.0.0/0"}],
         },
     }
@@ -210,7 +218,7 @@ def pod_network(facts: Facts, index: int) -> str:
 
 
 def node_programs(programs: Mapping[str, Path]) -> str:
-    """Which upstream programs a node sees, and where: lines of `source target`."""
+    """Return the upstream programs that are bind-mounted into a node, as lines of `source target`."""
     tools = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet")
     plugins = ("cni-ptp", "cni-loopback", "cni-host-local")
     lines = [f"{programs[name]} /usr/local/bin/{name}" for name in tools]

@@ -1,8 +1,8 @@
-"""How a local cluster comes to be: machines, links, certificates, control plane, nodes. Called by the provider alone.
+"""Creates a local cluster: machines, links, certificates, control plane, nodes. Called by the provider and the benchmarks.
 
-Two cores are few, so nothing waits that could work: nodes boot and containerd starts while etcd and the API server do, images are
-imported meanwhile, and kubelets start when the API server answers. Only the controllers wait for the nodes: the one that taints nodes
-looks every five seconds, and a node that it saw a moment before it was Ready would keep pods away until it looks again.
+To be fast on two cores, work overlaps: while etcd and the API server start, the nodes boot, start containerd and import images. Kubelets
+start as soon as the API server is ready. The controller manager starts last: its node controller checks every five seconds, and a node
+that it saw just before the node became Ready would keep its taint until the next check.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from testbed import process
 from testbed.kube.client import Kube
 from testbed.kube.nodes import wait_until_ready
 from testbed.progress import Progress
-from testbed.providers.base import ClusterSpec
+from testbed.providers.base import Artifacts, ClusterSpec
 from testbed.providers.local import cgroups, components, egress, host
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.cluster import LocalCluster, LocalNode
-from testbed.providers.local.components import Facts
+from testbed.providers.local.components import ClusterSettings
 from testbed.providers.local.credentials import write_credentials
-from testbed.providers.local.layout import Layout, Ledger, remember, write_node
+from testbed.providers.local.layout import ClusterRecord, Layout, save_process_id, write_node
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
 from testbed.providers.local.readiness import api_server_ready
 from testbed.providers.process_marks import MARK, mark_of
 
 
-def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> LocalCluster:
-    """Make the cluster; returns when its nodes are Ready and everything was started."""
+def create(name: str, spec: ClusterSpec, artifacts: Artifacts, folder: Path, progress: Progress) -> LocalCluster:
+    """Create the cluster; return when its nodes are Ready and all components have been started."""
     with progress.step("control plane: namespaces, addresses, certificates"):
-        cluster = start_control_plane(name, spec, folder)
+        cluster = start_control_plane(name, spec, artifacts, folder)
     with ThreadPoolExecutor(max_workers=8) as pool:
         with progress.step(f"{spec.nodes} node{'s' * (spec.nodes > 1)}: namespaces, container runtime, images"):
             _all([pool.submit(_start_node, cluster, node, n) for n, node in enumerate(cluster.node_names, 1)])
@@ -41,83 +41,86 @@ def create(name: str, spec: ClusterSpec, folder: Path, progress: Progress) -> Lo
             wait_for_api_server(cluster)
         with progress.step("scheduler and kubelets started, nodes ready"):
             _all([pool.submit(cluster.launch_kubelet, node) for node in cluster.node_names])
-            cluster.start_component("kube-scheduler", components.scheduler(cluster.facts))
+            cluster.start_component("kube-scheduler", components.scheduler(cluster.settings))
             wait_until_ready(Kube(cluster.kubeconfig), cluster.node_names, hint=f"dra-testbed logs --name {name}")
-    cluster.start_component("kube-controller-manager", components.controller_manager(cluster.facts))
+    cluster.start_component("kube-controller-manager", components.controller_manager(cluster.settings))
     return cluster
 
 
-def start_control_plane(name: str, spec: ClusterSpec, folder: Path) -> LocalCluster:
-    """Everything that nodes connect to, with etcd and the API server on their way."""
+def start_control_plane(name: str, spec: ClusterSpec, artifacts: Artifacts, folder: Path) -> LocalCluster:
+    """Start what the nodes connect to. Return while etcd and the API server are still starting."""
     layout = Layout(folder)
     layout.make()
     node_names = node_names_of(spec.nodes)
     control_plane = _boot_control_plane(layout)
-    plan = claim_range(name, control_plane)
-    ledger = Ledger(folder / "cluster.json", plan.octet, node_names, spec.kubernetes)
-    ledger.save()
-    connect_control_plane(plan, control_plane, spec.nodes)
-    ledger.egress_port = _start_egress(layout, plan, [plan.node(n) for n in range(1, spec.nodes + 1)])
-    ledger.save()
-    facts = facts_of(name, spec, ledger, layout)
-    write_credentials(layout.pki, plan, {node: plan.node(n) for n, node in enumerate(node_names, 1)})
-    cluster = LocalCluster(name, layout, facts, node_names)
-    cluster.start_component("etcd", components.etcd(facts))
-    cluster.start_component("kube-apiserver", components.api_server(facts))
+    addresses = claim_range(name, control_plane)
+    record = ClusterRecord(folder / "cluster.json", addresses.octet, node_names, spec.kubernetes)
+    record.save()
+    connect_control_plane(addresses, control_plane, spec.nodes)
+    record.egress_port = _start_egress(layout, addresses, [addresses.node(n) for n in range(1, spec.nodes + 1)])
+    record.save()
+    settings = settings_of(name, spec, artifacts, record, layout)
+    write_credentials(layout.pki, addresses, {node: addresses.node(n) for n, node in enumerate(node_names, 1)})
+    cluster = LocalCluster(name, layout, settings, node_names)
+    cluster.start_component("etcd", components.etcd(settings))
+    cluster.start_component("kube-apiserver", components.api_server(settings))
     return cluster
 
 
 def wait_for_api_server(cluster: LocalCluster) -> None:
-    """Return when it is ready."""
-    api_server_ready(cluster.layout, cluster.facts.plan, cluster.process_of("control-plane", "kube-apiserver"))
+    """Wait until the API server is ready."""
+    api_server_ready(cluster.layout, cluster.settings.addresses, cluster.process_of("control-plane", "kube-apiserver"))
 
 
 def node_names_of(count: int) -> tuple[str, ...]:
-    """node-1, node-2, … padded so that they sort."""
+    """Return node-1, node-2, … with zeros in front, so that the names sort."""
     width = len(str(count))
     return tuple(f"node-{n:0{width}}" for n in range(1, count + 1))
 
 
-def facts_of(name: str, spec: ClusterSpec, ledger: Ledger, layout: Layout) -> Facts:
-    """What all command lines are made from."""
+def settings_of(
+    name: str, spec: ClusterSpec, artifacts: Artifacts, record: ClusterRecord, layout: Layout
+) -> ClusterSettings:
+    """Return what all command lines and configuration files are made from."""
     found = host.detect()
-    layered = found.overlay and not host.on_overlay(layout.folder)
-    return Facts(name, spec, Addresses(ledger.octet), found, layout.pki, layout.etcd, ledger.egress_port, layered)
+    use_overlay = found.overlay and not host.on_overlay(layout.folder)
+    addresses, port = Addresses(record.octet), record.egress_port
+    return ClusterSettings(name, spec, artifacts, addresses, found, layout.pki, layout.etcd, port, use_overlay)
 
 
 def _boot_control_plane(layout: Layout) -> Machine:
     script = Path(__file__).with_name("machine.sh")
     machine = boot(layout.folder, layout.control_plane, ["sh", str(script), str(layout.control_plane)], own_root=False)
-    remember(layout.control_plane, "init", machine.init)
+    save_process_id(layout.control_plane, "init", machine.init)
     return machine
 
 
-def _start_egress(layout: Layout, plan: Addresses, clients: Sequence[str]) -> int:
-    """Start the nodes' way to registries; returns its port, which the kernel chose, so that it is never one that is taken.
+def _start_egress(layout: Layout, addresses: Addresses, clients: Sequence[str]) -> int:
+    """Start the proxy through which nodes pull images; return its port, which the kernel chose.
 
-    It runs on this host, so it is a process of ours outside the machines; like all of them it carries the mark.
+    It runs on this host, outside the machines. Like all our processes it carries the mark.
     """
     argv = [sys.executable, "-I", "-S", egress.__file__, *clients]
-    with socket.create_server((plan.host, 0)) as listening:
+    with socket.create_server((addresses.host, 0)) as listening:
         port = int(listening.getsockname()[1])
         marked = {MARK: mark_of(layout.folder)}
         started = process.start(argv, log=layout.log("egress"), env=marked, stdin=listening.fileno())
-    remember(layout.control_plane, "egress", started)
+    save_process_id(layout.control_plane, "egress", started)
     return port
 
 
 def _start_node(cluster: LocalCluster, name: str, index: int) -> None:
-    write_node(cluster.layout, cluster.facts, name, index)
-    cgroups.make(cgroups.cgroup_of(cluster.name, cluster.facts.plan.octet, name))
+    write_node(cluster.layout, cluster.settings, name, index)
+    cgroups.make(cgroups.cgroup_of(cluster.name, cluster.settings.addresses.octet, name))
     machine = cluster.boot_node(name)
-    connect_node(cluster.facts.plan, cluster.machine(), machine, index, len(cluster.node_names))
+    connect_node(cluster.settings.addresses, cluster.machine(), machine, index, len(cluster.node_names))
     cluster.start_runtime(name)
-    for archive in cluster.facts.spec.images:
+    for archive in cluster.settings.artifacts.images:
         cluster.load_image_on(LocalNode(name, index, machine), archive)
 
 
 def _all(futures: Sequence[Future[None]]) -> None:
-    """Wait for all; when one fails, or somebody interrupts, those that have not begun never do."""
+    """Wait for all. If one fails, or the user interrupts, cancel those that have not started."""
     try:
         for future in futures:
             future.result()

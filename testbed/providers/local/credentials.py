@@ -17,7 +17,7 @@ _CLIENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def write_credentials(folder: Path, plan: Addresses, nodes: Mapping[str, str]) -> None:
+def write_credentials(folder: Path, addresses: Addresses, nodes: Mapping[str, str]) -> None:
     """Make everything below `folder`: certificates, keys and kubeconfigs. `nodes` maps a node's name to its address."""
     folder.mkdir(mode=0o700, exist_ok=True)
     authority = Authority("dra-testbed")
@@ -29,28 +29,28 @@ def write_credentials(folder: Path, plan: Addresses, nodes: Mapping[str, str]) -
         "kubernetes.default.svc.cluster.local",
         "localhost",
     )
-    addresses = (plan.control_plane, plan.kubernetes_service, "127.0.0.1")
-    authority.issue("kube-apiserver", names=(*service, *addresses)).write(folder, "apiserver")
+    served_on = (addresses.control_plane, addresses.kubernetes_service, "127.0.0.1")
+    authority.issue("kube-apiserver", names=(*service, *served_on)).write(folder, "apiserver")
     authority.issue("kube-apiserver-kubelet-client", groups=("system:masters",)).write(
         folder, "apiserver-kubelet-client"
     )
     signing_key().write(folder, "service-account")
     for name, (user, groups) in _CLIENTS.items():
-        _write_kubeconfig(folder / f"{name}.kubeconfig", authority, plan, authority.issue(user, groups=groups))
+        _write_kubeconfig(folder / f"{name}.kubeconfig", authority, addresses, authority.issue(user, groups=groups))
     for node, address in nodes.items():
         authority.issue(f"system:node:{node}", groups=("system:nodes",), names=(node, address)).write(
             folder, f"kubelet-{node}"
         )
         client = authority.issue(f"system:node:{node}", groups=("system:nodes",))
-        _write_kubeconfig(folder / f"kubelet-{node}.kubeconfig", authority, plan, client)
+        _write_kubeconfig(folder / f"kubelet-{node}.kubeconfig", authority, addresses, client)
 
 
-def _write_kubeconfig(path: Path, authority: Authority, plan: Addresses, user: Pair) -> None:
+def _write_kubeconfig(path: Path, authority: Authority, addresses: Addresses, user: Pair) -> None:
     def encoded(pem: bytes) -> str:
         return base64.b64encode(pem).decode()
 
     cluster = {
-        "server": f"https://{plan.control_plane}",
+        "server": f"https://{addresses.control_plane}",
         "certificate-authority-data": encoded(authority.pair.certificate),
     }
     person = {"client-certificate-data": encoded(user.certificate), "client-key-data": encoded(user.key)}

@@ -27,7 +27,7 @@ _OVERLAY_MAGIC = 0x794C7630
 
 @dataclass(frozen=True)
 class Host:
-    """The facts about this host that the local provider depends on."""
+    """What this host can do, as far as the local provider depends on it."""
 
     linux: bool
     root: bool

@@ -18,7 +18,7 @@ from pathlib import Path
 from testbed.process import ProcessId
 from testbed.providers.local import components
 from testbed.providers.local.cgroups import cgroup_of
-from testbed.providers.local.components import NODE_FILES, Facts
+from testbed.providers.local.components import NODE_FILES, ClusterSettings
 
 _LOCALHOST = "127.0.0.1 localhost\n::1 localhost\n"  # a minimal host has no /etc/hosts, and no pod starts without one
 DISK_PATHS = (
@@ -77,7 +77,7 @@ class Layout:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def write_node(layout: Layout, facts: Facts, name: str, index: int) -> Path:
+def write_node(layout: Layout, settings: ClusterSettings, name: str, index: int) -> Path:
     """Write all files that a node starts with; returns its folder."""
     folder, pki = layout.node(name), layout.pki
     own = folder / "files" / NODE_FILES.strip("/")
@@ -91,19 +91,19 @@ def write_node(layout: Layout, facts: Facts, name: str, index: int) -> Path:
         shutil.copy(source, target)
     _write(
         folder / "files/etc/dra-testbed/kubelet.json",
-        components.kubelet_configuration(facts, cgroup_of(facts.name, facts.plan.octet, name)),
+        components.kubelet_configuration(settings, cgroup_of(settings.name, settings.addresses.octet, name)),
     )
-    _write(folder / "files/etc/containerd/config.toml", components.containerd_configuration(facts))
-    _write(folder / "files/etc/cni/net.d/10-testbed.conflist", components.pod_network(facts, index))
+    _write(folder / "files/etc/containerd/config.toml", components.containerd_configuration(settings))
+    _write(folder / "files/etc/cni/net.d/10-testbed.conflist", components.pod_network(settings, index))
     _write(folder / "files/etc/resolv.conf", of_host(Path("/etc/resolv.conf"), ""))
     _write(folder / "files/etc/hosts", of_host(Path("/etc/hosts"), _LOCALHOST))
-    _write(folder / "programs", components.node_programs(facts.spec.programs))
+    _write(folder / "programs", components.node_programs(settings.artifacts.programs))
     _write(folder / "disk.paths", "\n".join(DISK_PATHS) + "\n")
     return folder
 
 
 @dataclass
-class Ledger:
+class ClusterRecord:
     """cluster.json: what was started, so that it can be found again by another process."""
 
     path: Path
@@ -121,8 +121,8 @@ class Ledger:
         temporary.replace(self.path)
 
     @classmethod
-    def load(cls, path: Path) -> Ledger | None:
-        """The ledger of a cluster, or None where there is none."""
+    def load(cls, path: Path) -> ClusterRecord | None:
+        """The record of a cluster, or None where there is none."""
         try:
             content = json.loads(path.read_text())
         except FileNotFoundError:
@@ -130,14 +130,14 @@ class Ledger:
         return cls(path, **{**content, "nodes": tuple(content["nodes"])})
 
 
-def remember(folder: Path, component: str, process: ProcessId) -> None:
+def save_process_id(folder: Path, component: str, process: ProcessId) -> None:
     """Write down a process that was started."""
     pids = folder / "pids"
     pids.mkdir(mode=0o700, exist_ok=True)
     (pids / component).write_text(f"{process.pid} {process.started}")
 
 
-def recall(folder: Path, component: str) -> ProcessId | None:
+def load_process_id(folder: Path, component: str) -> ProcessId | None:
     """The process that was written down under that name."""
     try:
         pid, started = (folder / "pids" / component).read_text().split()
@@ -146,9 +146,9 @@ def recall(folder: Path, component: str) -> ProcessId | None:
     return ProcessId(int(pid), int(started))
 
 
-def remembered(folder: Path) -> dict[str, ProcessId]:
+def load_process_ids(folder: Path) -> dict[str, ProcessId]:
     """Every process that was written down."""
-    known = {path.name: recall(folder, path.name) for path in sorted((folder / "pids").glob("*"))}
+    known = {path.name: load_process_id(folder, path.name) for path in sorted((folder / "pids").glob("*"))}
     return {name: process for name, process in known.items() if process}
 
 

@@ -25,13 +25,13 @@ BRIDGE = "testbed0"
 
 def claim_range(name: str, control_plane: Machine) -> Addresses:
     """Find a free /16 and claim it by making the link between this host and the control plane; the kernel settles every race."""
-    for plan in candidates(name, _routes()):
+    for addresses in candidates(name, _routes()):
         made = run(
             [
                 "ip",
                 "link",
                 "add",
-                plan.host_link,
+                addresses.host_link,
                 "type",
                 "veth",
                 "peer",
@@ -43,8 +43,8 @@ def claim_range(name: str, control_plane: Machine) -> Addresses:
             check=False,
         )
         if made.ok:
-            run(["ip", "link", "set", plan.host_link, "alias", mark_of(control_plane.cluster)])
-            return plan
+            run(["ip", "link", "set", addresses.host_link, "alias", mark_of(control_plane.cluster)])
+            return addresses
         if "File exists" not in made.stderr:
             raise CommandFailed(made.argv, f"exit {made.code}", made.stderr, hint="dra-testbed doctor")
     raise TestbedError(
@@ -53,32 +53,32 @@ def claim_range(name: str, control_plane: Machine) -> Addresses:
     )
 
 
-def connect_control_plane(plan: Addresses, control_plane: Machine, nodes: int) -> None:
+def connect_control_plane(addresses: Addresses, control_plane: Machine, nodes: int) -> None:
     """The bridge, the control plane's addresses, its way to the pods, and this host's way in."""
     _batch(
         control_plane,
         [
             "link set lo up",
-            f"addr add {plan.kubernetes_service}/32 dev lo",
-            f"link add {BRIDGE} address {plan.hardware(0)} type bridge",
-            f"addr add {plan.control_plane}/24 dev {BRIDGE}",
+            f"addr add {addresses.kubernetes_service}/32 dev lo",
+            f"link add {BRIDGE} address {addresses.hardware(0)} type bridge",
+            f"addr add {addresses.control_plane}/24 dev {BRIDGE}",
             f"link set {BRIDGE} up",
             f"link set host master {BRIDGE} up",
-            *(f"route add {plan.pods_of(n)} via {plan.node(n)}" for n in range(1, nodes + 1)),
+            *(f"route add {addresses.pods_of(n)} via {addresses.node(n)}" for n in range(1, nodes + 1)),
         ],
     )
     control_plane.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
     _batch(
         None,
         [
-            f"addr add {plan.host}/24 dev {plan.host_link}",
-            f"link set {plan.host_link} up",
-            f"route add {plan.everything} via {plan.control_plane} dev {plan.host_link}",
+            f"addr add {addresses.host}/24 dev {addresses.host_link}",
+            f"link set {addresses.host_link} up",
+            f"route add {addresses.everything} via {addresses.control_plane} dev {addresses.host_link}",
         ],
     )
 
 
-def connect_node(plan: Addresses, control_plane: Machine, node: Machine, index: int, nodes: int) -> None:
+def connect_node(addresses: Addresses, control_plane: Machine, node: Machine, index: int, nodes: int) -> None:
     """A node's link, address and its ways to the Services and to the other nodes' pods."""
     link = f"node{index}"
     _batch(
@@ -92,12 +92,12 @@ def connect_node(plan: Addresses, control_plane: Machine, node: Machine, index: 
         node,
         [
             "link set lo up",
-            f"link set eth0 address {plan.hardware(index)}",
-            f"addr add {plan.node(index)}/24 dev eth0",
+            f"link set eth0 address {addresses.hardware(index)}",
+            f"addr add {addresses.node(index)}/24 dev eth0",
             "link set eth0 up",
-            f"route add {plan.services} via {plan.control_plane}",
-            *(f"route add {plan.pods_of(n)} via {plan.node(n)}" for n in others),
-            f"route add default via {plan.host}",
+            f"route add {addresses.services} via {addresses.control_plane}",
+            *(f"route add {addresses.pods_of(n)} via {addresses.node(n)}" for n in others),
+            f"route add default via {addresses.host}",
         ],
     )
     node.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")

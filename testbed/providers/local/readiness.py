@@ -22,14 +22,14 @@ _KUBELET = Budget("kubelet serving", 30, "0.5 s on a quiet machine")
 _SOCKET = Budget("container runtime ready", 30, "0.3 s on a quiet machine; it reads its whole state at start")
 
 
-def api_server_ready(layout: Layout, plan: Addresses, server: ProcessId | None) -> None:
+def api_server_ready(layout: Layout, addresses: Addresses, server: ProcessId | None) -> None:
     """Wait until /readyz says ok; fails at once when the process has ended."""
     log = layout.log("kube-apiserver")
     context = _context(layout)
 
     def check() -> None:
         _still_runs(server, "kube-apiserver", log)
-        connection = http.client.HTTPSConnection(plan.control_plane, 443, context=context, timeout=2)
+        connection = http.client.HTTPSConnection(addresses.control_plane, 443, context=context, timeout=2)
         try:
             connection.request("GET", "/readyz")
             answer = connection.getresponse()

@@ -29,12 +29,12 @@ def test_a_kubelet_may_not_touch_another_node(testbed: Testbed, kubectl: Any) ->
 
 def test_nothing_listens_on_other_addresses_of_the_host(testbed: Testbed) -> None:
     """On this host itself only the nodes' proxy listens, on the testbed's own link; all else does in namespaces of its own."""
-    facts = testbed.cluster.facts  # type: ignore[attr-defined]  # only this provider has them
+    settings = testbed.cluster.settings  # type: ignore[attr-defined]  # only this provider has them
     ours = {str(part.process.pid) for part in testbed.cluster.components() if part.process}
     listening = process.run(["ss", "-Hltnp"]).stdout.splitlines()
     addresses = [line.split()[3] for line in listening if ours & set(re.findall(r"pid=(\d+)", line))]
 
-    assert addresses == [f"{facts.plan.host}:{facts.egress_port}"]
+    assert addresses == [f"{settings.addresses.host}:{settings.egress_port}"]
 
 
 def test_what_a_node_writes_stays_on_the_node(testbed: Testbed) -> None:

@@ -225,11 +225,11 @@ def test_an_image_that_no_node_tells_of_is_said_and_may_be_there_all_the_same(
 ) -> None:
     words = ["--provider", "existing", "--kubeconfig", str(server.kubeconfig(tmp_path)), "--driver", "none"]
     assert run(["up", "--plan", *words]) == 0
-    assert "no node tells of image localhost/dra-testbed/workload:1" in capsys.readouterr().out
+    assert "no node lists image localhost/dra-testbed/workload:1" in capsys.readouterr().out
     image = {"names": ["localhost/dra-testbed/workload:1"]}
     server.answers["GET /api/v1/nodes"] = (200, {"items": [{**api_server.NODE, "status": {"images": [image]}}]})
     assert run(["up", "--plan", *words]) == 0
-    assert "no node tells" not in capsys.readouterr().out
+    assert "no node lists" not in capsys.readouterr().out
 
 
 def test_a_testbed_comes_up_keeps_one_context_for_itself_and_goes(
@@ -257,8 +257,8 @@ def test_a_testbed_comes_up_keeps_one_context_for_itself_and_goes(
 @pytest.mark.parametrize(
     ("request_", "answer", "said"),
     [
-        ("GET /api/v1/pods", (403, {"reason": "Forbidden", "message": "no"}), "may not list pods"),
-        ("GET /apis/apps/v1", (504, {"reason": "Timeout", "message": "slow"}), "no answer of apps/v1"),
+        ("GET /api/v1/pods", (403, {"reason": "Forbidden", "message": "no"}), "this user may not list pods"),
+        ("GET /apis/apps/v1", (504, {"reason": "Timeout", "message": "slow"}), "API group apps/v1 does not answer"),
     ],
 )
 def test_what_can_no_longer_be_seen_is_not_forgotten(

@@ -19,7 +19,7 @@ from testbed.kube.ownership import Owner
 from testbed.models.sections import Allow
 from testbed.process import Completed
 from testbed.providers.base import Capability
-from testbed.providers.existing.cluster import ExistingCluster, Facts
+from testbed.providers.existing.cluster import ClusterRecord, ExistingCluster
 from testbed.providers.existing.node_pods import NodePods
 from tests.fakes.kube import FakeKube
 
@@ -302,41 +302,41 @@ def test_a_runtime_that_nobody_knows_is_not_touched(kube: Nodes, on_nodes: NodeP
 
 @pytest.mark.parametrize("allow", Allow)
 def test_without_the_ability_nothing_is_run_and_the_level_is_named(allow: Allow, tmp_path: Path) -> None:
-    facts = Facts(allow, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
-    cluster = ExistingCluster("mine", tmp_path, facts)
+    record = ClusterRecord(allow, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
+    cluster = ExistingCluster("mine", tmp_path, record)
     said = "does not let us" if allow is Allow.RESTART else "--allow restart"
     for act in (cluster.stop_kubelet, cluster.start_kubelet, cluster.stop_runtime, cluster.start_runtime):
         with pytest.raises(UsageError, match=said):
             act("n1")
 
 
-def _facts() -> Facts:
-    return Facts(Allow.RESTART, "1.37.1", frozenset(RESTARTS), OWNER, "i")
+def _record() -> ClusterRecord:
+    return ClusterRecord(Allow.RESTART, "1.37.1", frozenset(RESTARTS), OWNER, "i")
 
 
 def test_facts_are_kept_and_found_again(tmp_path: Path) -> None:
-    facts = _facts()
-    assert Facts.load(tmp_path) is None
-    facts.save(tmp_path)
-    assert Facts.load(tmp_path) == facts
+    record = _record()
+    assert ClusterRecord.load(tmp_path) is None
+    record.save(tmp_path)
+    assert ClusterRecord.load(tmp_path) == record
 
 
 def test_each_testbed_has_a_key_of_its_own_that_nobody_else_reads(tmp_path: Path) -> None:
-    facts, other = _facts(), _facts()
+    record, other = _record(), _record()
     (tmp_path / ".cluster.json").touch(mode=0o644)
-    facts.save(tmp_path)
-    assert facts.key != other.key
-    assert len(facts.key) > 40
+    record.save(tmp_path)
+    assert record.key != other.key
+    assert len(record.key) > 40
     assert (tmp_path / "cluster.json").stat().st_mode & 0o777 == 0o600
-    made = ExistingCluster("mine", tmp_path, facts, FakeKube()).on_nodes(Capability.RUN_ON_NODE)  # type: ignore[arg-type]  # the fake
-    assert made.key == facts.key
-    assert facts.key not in repr(made) + repr(facts)
+    made = ExistingCluster("mine", tmp_path, record, FakeKube()).on_nodes(Capability.RUN_ON_NODE)  # type: ignore[arg-type]  # the fake
+    assert made.key == record.key
+    assert record.key not in repr(made) + repr(record)
 
 
 def test_a_testbed_of_an_older_version_gets_a_key(tmp_path: Path) -> None:
-    _facts().save(tmp_path)
+    _record().save(tmp_path)
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "key"}))
-    found = Facts.load(tmp_path)
+    found = ClusterRecord.load(tmp_path)
     assert found
     assert found.key

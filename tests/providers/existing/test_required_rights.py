@@ -1,4 +1,4 @@
-"""What is demanded and what the shipped roles grant is one and the same, and enough for every manifest of the suites."""
+"""What is of_level and what the shipped roles grant is one and the same, and enough for every manifest of the suites."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from testbed import folders
 from testbed.kube.rights import Right
 from testbed.models.sections import Allow
-from testbed.providers.existing.required_rights import demanded
+from testbed.providers.existing.required_rights import of_level
 
 ROLES = folders.data("manifests") / "clusters"
 SUITES = folders.data("manifests") / "suites"
@@ -34,7 +34,7 @@ def _granted(level: Allow) -> set[Right]:
 
 @pytest.mark.parametrize("level", Allow)
 def test_a_role_grants_what_its_level_demands_and_nothing_more(level: Allow) -> None:
-    assert _granted(level) == demanded(level)
+    assert _granted(level) == of_level(level)
     assert "*" not in str(_role(level))
 
 
@@ -46,7 +46,7 @@ def test_a_role_says_how_it_is_bound(level: Allow) -> None:
 
 
 def test_each_level_has_the_rights_of_those_before_it() -> None:
-    assert demanded(Allow.READ_ONLY) < demanded(Allow.WORKLOADS) < demanded(Allow.RESTART)
+    assert of_level(Allow.READ_ONLY) < of_level(Allow.WORKLOADS) < of_level(Allow.RESTART)
 
 
 @pytest.mark.parametrize("path", sorted(SUITES.rglob("*.yaml")), ids=str)
@@ -57,4 +57,4 @@ def test_what_a_scenario_makes_may_be_made_and_deleted(path: Path) -> None:
     for group, kind in kinds:
         plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
         needed = {Right(verb, group, plural) for verb in ("create", "patch", "delete", "list")}
-        assert needed <= demanded(Allow.WORKLOADS)
+        assert needed <= of_level(Allow.WORKLOADS)

@@ -13,6 +13,7 @@ from testbed.models.sections import KindSection
 from testbed.progress import Silent
 from testbed.providers import inotify
 from testbed.providers.base import (
+    Artifacts,
     Cluster,
     ClusterSpec,
     LoadsImages,
@@ -36,8 +37,11 @@ class NoNodes:
         return []
 
 
-def spec(programs: dict[str, Path] | None = None) -> ClusterSpec:
-    return ClusterSpec("1.37.1", nodes=1, programs=programs or {}, node_image=lambda _: NODE)
+SPEC = ClusterSpec("1.37.1", nodes=1)
+
+
+def artifacts(kind: Path) -> Artifacts:
+    return Artifacts({"kind": kind}, node_images={"1.37.1": NODE})
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def kind_that(tmp_path: Path, script: str) -> Path:
 def test_an_engine_that_does_not_answer_is_a_problem_of_the_host(fake_engine: FakeEngine) -> None:
     fake_engine("*) exit 1;;")
 
-    assert [problem.fatal for problem in KindProvider().preflight(spec())] == [True]
+    assert [problem.fatal for problem in KindProvider().preflight(SPEC)] == [True]
 
 
 @pytest.mark.usefixtures("ordinary")
@@ -66,7 +70,7 @@ def test_an_old_kind_on_path_is_remarked(fake_engine: FakeEngine, tmp_path: Path
     fake_engine("*) echo '{}';;")
     kind_that(tmp_path / "bin", "echo kind version 0.20.0")
 
-    (problem,) = KindProvider().preflight(spec())
+    (problem,) = KindProvider().preflight(SPEC)
 
     assert not problem.fatal
     assert "kind version 0.20.0" in problem.what
@@ -82,8 +86,8 @@ def test_a_gate_that_some_component_does_not_know_is_refused() -> None:
 def test_a_cluster_of_that_name_is_never_taken_over(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine("ps*) echo node theirs;;")
 
-    with pytest.raises(UsageError, match="is there already"):
-        KindProvider().create("dev", spec({"kind": Path("kind")}), tmp_path / "cluster", Silent())
+    with pytest.raises(UsageError, match="exists already"):
+        KindProvider().create("dev", SPEC, artifacts(Path("kind")), tmp_path / "cluster", Silent())
     assert not (tmp_path / "cluster").exists()
 
 
@@ -94,7 +98,7 @@ def test_when_kind_fails_its_own_words_are_kept_and_said(fake_engine: FakeEngine
     folder = tmp_path / "cluster"
 
     with pytest.raises(TestbedError, match="ERROR: failed to create cluster: port taken"):
-        KindProvider().create("dev", spec({"kind": kind}), folder, Silent())
+        KindProvider().create("dev", SPEC, artifacts(kind), folder, Silent())
     assert "Preparing nodes" in (folder / "kind.log").read_text()
     half = KindProvider().attach("dev", folder)
     assert half is not None
@@ -114,7 +118,7 @@ def test_nodes_that_are_not_ready_are_named_and_where_their_logs_are(
     set_patience(0.001)
     try:
         with pytest.raises(WaitTimeout, match="dev-worker: not registered") as told:
-            KindProvider().create("dev", spec({"kind": kind}), folder, Silent())
+            KindProvider().create("dev", SPEC, artifacts(kind), folder, Silent())
     finally:
         set_patience(1.0)
 
@@ -130,14 +134,14 @@ def test_what_kind_says_below_its_error_is_quoted_too_and_of_long_outputs_both_e
 
     kind = kind_that(tmp_path, f"{says}; echo '  line 17: field nodez not found'; exit 1")
     with pytest.raises(TestbedError, match=r"unable to decode config(.|\n)*field nodez not found"):
-        KindProvider().create("dev", spec({"kind": kind}), tmp_path / "one", Silent())
+        KindProvider().create("dev", SPEC, artifacts(kind), tmp_path / "one", Silent())
 
     kind = kind_that(
         tmp_path,
         f"{says}; for a in 0 1 2 3 4 5 6 7 8 9; do for b in 0 1 2 3 4 5 6 7 8 9; do echo line 10$a$b; done; done; exit 1",
     )
     with pytest.raises(TestbedError, match=r"unable to decode config(.|\n)*1099") as told:
-        KindProvider().create("dev", spec({"kind": kind}), tmp_path / "two", Silent())
+        KindProvider().create("dev", SPEC, artifacts(kind), tmp_path / "two", Silent())
     assert "line 1050" not in told.value.what
 
 
@@ -198,8 +202,8 @@ def test_kind_is_always_run_with_the_engine_of_the_cluster(
     monkeypatch.delenv("KIND_EXPERIMENTAL_PROVIDER", raising=False)
     folder = tmp_path / "cluster"
 
-    with pytest.raises(TestbedError, match="kind could not make the cluster"):
-        KindProvider().create("dev", spec({"kind": kind}), folder, Silent())
+    with pytest.raises(TestbedError, match="kind could not create the cluster"):
+        KindProvider().create("dev", SPEC, artifacts(kind), folder, Silent())
     monkeypatch.setenv("DOCKER_HOST", "unix:///now")
     monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
     made = KindProvider().attach("dev", folder)

@@ -1,4 +1,4 @@
-"""The address plan: testbeds never overlap, and what a host already uses is left alone."""
+"""The address addresses: testbeds never overlap, and what a host already uses is left alone."""
 
 import ipaddress
 
@@ -8,11 +8,23 @@ from testbed.providers.local.addresses import MOST_NODES, Addresses, candidates
 
 
 def test_all_addresses_of_a_testbed_lie_in_its_own_range() -> None:
-    plan = Addresses(140)
-    everything = ipaddress.IPv4Network(plan.everything)
+    addresses = Addresses(140)
+    everything = ipaddress.IPv4Network(addresses.everything)
 
-    single = [plan.host, plan.control_plane, plan.kubernetes_service, plan.node(1), plan.node(MOST_NODES)]
-    parts = [plan.services, plan.pods, plan.machines, plan.pods_of(1), plan.pods_of(MOST_NODES)]
+    single = [
+        addresses.host,
+        addresses.control_plane,
+        addresses.kubernetes_service,
+        addresses.node(1),
+        addresses.node(MOST_NODES),
+    ]
+    parts = [
+        addresses.services,
+        addresses.pods,
+        addresses.machines,
+        addresses.pods_of(1),
+        addresses.pods_of(MOST_NODES),
+    ]
     ranges = [ipaddress.IPv4Network(part) for part in parts]
 
     assert all(ipaddress.ip_address(address) in everything for address in single)
@@ -20,25 +32,25 @@ def test_all_addresses_of_a_testbed_lie_in_its_own_range() -> None:
 
 
 def test_pods_machines_and_services_do_not_overlap() -> None:
-    plan = Addresses(140)
-    machines = ipaddress.ip_network(f"{plan.control_plane}/24", strict=False)
-    parts = [machines, ipaddress.ip_network(plan.services)]
-    parts += [ipaddress.ip_network(plan.pods_of(n)) for n in range(1, MOST_NODES + 1)]
+    addresses = Addresses(140)
+    machines = ipaddress.ip_network(f"{addresses.control_plane}/24", strict=False)
+    parts = [machines, ipaddress.ip_network(addresses.services)]
+    parts += [ipaddress.ip_network(addresses.pods_of(n)) for n in range(1, MOST_NODES + 1)]
 
     assert all(not a.overlaps(b) for i, a in enumerate(parts) for b in parts[i + 1 :])
 
 
 def test_the_kubernetes_service_has_the_first_address_of_the_services() -> None:
-    plan = Addresses(140)
+    addresses = Addresses(140)
 
-    assert plan.kubernetes_service == str(next(ipaddress.ip_network(plan.services).hosts()))
+    assert addresses.kubernetes_service == str(next(ipaddress.ip_network(addresses.services).hosts()))
 
 
 def test_a_range_that_the_host_uses_is_not_a_candidate() -> None:
     first = candidates("dev", [])[0]
     route = ipaddress.IPv4Network(first.everything)
 
-    assert first.octet not in [plan.octet for plan in candidates("dev", [route])]
+    assert first.octet not in [addresses.octet for addresses in candidates("dev", [route])]
 
 
 def test_where_all_of_10_is_somebody_elses_another_private_range_serves() -> None:

@@ -35,8 +35,8 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def load(node: Node, *, layered: bool = True) -> None:
-    cluster: Any = SimpleNamespace(facts=SimpleNamespace(layered=layered))
+def load(node: Node, *, use_overlay: bool = True) -> None:
+    cluster: Any = SimpleNamespace(settings=SimpleNamespace(use_overlay=use_overlay))
     LocalCluster.load_image_on(cluster, node, node.folder / "image.tar")  # type: ignore[arg-type] # as above
 
 
@@ -48,9 +48,9 @@ def test_an_image_is_imported_from_a_folder_that_the_node_sees_and_is_gone_from_
     assert list((node.folder / "disk/var/lib/containerd").iterdir()) == []
 
 
-@pytest.mark.parametrize(("layered", "snapshotter"), [(True, "overlayfs"), (False, "native")])
-def test_an_image_is_unpacked_as_the_node_keeps_it(node: Node, layered: bool, snapshotter: str) -> None:
-    load(node, layered=layered)
+@pytest.mark.parametrize(("use_overlay", "snapshotter"), [(True, "overlayfs"), (False, "native")])
+def test_an_image_is_unpacked_as_the_node_keeps_it(node: Node, use_overlay: bool, snapshotter: str) -> None:
+    load(node, use_overlay=use_overlay)
 
     argv = node.told[0][0]
     assert argv[argv.index("--snapshotter") + 1] == snapshotter

@@ -3,12 +3,20 @@
 from pathlib import Path
 
 from testbed.process import ProcessId
-from testbed.providers.base import ClusterSpec
+from testbed.providers.base import Artifacts, ClusterSpec
 from testbed.providers.local.addresses import Addresses
-from testbed.providers.local.components import Facts
+from testbed.providers.local.components import ClusterSettings
 from testbed.providers.local.credentials import write_credentials
 from testbed.providers.local.host import Host
-from testbed.providers.local.layout import Layout, Ledger, of_host, recall, remember, remembered, write_node
+from testbed.providers.local.layout import (
+    ClusterRecord,
+    Layout,
+    load_process_id,
+    load_process_ids,
+    of_host,
+    save_process_id,
+    write_node,
+)
 from testbed.providers.local.provider import LocalProvider
 
 
@@ -16,17 +24,18 @@ def test_a_node_starts_with_all_files_and_no_secret_is_readable_by_others(tmp_pa
     programs = {name: Path("/programs") / name for name in LocalProvider().programs()}
     layout = Layout(tmp_path / "cluster")
     layout.make()
-    facts = Facts(
+    settings = ClusterSettings(
         "dev",
-        ClusterSpec("1.37.1", programs=programs),
+        ClusterSpec("1.37.1"),
+        Artifacts(programs),
         Addresses(140),
         Host(True, True, 0, 1, True, True, (6, 1), ()),
         layout.pki,
         layout.etcd,
     )
-    write_credentials(layout.pki, facts.plan, {"node-1": facts.plan.node(1)})
+    write_credentials(layout.pki, settings.addresses, {"node-1": settings.addresses.node(1)})
 
-    folder = write_node(layout, facts, "node-1", 1)
+    folder = write_node(layout, settings, "node-1", 1)
 
     own = folder / "files/etc/dra-testbed"
     assert {path.name for path in own.iterdir()} == {
@@ -62,27 +71,27 @@ def test_a_file_that_a_minimal_host_has_not_is_there_in_a_node(tmp_path: Path) -
 
 
 def test_a_ledger_is_found_again(tmp_path: Path) -> None:
-    Ledger(tmp_path / "cluster.json", 140, ("node-1",), "1.37.1").save()
+    ClusterRecord(tmp_path / "cluster.json", 140, ("node-1",), "1.37.1").save()
 
-    found = Ledger.load(tmp_path / "cluster.json")
+    found = ClusterRecord.load(tmp_path / "cluster.json")
 
     assert found is not None
     assert (found.octet, found.nodes, found.kubernetes) == (140, ("node-1",), "1.37.1")
 
 
 def test_there_is_no_ledger_before_the_first_save(tmp_path: Path) -> None:
-    assert Ledger.load(tmp_path / "cluster.json") is None
+    assert ClusterRecord.load(tmp_path / "cluster.json") is None
 
 
 def test_a_process_is_recalled_as_it_was_remembered(tmp_path: Path) -> None:
-    remember(tmp_path, "etcd", ProcessId(7, 8))
+    save_process_id(tmp_path, "etcd", ProcessId(7, 8))
 
-    assert recall(tmp_path, "etcd") == ProcessId(7, 8)
-    assert remembered(tmp_path) == {"etcd": ProcessId(7, 8)}
+    assert load_process_id(tmp_path, "etcd") == ProcessId(7, 8)
+    assert load_process_ids(tmp_path) == {"etcd": ProcessId(7, 8)}
 
 
 def test_a_half_written_process_file_is_no_process(tmp_path: Path) -> None:
-    remember(tmp_path, "etcd", ProcessId(7, 8))
+    save_process_id(tmp_path, "etcd", ProcessId(7, 8))
     (tmp_path / "pids/etcd").write_text("7")
 
-    assert recall(tmp_path, "etcd") is None
+    assert load_process_id(tmp_path, "etcd") is None

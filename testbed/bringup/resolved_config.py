@@ -1,0 +1,81 @@
+"""A configuration with everything that follows from it: versions, driver files, the cluster's spec. For `up`, `--plan` and `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from testbed import binaries, folders
+from testbed.binaries import Lock
+from testbed.drivers import expected_nodes, load_together
+from testbed.drivers.expected_slices import slices_of
+from testbed.images.basics import WORKLOAD
+from testbed.kube.client import Kube
+from testbed.models.config import TestbedConfig
+from testbed.models.driver_file import DriverFile
+from testbed.models.gates import check_gates, check_runtime_config, check_skew
+from testbed.providers.base import ClusterSpec
+
+
+@dataclass(frozen=True)
+class ResolvedConfig:
+    """A checked configuration. `drivers` are the driver under test, if there is one, and its companions."""
+
+    config: TestbedConfig
+    lock: Lock
+    kubelet_lock: Lock | None
+    drivers: tuple[DriverFile, ...]
+    spec: ClusterSpec
+
+    @property
+    def driver_file(self) -> DriverFile | None:
+        """The driver under test, if there is one."""
+        return self.drivers[0] if self.drivers else None
+
+
+def resolve(config: TestbedConfig) -> ResolvedConfig:
+    """Check everything that can be checked without this host and without a cluster. Raise UsageError for the first mistake."""
+    lock = binaries.lock_for(config.kubernetes)
+    kubelet_lock = binaries.lock_for(config.kubelet) if config.kubelet else None
+    if kubelet_lock:
+        check_skew(lock.kubernetes, kubelet_lock.kubernetes)
+        check_gates(config.feature_gates, kubelet_lock.gates)
+    check_gates(config.feature_gates, lock.gates)
+    check_runtime_config(config.runtime_config, lock.resource_versions)
+    drivers = load_together(config.driver) if config.driver else ()
+    _check_hardware(config, drivers)
+    return ResolvedConfig(config, lock, kubelet_lock, drivers, _cluster_spec(config, lock, kubelet_lock, drivers))
+
+
+def _check_hardware(config: TestbedConfig, drivers: Collection[DriverFile]) -> None:
+    """Refuse a wrong hardware file of the user before there is a cluster, in which the fake driver could only crash.
+
+    The file may differ by node name. Nodes have these names in a cluster that a provider makes.
+    """
+    file = config.hardware
+    fake = any(each.install and each.install.built_in_image for each in drivers)
+    if fake and file and file.parent != folders.data("manifests") / "hardware":
+        width = len(str(config.nodes))
+        slices_of(file, *(f"node-{number:0{width}}" for number in range(1, config.nodes + 1)))
+
+
+def _cluster_spec(
+    config: TestbedConfig, lock: Lock, kubelet_lock: Lock | None, drivers: tuple[DriverFile, ...]
+) -> ClusterSpec:
+    unknown = lock.knowledge.unknown_to_scheduler if config.feature_gates else ()
+    return ClusterSpec(
+        kubernetes=lock.kubernetes,
+        nodes=config.nodes,
+        feature_gates=config.feature_gates,
+        gates_unknown_to_scheduler=frozenset(unknown),
+        runtime_config=config.runtime_config,
+        kubelet=kubelet_lock.kubernetes if kubelet_lock else "",
+        options=config.provider_options,
+        given=config.given,
+        workload_image=config.images.workload or WORKLOAD.reference,
+        driver_nodes=_driver_nodes(drivers[0]) if drivers else None,
+    )
+
+
+def _driver_nodes(driver_file: DriverFile) -> Callable[[Kube], Collection[str]]:
+    return lambda kube: expected_nodes(kube, driver_file)

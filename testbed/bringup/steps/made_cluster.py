@@ -1,0 +1,130 @@
+"""What `up` does with a cluster that its provider makes (local, kind): fetch, build, create, wait, install the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import binaries, images
+from testbed.binaries import Lock
+from testbed.bringup.resolved_config import ResolvedConfig
+from testbed.bringup.state import Record
+from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
+from testbed.bringup.steps.procedure import Context, Step, disk_space, install_drivers, refuse_fatal
+from testbed.errors import ApiError, TestbedError
+from testbed.kube import nodes
+from testbed.progress import Progress
+from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, NodeImage, Problem
+from testbed.waiting import Budget, NotYet, eventually
+
+_ACCOUNT = Budget("default service account", 30, "the controller manager starts 40 controllers before it")
+
+
+@dataclass(frozen=True)
+class MadeClusterProcedure:
+    """The procedure for a provider that makes its clusters."""
+
+    provider: ClusterMaker
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of `up`, in order."""
+        return (
+            self.fetch_programs,
+            self.build_images,
+            self.create_cluster,
+            self.wait_until_usable,
+            self.install_driver,
+        )
+
+    def problems(self, resolved: ResolvedConfig) -> Sequence[Problem]:
+        """Return what will not work on this host."""
+        return self.provider.preflight(resolved.spec)
+
+    def check(self, resolved: ResolvedConfig, folder: Path, progress: Progress) -> None:  # noqa: ARG002 - the protocol's
+        """Raise an error if this host cannot run the cluster."""
+        refuse_fatal([*self.problems(resolved), *disk_space(folder, resolved.spec.nodes)])
+
+    def plan(self, resolved: ResolvedConfig) -> tuple[Plan, FoundCluster | None]:
+        """Return what `up` would create; there is no cluster yet."""
+        config, spec = resolved.config, resolved.spec
+        cluster = f"{config.name}, made by provider {config.provider}"
+        objects = describe_objects(objects_of(resolved))
+        return Plan(cluster, spec.kubernetes, spec.nodes, describe_driver(resolved, installs=True), objects), None
+
+    def remove_objects(self, record: Record, folder: Path, progress: Progress) -> None:
+        """Do nothing: the objects disappear with their cluster."""
+
+    def fetch_programs(self, context: Context) -> None:
+        """Fetch the upstream programs that the provider needs; the kubelet may have another version than the rest."""
+        wanted, resolved = self.provider.programs(), context.resolved
+        sources = resolved.config.binaries_from or None
+        context.programs = binaries.ensure(resolved.lock, wanted, progress=context.progress, sources=sources)
+        if resolved.kubelet_lock and "kubelet" in wanted:
+            older = binaries.ensure(resolved.kubelet_lock, ["kubelet"], progress=context.progress, sources=sources)
+            context.programs |= older
+
+    def build_images(self, context: Context) -> None:
+        """Build the images that are loaded into the nodes: sandbox, workload, and the driver's."""
+        config = context.resolved.config
+        sandbox = images.sandbox(context.progress)
+        context.sandbox_image = sandbox.reference
+        context.images = [sandbox.archive]
+        if not config.images.workload:
+            context.images.append(images.workload(context.progress).archive)
+        installed = [each.install for each in context.resolved.drivers if each.install]
+        if any(each.built_in_image for each in installed):
+            _add_driver_image(context)
+        context.images += dict.fromkeys(archive for each in installed for archive in each.images)
+
+    def create_cluster(self, context: Context) -> None:
+        """Let the provider create the cluster."""
+        resolved = context.resolved
+        locks = [resolved.lock, *([resolved.kubelet_lock] if resolved.kubelet_lock else [])]
+        node_images = {lock.kubernetes: _node_image(lock) for lock in locks}
+        artifacts = Artifacts(context.programs, tuple(context.images), context.sandbox_image, node_images)
+        name, folder = resolved.config.name, context.folder
+        context.made = self.provider.create(name, resolved.spec, artifacts, folder, context.progress)
+
+    def wait_until_usable(self, context: Context) -> None:
+        """Wait until nodes are Ready and pods are admitted, and check that Dynamic Resource Allocation is served."""
+        with context.progress.step("nodes take pods, default service account, resource.k8s.io"):
+            logs = f"dra-testbed logs --name {context.resolved.config.name}"
+            names = [node.name for node in context.cluster.nodes()]
+            nodes.wait_until_usable(context.kube, names, hint=logs)
+            eventually(
+                lambda: _default_account(context), "the default service account", _ACCOUNT, hint=logs, longest_pause=0.1
+            )
+            try:
+                context.kube.resource("resource.k8s.io/v1", "ResourceSlice")
+            except ApiError as missing:
+                raise TestbedError(
+                    "the API server does not serve resource.k8s.io/v1", hint="check --runtime-config"
+                ) from missing
+
+    def install_driver(self, context: Context) -> None:
+        """Install the driver under test and its companions, if there is one."""
+        if context.resolved.drivers:
+            install_drivers(context)
+
+
+def _add_driver_image(context: Context) -> None:
+    context.driver_image = context.resolved.config.images.driver or ""
+    if not context.driver_image:
+        built = images.driver(context.progress)
+        context.driver_image = built.reference
+        context.images.append(built.archive)
+
+
+def _node_image(lock: Lock) -> NodeImage:
+    def make(progress: Progress) -> tuple[str, Path]:
+        made = images.node(lock, progress)
+        return made.reference, made.archive
+
+    return NodeImage(lock.kubernetes, lock.node_image, make)
+
+
+def _default_account(context: Context) -> None:
+    if context.kube.find("v1", "ServiceAccount", "default", "default") is None:
+        raise NotYet("the controller manager has not created it")
