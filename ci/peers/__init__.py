@@ -1,1 +1,1 @@
-"""Drivers of others, judged as their vendors would do it. Each folder is what a vendor has: a driver file with the manifests it names."""
+"""Drivers of other projects, judged as their vendors would do it. Each folder has a driver file and the manifests that it names."""

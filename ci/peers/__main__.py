@@ -1,8 +1,8 @@
-"""`python -m ci.peers`: judge drivers of others with our suites, and say what came out. `tox -e peers` calls it; needs root.
+"""`python -m ci.peers`: run the suites on drivers of other projects. `tox -e peers` calls it; needs root.
 
-Words that it does not know go to `dra-testbed run`. Ends with 0 when every difference is explained in ci/peers/NAME/differences.yaml,
-with 1 when one is not, or is none any more, or when nothing was judged, with 3 when the testbed broke. Interrupted, it waits until the
-testbed is taken down.
+Unknown arguments are passed to `dra-testbed run`. Exits with 0 if ci/peers/NAME/differences.yaml explains every failed requirement, with 1
+if it does not, if an explained requirement passes, or if nothing was judged, and with 3 if the testbed broke. After an interrupt it waits
+until the testbed is removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from ci.peers import differences, page
 from ci.peers.differences import Judged
-from ci.peers.preparing import EXPLAINED, HERE, PROGRAMS, edition, prepare, version
+from ci.peers.preparing import EXPLAINED, HERE, PROGRAMS, fingerprint, prepare, version
 from testbed import process
 from testbed.conformance import events
 from testbed.errors import Incomplete, TestbedError, UsageError
@@ -29,30 +29,32 @@ from testbed.progress import Progress
 from testbed.reporting import report
 
 PAGE = HERE.parents[1] / "docs/peers.md"
-_JUDGED = (0, 1, 4)  # conformant, not conformant, and a part that was asked for
+_JUDGED = (0, 1, 4)  # conformant or partial, failed, incomplete
 _NOT_FOR_RUN = {
-    "--driver": "the driver is the peer's; --peer says which",
-    "--report": "reports lie below --work, and are read from there",
-    "--plan": "a plan judges nothing; `dra-testbed run --plan` shows one",
+    "--driver": "use --peer to select the driver",
+    "--report": "reports are written to and read from --work",
+    "--plan": "use `dra-testbed run --plan`",
 }
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The command line, and what of it is for `dra-testbed run`."""
+    """Parse the command line; return our options and the arguments for `dra-testbed run`."""
     parser = argparse.ArgumentParser(prog="python -m ci.peers", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--peer", dest="peers", action="append", choices=PROGRAMS, help="only this one; repeatable")
-    parser.add_argument("--work", type=Path, default=Path(".tox/peers-so-far"), help="[default: %(default)s]")
-    parser.add_argument("--write", action="store_true", help="run nothing: write docs/peers.md from the reports so far")
+    parser.add_argument("--peer", dest="peers", action="append", choices=PROGRAMS, help="only this driver; repeatable")
+    parser.add_argument(
+        "--work", type=Path, default=Path(".tox/peers-so-far"), help="folder of reports [default: %(default)s]"
+    )
+    parser.add_argument("--write", action="store_true", help="write docs/peers.md from the reports so far; run nothing")
     options, for_run = parser.parse_known_args(words)
     for word in (each.partition("=")[0] for each in for_run):
         if word in _NOT_FOR_RUN:
-            parser.error(f"{word} is not for peers: {_NOT_FOR_RUN[word]}")
+            parser.error(f"{word} can't be used for peers: {_NOT_FOR_RUN[word]}")
     return options, for_run
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code."""
+    """Run and judge the peers; return the exit code."""
     options, for_run = arguments(words)
     work, peers = options.work.absolute(), options.peers or list(PROGRAMS)
     try:
@@ -62,25 +64,23 @@ def main(words: Sequence[str]) -> int:
                 return code
         if options.write:
             write(work)
-        return max(tell(peer, judge(peer, work)) for peer in peers)
+        return max(summarize(peer, judge(peer, work)) for peer in peers)
     except TestbedError as broken:
         print(f"error: {broken}", file=sys.stderr)
         return broken.exit_code
 
 
 def write(work: Path) -> None:
-    """The page, from all reports that there are. It is left alone when a peer has none, whose section would be lost."""
+    """Write the page from all reports. Raise UsageError if a peer has none: its section would be lost."""
     seen = {peer: (version(peer), judge(peer, work)) for peer in PROGRAMS}
     missing = [peer for peer, (_, judged) in seen.items() if not judged.tested]
     if missing:
-        raise UsageError(
-            f"nothing was judged of {', '.join(missing)}; {PAGE.name} stays as it was", hint="tox -e peers"
-        )
+        raise UsageError(f"there are no reports of {', '.join(missing)}; {PAGE.name} is unchanged", hint="tox -e peers")
     PAGE.write_text(page.render(seen))
 
 
 def run(peer: str, work: Path, words: Sequence[str]) -> int:
-    """What a vendor would type. Reports of different words stay beside each other, so that a long run can be done in parts."""
+    """Run `dra-testbed run` on a peer. Different arguments write different reports, so that a long run can be done in parts."""
     file = prepare(peer, work, Progress())
     folder = _reports(peer, work) / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
     program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
@@ -89,14 +89,14 @@ def run(peer: str, work: Path, words: Sequence[str]) -> int:
 
 
 def judge(peer: str, work: Path) -> Judged:
-    """What is known of a peer, and the verdicts of its reports."""
-    reports = differences.alike(_read(_reports(peer, work)))
+    """Return the explained differences of a peer and the verdicts of its reports."""
+    reports = differences.comparable(_read(_reports(peer, work)))
     where = reports[-1].environment if reports else None
     return Judged(differences.read(HERE / peer / EXPLAINED), differences.newest(reports), where)
 
 
-def tell(peer: str, judged: Judged) -> int:
-    """Say it; 1 when something is not understood, or nothing is known."""
+def summarize(peer: str, judged: Judged) -> int:
+    """Print the result of a peer; return 1 if a difference is not explained or nothing was judged."""
     counts = ", ".join(f"{count} {verdict}" for verdict, count in differences.counted(judged.verdicts.values()))
     on = f" on Kubernetes {judged.where.kubernetes}" if judged.where else ""
     print(f"{peer} {version(peer)}{on}: {counts or 'no reports'}; {len(judged.failed)} differences")
@@ -105,33 +105,33 @@ def tell(peer: str, judged: Judged) -> int:
     for each in judged.unexplained:
         print(f"  {each.id}: " + (f"{each.verdict}, not explained: {each.message}" if each.verdict else "no verdict"))
     for name in judged.outdated:
-        print(f"  {name} passes; take it out of ci/peers/{peer}/differences.yaml")
+        print(f"  {name} passes; remove it from ci/peers/{peer}/differences.yaml")
     return 1 if judged.unexplained or judged.outdated or not judged.tested else 0
 
 
 def _reports(peer: str, work: Path) -> Path:
-    """Where the reports of a peer as it is now lie; those of another version or of other manifests are about another driver."""
-    return work / "reports" / peer / edition(peer)
+    """Return the folder with the reports about this version of a peer and these manifests."""
+    return work / "reports" / peer / fingerprint(peer)
 
 
 def _read(folder: Path) -> Iterator[DriverConformanceReport]:
-    """From the events, which also a run has left behind that was killed; one that began nothing says nothing."""
+    """Yield the reports in a folder. They are built from the events, which a killed run has, too."""
     for log in sorted(folder.glob(f"*/{events.FILE}")):
         with contextlib.suppress(Incomplete):
             yield report.build(events.read(log.parent))
 
 
-def _listen() -> None:
-    """Let signals end us; those that were ignored (nohup) stay so."""
+def _handle_signals() -> None:
+    """Handle signals that end us, except for those that are ignored (nohup)."""
     for each in STOPS:
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, _stop)
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:
-    """End when `dra-testbed run` has taken its testbed down. It survives a Ctrl-C and ends as if it had judged, so its code says nothing.
+    """Exit after `dra-testbed run` has removed its testbed. Its own exit code after Ctrl-C looks like a verdict, so ours is the signal's.
 
-    Only the first signal counts: after Ctrl-C tox sends the same once more, and nobody would wait for the testbed.
+    Later signals are ignored: tox sends another SIGINT after Ctrl-C, and the testbed would not be removed.
     """
     for each in STOPS:
         signal.signal(each, signal.SIG_IGN)
@@ -139,5 +139,5 @@ def _stop(number: int, _: FrameType | None) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _listen()
+    _handle_signals()
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""What is known of a peer's differences, and what a run's verdicts say beside it. Pure; for the page and the exit code."""
+"""Compare the explained differences of a peer with the verdicts of its reports. Pure; for the page and the exit code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from testbed.models.strict import Strict, load
 from testbed.models.words import Verdict
 
 NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED, None})
-_FREE = {Verdict.PASS, *NOT_JUDGED} - {None}  # a run that ended too early costs something
+_FREE = {Verdict.PASS, *NOT_JUDGED} - {None}  # None: the run ended before the verdict
 
 
 class Difference(Strict):
-    """One reason why requirements are not met, understood by somebody who read the sources."""
+    """A reason why requirements fail, found by reading the sources of the driver."""
 
     requirements: tuple[str, ...]
     whose: Literal["theirs", "design", "ours"]
@@ -25,7 +25,7 @@ class Difference(Strict):
 
 
 class Known(Strict):
-    """A file of differences."""
+    """The content of differences.yaml."""
 
     about: str
     source: str
@@ -34,7 +34,7 @@ class Known(Strict):
 
 @dataclass(frozen=True)
 class Judged:
-    """A peer: what is known of it, the newest verdict of each requirement, and where they were seen."""
+    """A peer: its explained differences, the latest verdict of each requirement, and the environment."""
 
     known: Known
     verdicts: Mapping[str, RequirementReport]
@@ -42,28 +42,28 @@ class Judged:
 
     @property
     def tested(self) -> bool:
-        """Whether anything was judged at all."""
+        """Return True if at least one requirement was judged."""
         return any(each.verdict not in NOT_JUDGED for each in self.verdicts.values())
 
     @property
     def failed(self) -> dict[str, RequirementReport]:
-        """What cost something."""
+        """Return the requirements that failed or have no verdict."""
         return {name: each for name, each in self.verdicts.items() if each.verdict not in _FREE}
 
     @property
     def unexplained(self) -> list[RequirementReport]:
-        """Differences that nobody has understood yet. An explanation is about a driver that fails, not about a test that could not look."""
-        understood = self._explained() & self._failing()
-        return [each for name, each in self.failed.items() if name not in understood]
+        """Return the failed requirements without explanation. An explanation covers the verdict `fail`, but no error or timeout."""
+        explained = self._explained() & self._failing()
+        return [each for name, each in self.failed.items() if name not in explained]
 
     @property
     def outdated(self) -> list[str]:
-        """Differences that are told and are none any more. What was not run says nothing."""
+        """Return the explained requirements that pass now."""
         passed = {name for name, each in self.verdicts.items() if each.verdict == Verdict.PASS}
         return sorted(self._explained() & passed)
 
-    def unseen(self, difference: Difference) -> list[str]:
-        """What is told of a driver and did not fail in these runs."""
+    def not_failed(self, difference: Difference) -> list[str]:
+        """Return the requirements of a difference that did not fail in these runs."""
         return [name for name in difference.requirements if name not in self._failing()]
 
     def _failing(self) -> frozenset[str]:
@@ -74,42 +74,42 @@ class Judged:
 
 
 def read(path: Path) -> Known:
-    """The file of differences."""
+    """Read a file of differences."""
     return load(path, Known)
 
 
-def alike(reports: Iterable[DriverConformanceReport]) -> list[DriverConformanceReport]:
-    """Those about the same driver file, the same requirements and the same cluster as the last one, which comes last."""
+def comparable(reports: Iterable[DriverConformanceReport]) -> list[DriverConformanceReport]:
+    """Return the reports about the same driver file, requirements and cluster as the last one, in order of time."""
     ordered = sorted(reports, key=lambda each: each.generated.at)
     return [each for each in ordered if _about(each) == _about(ordered[-1])]
 
 
 def newest(reports: Iterable[DriverConformanceReport]) -> dict[str, RequirementReport]:
-    """The verdicts of several runs in parts, as far as they are alike."""
+    """Return the latest verdict of each requirement in the comparable reports."""
     found: dict[str, RequirementReport] = {}
-    for report in alike(reports):
+    for report in comparable(reports):
         found |= {
             each.id: each
             for each in report.requirements
-            if each.id not in found or _says(each) >= _says(found[each.id])
+            if each.id not in found or _weight(each) >= _weight(found[each.id])
         }
     return found
 
 
 def counted(verdicts: Iterable[RequirementReport]) -> Sequence[tuple[str, int]]:
-    """How many have which verdict, in the order of verdicts."""
-    said = [each.verdict for each in verdicts]
-    return [(each.value, said.count(each)) for each in Verdict if each in said] + [("none", said.count(None))] * (
-        None in said
+    """Return the number of requirements for each verdict, in the order of verdicts."""
+    given = [each.verdict for each in verdicts]
+    return [(each.value, given.count(each)) for each in Verdict if each in given] + [("none", given.count(None))] * (
+        None in given
     )
 
 
-def _says(each: RequirementReport) -> int:
-    """How much. What was left out says nothing, what was begun and not ended at least that it is open."""
+def _weight(each: RequirementReport) -> int:
+    """Return how much a verdict counts: an excluded requirement less than one that was started, and that less than a verdict."""
     return {Verdict.EXCLUDED: 0, None: 1}.get(each.verdict, 2)
 
 
 def _about(report: DriverConformanceReport) -> tuple[str, str, Environment]:
-    # Another Kubernetes, a gate or a node less makes other verdicts. The testbed has a new name in each run.
+    # Another Kubernetes version, gate or number of nodes changes verdicts. The name of the testbed is different in each run.
     where = report.environment.model_copy(update={"testbed": ""})
     return report.generated.catalogue, report.subject.digest, where

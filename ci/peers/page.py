@@ -1,4 +1,4 @@
-"""docs/peers.md: which drivers of others were judged, what came out, and each difference with its reason. Pure."""
+"""Render docs/peers.md: the drivers of other projects, their verdicts, and each difference with its reason. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from testbed.models.report import Environment, RequirementReport
 
 _HEAD = """# Peers
 
-Drivers that others wrote, judged by our suites as their vendors would do it: `dra-testbed run --driver FILE`, with a driver file, manifests
-and an image of the unchanged program, on a testbed of two nodes. They lie in `ci/peers`.
+Drivers of other projects, judged by our suites as their vendors would do it: `dra-testbed run --driver FILE`, with a driver file, manifests
+and an image of the unchanged program, on a testbed with two nodes. The files are in `ci/peers`.
 
-`tox -e peers` builds the programs from their locked sources (`ci/versions/peers.yaml`) and runs the profile `core`,
-`tox -e peers -- --profile full` everything. It ends with 1 when there is a difference that is not explained here, or an explanation of one
-that is none any more. `tox -e peers -- --write` makes this page of the reports so far. Those of parts are put together where
-they are about the same program, manifests, requirements and cluster as the last one.
+`tox -e peers` builds the programs from locked sources (`ci/versions/peers.yaml`) and runs the profile `core`;
+`tox -e peers -- --profile full` runs all requirements. It exits with 1 if a failed requirement is not explained here, or if an
+explained one passes. `tox -e peers -- --write` generates this page from the reports so far. It combines the reports of several runs if they are about the
+same program, manifests, requirements and cluster.
 """
 _WHOSE = {"theirs": "theirs", "design": "theirs, on purpose", "ours": "ours"}
 
 
 def render(peers: Mapping[str, tuple[str, Judged]]) -> str:
-    """The page, from name, version and what was judged."""
+    """Return the page from name, version and verdicts of each peer."""
     return "\n".join([_HEAD, *(_section(name, version, judged) for name, (version, judged) in peers.items())])
 
 
@@ -44,7 +44,7 @@ def _place(where: Environment) -> str:
 
 
 def _not_judged(judged: Judged) -> str:
-    """How many requirements say nothing about this driver, and why."""
+    """Return how many requirements were not judged, by reason."""
     reasons = Counter(_reason(each) for each in judged.verdicts.values() if each.verdict in NOT_JUDGED)
     lines = [
         f"* {count}: {reason}\n" for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
@@ -57,16 +57,16 @@ def _reason(each: RequirementReport) -> str:
 
 
 def _differences(judged: Judged) -> str:
-    told = [_told(each, judged.unseen(each)) for each in judged.known.differences]
-    return "\n".join([*told, *(_open(each) for each in judged.unexplained if each.verdict)])
+    explained = [_explained(each, judged.not_failed(each)) for each in judged.known.differences]
+    return "\n".join([*explained, *(_unexplained(each) for each in judged.unexplained if each.verdict)])
 
 
-def _told(each: Difference, unseen: Sequence[str]) -> str:
-    but = f" Not seen in these runs: {', '.join(unseen)}." if unseen else ""
+def _explained(each: Difference, not_failed: Sequence[str]) -> str:
+    but = f" Did not fail in these runs: {', '.join(not_failed)}." if not_failed else ""
     what = f"**{', '.join(each.requirements)}** ({_WHOSE[each.whose]}). {each.what.strip()}{but}"
     return f"{what}\n\nSource: {each.source}\n"
 
 
-def _open(each: RequirementReport) -> str:
+def _unexplained(each: RequirementReport) -> str:
     first = each.message.partition("\n")[0]
-    return f"**{each.id}** ({each.verdict}, not understood yet). {each.sentence} Seen: {first}\n"
+    return f"**{each.id}** ({each.verdict}, not explained yet). {each.sentence} Message: {first}\n"

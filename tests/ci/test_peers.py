@@ -1,4 +1,4 @@
-"""The pure parts of `tox -e peers`: what is a difference, which are explained, the page; and the folders that a vendor would have."""
+"""The pure parts of `tox -e peers`: differences, explanations and the page; and the folders of the peers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
 from pathlib import Path
-from subprocess import PIPE, Popen  # noqa: TID251 - this test is about how we and the program that we have started end
+from subprocess import PIPE, Popen  # noqa: TID251 - a test sends signals to a program and reads its output
 
 import pytest
 
@@ -16,7 +16,7 @@ from ci.check_workflows import ROOT
 from ci.peers import __main__ as peers
 from ci.peers import page, preparing
 from ci.peers.differences import Difference, Judged, Known, counted, newest, read
-from ci.peers.preparing import HERE, PROGRAMS, edition, prepare, version
+from ci.peers.preparing import HERE, PROGRAMS, fingerprint, prepare, version
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
 from testbed.errors import TestbedError
@@ -28,57 +28,57 @@ from testbed.progress import Silent
 from tests.ci.conftest import Host
 
 
-def told(*ids: str) -> Difference:
+def difference(*ids: str) -> Difference:
     return Difference.model_construct(requirements=ids, whose="theirs", what="It forgets.", source="file.go")
 
 
-KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(told("A-002"),))
+KNOWN = Known.model_construct(about="A driver.", source="a module", differences=(difference("A-002"),))
 WHERE = {"testbed": "t", "provider": "local", "kubernetes": "v1.37.1", "nodes": 2, "runtime": "c"}
 
 
-def verdict(name: str, said: Verdict | None, message: str = "") -> RequirementReport:
+def verdict(name: str, given: Verdict | None, message: str = "") -> RequirementReport:
     return RequirementReport(
-        id=name, sentence="It works.", level=Level.MUST, tier=Tier.E2E, source="here", verdict=said, message=message
+        id=name, sentence="It works.", level=Level.MUST, tier=Tier.E2E, source="here", verdict=given, message=message
     )
 
 
 def judged(**verdicts: Verdict | None) -> Judged:
-    named = {name.replace("_", "-"): said for name, said in verdicts.items()}
-    rows = {name: verdict(name, said, f"why {name}") for name, said in named.items()}
+    named = {name.replace("_", "-"): given for name, given in verdicts.items()}
+    rows = {name: verdict(name, given, f"why {name}") for name, given in named.items()}
     return Judged(KNOWN, rows, Environment.model_validate(WHERE))
 
 
 def report(
-    at: str, *said: RequirementReport, catalogue: str = "sha256:0", where: Mapping[str, object] = WHERE
+    at: str, *given: RequirementReport, catalogue: str = "sha256:0", where: Mapping[str, object] = WHERE
 ) -> DriverConformanceReport:
     return DriverConformanceReport(
         generated=Generated(at=at, suite="1", catalogue=catalogue, python="3", pytest="9"),
         subject=Subject.model_validate({"driver": "d", "driverFile": "d", "digest": "sha256:1"}),
         environment=Environment.model_validate(where),
-        result=Result.PARTIAL, finished=True, seconds=1, patience=1, statistics={}, requirements=said,
+        result=Result.PARTIAL, finished=True, seconds=1, patience=1, statistics={}, requirements=given,
     )  # fmt: skip
 
 
-def test_a_difference_that_is_explained_is_no_surprise() -> None:
+def test_an_explained_failure_is_no_unexplained_difference() -> None:
     assert judged(A_001=Verdict.PASS, A_002=Verdict.FAIL).unexplained == []
 
 
-@pytest.mark.parametrize("said", [Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
-def test_any_other_verdict_that_costs_something_is_one(said: Verdict | None) -> None:
-    assert [each.id for each in judged(A_001=said).unexplained] == ["A-001"]
+@pytest.mark.parametrize("given", [Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
+def test_any_other_failed_requirement_is_one(given: Verdict | None) -> None:
+    assert [each.id for each in judged(A_001=given).unexplained] == ["A-001"]
 
 
-@pytest.mark.parametrize("said", [Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
-def test_an_explanation_covers_a_failure_and_nothing_else(said: Verdict | None) -> None:
-    assert [each.id for each in judged(A_002=said).unexplained] == ["A-002"]
+@pytest.mark.parametrize("given", [Verdict.ERROR, Verdict.TIMEOUT, Verdict.FLAKY, Verdict.BLOCKED, None])
+def test_an_explanation_covers_no_other_verdict_than_fail(given: Verdict | None) -> None:
+    assert [each.id for each in judged(A_002=given).unexplained] == ["A-002"]
 
 
-def test_what_is_explained_and_passes_has_to_be_taken_out_unless_it_was_not_run() -> None:
+def test_an_explained_requirement_that_passes_is_outdated() -> None:
     assert judged(A_002=Verdict.PASS).outdated == ["A-002"]
     assert judged(A_002=Verdict.EXCLUDED).outdated == []
 
 
-def test_runs_of_parts_are_put_together_and_the_last_word_counts() -> None:
+def test_reports_of_parts_are_combined_and_the_latest_verdict_counts() -> None:
     first = report("2026-01-01", verdict("A-001", Verdict.FAIL), verdict("A-002", Verdict.PASS))
     second = report("2026-01-02", verdict("A-001", Verdict.PASS), verdict("A-002", Verdict.EXCLUDED))
 
@@ -88,7 +88,7 @@ def test_runs_of_parts_are_put_together_and_the_last_word_counts() -> None:
     }
 
 
-def test_what_a_later_run_did_not_come_to_is_open_even_if_an_earlier_one_left_it_out() -> None:
+def test_a_requirement_that_a_killed_run_did_not_reach_has_no_verdict() -> None:
     part = report("2026-01-01", verdict("A-001", Verdict.PASS), verdict("A-002", Verdict.EXCLUDED))
     killed = report("2026-01-02", verdict("A-001", None), verdict("A-002", None))
 
@@ -98,7 +98,7 @@ def test_what_a_later_run_did_not_come_to_is_open_even_if_an_earlier_one_left_it
     }
 
 
-def test_reports_about_other_requirements_do_not_count_any_more() -> None:
+def test_reports_about_other_requirements_are_ignored() -> None:
     old = report("2026-01-01", verdict("A-001", Verdict.PASS), catalogue="sha256:old")
 
     assert list(newest([old, report("2026-01-02", verdict("A-002", Verdict.PASS))])) == ["A-002"]
@@ -108,7 +108,7 @@ def test_reports_about_other_requirements_do_not_count_any_more() -> None:
 @pytest.mark.parametrize(
     "other", [{"kubernetes": "v1.34.2"}, {"provider": "kind"}, {"featureGates": {"DRANew": True}}, {"nodes": 1}]
 )
-def test_a_run_on_another_cluster_hides_nothing_that_was_seen_on_this_one(other: dict[str, object]) -> None:
+def test_reports_about_another_cluster_are_ignored(other: dict[str, object]) -> None:
     here = report("2026-01-01", verdict("A-001", Verdict.FAIL))
     there = report("2026-01-02", verdict("A-001", Verdict.CLUSTER_UNSUPPORTED), where={**WHERE, **other})
     part = report("2026-01-03", verdict("A-002", Verdict.PASS), where={**WHERE, "testbed": "run-2"})
@@ -119,7 +119,7 @@ def test_a_run_on_another_cluster_hides_nothing_that_was_seen_on_this_one(other:
     }
 
 
-def test_the_page_says_on_which_cluster_it_was() -> None:
+def test_the_page_names_the_cluster() -> None:
     gates = {"DRANew": True, "DRAOld": False}
     where = Environment.model_validate({**WHERE, "featureGates": gates})
 
@@ -128,28 +128,30 @@ def test_the_page_says_on_which_cluster_it_was() -> None:
     assert "Judged on Kubernetes v1.37.1, provider local, DRANew=true, DRAOld=false.\n" in text
 
 
-def test_the_page_counts_verdicts_and_tells_every_difference_with_its_source() -> None:
+def test_the_page_counts_verdicts_and_lists_every_difference_with_its_source() -> None:
     seen = judged(A_001=Verdict.PASS, A_002=Verdict.FAIL, A_003=Verdict.TIMEOUT, A_004=Verdict.NOT_APPLICABLE)
     text = page.render({"a-driver": ("1.0", seen)})
 
     assert counted(seen.verdicts.values()) == [("pass", 1), ("fail", 1), ("timeout", 1), ("not-applicable", 1)]
     assert "| fail | 1 |" in text
     assert "**A-002** (theirs). It forgets.\n\nSource: file.go" in text
-    assert "**A-003** (timeout, not understood yet). It works. Seen: why A-003" in text
+    assert "**A-003** (timeout, not explained yet). It works. Message: why A-003" in text
     assert "* 1: why A-004" in text
 
 
-def test_the_page_says_what_of_a_difference_these_runs_did_not_see() -> None:
-    both = Known.model_construct(about="", source="", differences=(told("A-001", "A-002", "A-003"), told("A-004")))
+def test_the_page_names_explained_requirements_that_did_not_fail() -> None:
+    both = Known.model_construct(
+        about="", source="", differences=(difference("A-001", "A-002", "A-003"), difference("A-004"))
+    )
     seen = judged(A_001=Verdict.FAIL, A_002=None, A_004=Verdict.FAIL)
 
     text = page.render({"a-driver": ("1.0", Judged(both, seen.verdicts))})
 
-    assert "**A-001, A-002, A-003** (theirs). It forgets. Not seen in these runs: A-002, A-003.\n\nSource:" in text
+    assert "**A-001, A-002, A-003** (theirs). It forgets. Did not fail in these runs: A-002, A-003.\n\nSource:" in text
     assert "**A-004** (theirs). It forgets.\n\nSource:" in text
 
 
-def test_the_page_says_why_requirements_have_no_verdict_about_the_driver() -> None:
+def test_the_page_says_why_requirements_were_not_judged() -> None:
     rows = judged(A_001=None, A_002=None, A_003=Verdict.EXCLUDED, A_004=Verdict.CLUSTER_UNSUPPORTED).verdicts
 
     text = page.render({"a-driver": ("1.0", Judged(KNOWN, rows))})
@@ -157,27 +159,27 @@ def test_the_page_says_why_requirements_have_no_verdict_about_the_driver() -> No
     assert "* 2: the run ended before there was a verdict\n* 1: why A-003\n* 1: why A-004\n" in text
 
 
-def test_a_surprise_is_told_and_ends_it_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexplained_difference_is_printed_and_gives_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     peer = next(iter(PROGRAMS))
 
-    assert peers.tell(peer, judged(A_002=Verdict.FAIL)) == 0
-    assert peers.tell(peer, judged(A_001=Verdict.FAIL)) == 1
+    assert peers.summarize(peer, judged(A_002=Verdict.FAIL)) == 0
+    assert peers.summarize(peer, judged(A_001=Verdict.FAIL)) == 1
     assert "A-001: fail, not explained: why A-001" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     "nothing", [{}, {"A_001": Verdict.EXCLUDED, "A_002": Verdict.NOT_APPLICABLE, "A_003": Verdict.CLUSTER_UNSUPPORTED}]
 )
-def test_where_nothing_was_judged_nothing_is_well(
+def test_the_exit_code_is_1_if_nothing_was_judged(
     nothing: dict[str, Verdict], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert peers.tell(next(iter(PROGRAMS)), judged(**nothing)) == 1
+    assert peers.summarize(next(iter(PROGRAMS)), judged(**nothing)) == 1
     assert "nothing was judged" in capsys.readouterr().out
 
 
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Path]:
-    """A peer's folder, with an image of something that is no driver."""
+    """Prepare the folder of a peer, with an image of a program that is no driver."""
     monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
 
     def built(_lock: object, names: list[str], **_how: object) -> dict[str, Path]:
@@ -190,7 +192,9 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
 
 
 @pytest.mark.parametrize("peer", PROGRAMS)
-def test_a_peer_is_what_its_vendor_would_have(peer: str, prepared: Callable[[str], Path]) -> None:
+def test_the_folder_of_a_peer_has_a_valid_driver_file_and_its_manifests(
+    peer: str, prepared: Callable[[str], Path]
+) -> None:
     driver_file = load_driver_file(prepared(peer))
     objects = manifests(driver_file)
     (daemon,) = (each for each in objects if each["kind"] == "DaemonSet")
@@ -201,26 +205,26 @@ def test_a_peer_is_what_its_vendor_would_have(peer: str, prepared: Callable[[str
 
 
 @pytest.mark.parametrize("file", ["driver.yaml", "rights.yaml", "daemonset.yaml"])
-def test_a_peer_with_other_manifests_or_of_another_version_is_another_one(
+def test_the_fingerprint_of_a_peer_covers_its_manifests_and_version_but_no_explanations(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     peer = next(iter(PROGRAMS))
     shutil.copytree(HERE / peer, tmp_path / peer)
     monkeypatch.setattr(preparing, "HERE", tmp_path)
-    before = edition(peer)
+    before = fingerprint(peer)
 
     with (tmp_path / peer / "differences.yaml").open("a") as explained:
-        explained.write("# understood")
-    assert edition(peer) == before
+        explained.write("# explained")
+    assert fingerprint(peer) == before
 
     with (tmp_path / peer / file).open("a") as theirs:
         theirs.write("# changed")
-    changed = edition(peer)
+    changed = fingerprint(peer)
     monkeypatch.setattr(preparing, "version", lambda _: "99.0")
-    assert len({before, changed, edition(peer)}) == 3
+    assert len({before, changed, fingerprint(peer)}) == 3
 
 
-def test_reports_about_what_a_peer_was_before_say_nothing_of_it_now(
+def test_reports_about_another_fingerprint_are_ignored(
     host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.has_testbed("fail", 1)
@@ -229,17 +233,17 @@ def test_reports_about_what_a_peer_was_before_say_nothing_of_it_now(
     peers.run(peer, work, [])
     assert list(peers.judge(peer, work).verdicts) == ["T-001"]
 
-    monkeypatch.setattr(peers, "edition", lambda _: "99.0-0")
+    monkeypatch.setattr(peers, "fingerprint", lambda _: "99.0-0")
     assert peers.judge(peer, work).verdicts == {}
 
 
 @pytest.mark.parametrize("peer", PROGRAMS)
-def test_explanations_are_about_the_version_that_is_locked(peer: str) -> None:
+def test_explanations_are_about_the_locked_version(peer: str) -> None:
     assert f"v{version(peer)}" in read(HERE / peer / "differences.yaml").source
 
 
 @pytest.mark.parametrize("peer", PROGRAMS)
-def test_every_explanation_is_about_a_requirement_and_no_two_about_one(peer: str) -> None:
+def test_every_requirement_is_explained_once_at_most_and_exists(peer: str) -> None:
     named = [name for each in read(HERE / peer / "differences.yaml").differences for name in each.requirements]
     every = {entry.requirement.id for entry in catalogue.read([data("suites")]).entries}
 
@@ -248,7 +252,7 @@ def test_every_explanation_is_about_a_requirement_and_no_two_about_one(peer: str
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("pass", 0), ("fail", 1)])
-def test_a_run_ends_in_the_page_with_what_came_out(
+def test_a_run_writes_reports_and_the_page_is_generated_from_them(
     host: Host,
     prepared: Callable[[str], Path],
     tmp_path: Path,
@@ -268,41 +272,39 @@ def test_a_run_ends_in_the_page_with_what_came_out(
     assert (tmp_path / "peers.md").read_text().count(f"| {verdict} | 1 |") == len(PROGRAMS)
 
 
-def test_a_page_is_never_written_without_one_of_the_peers(
+def test_the_page_is_not_written_if_a_peer_has_no_reports(
     host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
-    (tmp_path / "peers.md").write_text("what is known")
+    (tmp_path / "peers.md").write_text("as before")
     host.has_testbed("pass", 0)
     one, other = PROGRAMS
 
     assert peers.main(["--peer", one, "--work", str(tmp_path / "work")]) == 0
     assert peers.main(["--write", "--work", str(tmp_path / "work")]) == 2
-    assert (tmp_path / "peers.md").read_text() == "what is known"
-    assert f"nothing was judged of {other}; peers.md stays as it was\n  try: tox -e peers" in capsys.readouterr().err
+    assert (tmp_path / "peers.md").read_text() == "as before"
+    assert f"there are no reports of {other}; peers.md is unchanged\n  try: tox -e peers" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--plan"], ["--report", "there"], ["--report=there"], ["--driver=fake-gpu"]])
-def test_words_that_would_judge_nothing_or_somebody_else_are_refused(
+def test_options_that_select_another_driver_or_report_are_refused(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as refused:
         peers.arguments(["--profile", "full", *words])
 
     assert refused.value.code == 2
-    assert f"{words[0].partition('=')[0]} is not for peers: " in capsys.readouterr().err
+    assert f"{words[0].partition('=')[0]} can't be used for peers: " in capsys.readouterr().err
 
 
-def test_where_the_testbed_broke_nothing_is_said_of_the_driver(
-    host: Host, prepared: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_broken_testbed_gives_exit_code_3(host: Host, prepared: Callable[[str], Path], tmp_path: Path) -> None:
     host.has_testbed("", 3)
 
     assert peers.main(["--work", str(tmp_path / "work")]) == 3
 
 
-def test_a_program_that_cannot_be_built_is_no_difference(
+def test_a_failed_build_gives_the_exit_code_of_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: object) -> Path:
@@ -322,7 +324,7 @@ preparing.prepare = lambda *_: Path("driver.yaml")
 for each in {[*map(int, peers.STOPS)]}: signal.signal(each, signal.SIG_DFL)
 runpy.run_module("ci.peers", run_name="__main__", alter_sys=True)
 """
-ENDS_AS_IF_JUDGED = """
+EXITS_LIKE_A_VERDICT = """
 trap 'kill $!; echo going; sleep 0.3; touch gone; exit 1' INT TERM
 sleep 5 &
 echo up
@@ -330,10 +332,10 @@ wait"""
 
 
 @pytest.mark.parametrize("number", peers.STOPS)
-def test_interrupted_it_ends_when_the_testbed_is_gone_and_starts_no_other(
+def test_an_interrupt_waits_for_the_removal_of_the_testbed_and_starts_no_other(
     host: Host, tmp_path: Path, number: signal.Signals
 ) -> None:
-    host.has("dra-testbed", ENDS_AS_IF_JUDGED)
+    host.has("dra-testbed", EXITS_LIKE_A_VERDICT)
 
     argv = [sys.executable, "-c", MAIN, "--work", str(tmp_path)]
     with Popen(argv, cwd=host.notes, stdout=PIPE, text=True) as judging:
@@ -347,20 +349,20 @@ def test_interrupted_it_ends_when_the_testbed_is_gone_and_starts_no_other(
         assert judging.stdout.read() == ""
 
 
-def test_tox_waits_as_long_as_it_takes_to_take_a_testbed_down() -> None:
+def test_tox_waits_until_a_testbed_is_removed() -> None:
     tox = ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini")
 
     assert tox.getfloat("testenv", "interrupt_timeout") >= 60
 
 
-def test_a_run_that_was_killed_counts_as_far_as_it_came_and_is_never_green(host: Host, tmp_path: Path) -> None:
+def test_a_killed_run_is_no_success(host: Host, tmp_path: Path) -> None:
     host.has_testbed("pass", 0)
     peer = next(iter(PROGRAMS))
-    folder = tmp_path / "reports" / peer / edition(peer) / "core"
+    folder = tmp_path / "reports" / peer / fingerprint(peer) / "core"
     folder.mkdir(parents=True)
     lines = (host.programs.parent / "made/events.jsonl").read_text().splitlines()
     (folder / "events.jsonl").write_text("\n".join(lines[:2]) + "\n")
 
     assert [(name, each.verdict) for name, each in peers.judge(peer, tmp_path).verdicts.items()] == [("T-001", None)]
-    assert peers.tell(peer, peers.judge(peer, tmp_path)) == 1
+    assert peers.summarize(peer, peers.judge(peer, tmp_path)) == 1
