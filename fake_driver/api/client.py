@@ -21,6 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from fake_driver.api.deadline_socket import DeadlineSocket
 from fake_driver.errors import ApiError, ConfigurationError
+from fake_driver.settings import Settings
 
 Object = dict[str, Any]
 # A call of the kubelet lasts 45 s at most and may hold several claims.
@@ -84,6 +85,14 @@ class ApiClient:
         self._open: set[http.client.HTTPConnection] = set()
         self._guard = threading.Lock()
         self._closed = False
+
+    @classmethod
+    def from_settings(cls, settings: Settings, on_response: Callable[[str, str, int], None]) -> ApiClient:
+        """Return the client that the settings describe. It sends the token only over TLS."""
+        is_secure = settings.api_server.startswith("https:")
+        token = Path(settings.token_file) if settings.token_file and is_secure else None
+        authority = Path(settings.ca_file) if settings.ca_file else None
+        return cls(settings.api_server, token_file=token, ca_file=authority, on_response=on_response)
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Object:
         """One object or a list; `timeout` is how many seconds it may take in all."""

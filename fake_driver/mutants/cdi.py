@@ -18,25 +18,25 @@ from fake_driver.roles.node_driver import Parts
 _UNTIL_CONTAINERS_RUN = 1.5  # seconds after the answer
 
 
-def share_one_device(right: Parts) -> Parts:
+def share_one_device(parts: Parts) -> Parts:
     """Whatever was allocated, containers are told that they have the node's first device."""
-    first = right.inventory.devices[0]
-    return replace(right, environment=lambda _device, use, home: cdi.environment(first, use, home))
+    first = parts.inventory.devices[0]
+    return replace(parts, environment=lambda _device, use, home: cdi.environment(first, use, home))
 
 
-def no_env(right: Parts) -> Parts:
+def no_env(parts: Parts) -> Parts:
     """Containers start, but nothing in them names a device."""
     # A CDI device without any edit would be refused by the runtime, and then nothing would start.
-    return replace(right, environment=lambda _device, _use, _home: {"FAKE_DRIVER_FAULT": "no-env"})
+    return replace(parts, environment=lambda _device, _use, _home: {"FAKE_DRIVER_FAULT": "no-env"})
 
 
-def no_env_for_administrators(right: Parts) -> Parts:
+def no_env_for_administrators(parts: Parts) -> Parts:
     """A container with admin access starts, but nothing in it names a device."""
 
     def environment(device: Device, use: AllocatedDevice, home: str) -> Mapping[str, str]:
-        return {"FAKE_DRIVER_FAULT": "no-env"} if use.admin_access else right.environment(device, use, home)
+        return {"FAKE_DRIVER_FAULT": "no-env"} if use.admin_access else parts.environment(device, use, home)
 
-    return replace(right, environment=environment)
+    return replace(parts, environment=environment)
 
 
 class CdiFileIsLost(Driver):
@@ -64,8 +64,8 @@ class ReuseCdiNames(Driver):
 class CdiNamesOfDevices(Driver):
     """CDI ids are named after devices, in a file for each claim: the next claim's say something else under the same id."""
 
-    def _addition(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
-        return replace(super()._addition(uid, device, mount), name=device.device)
+    def _cdi_device(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        return replace(super()._cdi_device(uid, device, mount), name=device.device)
 
 
 class WrongCdiNames(Driver):

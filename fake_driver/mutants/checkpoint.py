@@ -32,7 +32,7 @@ class TrustsItsCheckpoint(Driver):
     """What is in the checkpoint is taken for done, though its CDI file may be gone."""
 
     def _commit(self, checkpoint: LockedCheckpoint, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
-        return self._additions(claim) if claim.ref.uid in checkpoint.claims else super()._commit(checkpoint, claim)
+        return self._cdi_devices(claim) if claim.ref.uid in checkpoint.claims else super()._commit(checkpoint, claim)
 
 
 ALL = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from fake_driver.roles.node_driver import Parts
 class KnowClaimsByName(Driver):
     """A claim that has the name of an earlier one gets the earlier one's answer."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._answers: dict[tuple[str, str], tuple[PreparedDevice, ...]] = {}
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
@@ -28,58 +28,74 @@ class KnowClaimsByName(Driver):
         return self._answers.setdefault((ref.namespace, ref.name), super().prepare(ref, caller))
 
 
-def make_up_devices(right: Parts) -> Parts:
+def make_up_devices(parts: Parts) -> Parts:
     """A device that nobody knows is taken for the first one of the node."""
-    return replace(right, inventory=MakeUpDevices(right.inventory.pool, right.inventory.devices))
+    return replace(parts, inventory=MakeUpDevices(parts.inventory.pool, parts.inventory.devices))
 
 
-def know_devices_by_name(right: Parts) -> Parts:
+def know_devices_by_name(parts: Parts) -> Parts:
     """A device of another node is taken for the one that has its name here."""
-    return replace(right, inventory=KnowDevicesByName(right.inventory.pool, right.inventory.devices))
+    return replace(parts, inventory=KnowDevicesByName(parts.inventory.pool, parts.inventory.devices))
 
 
-def take_devices_of_other_drivers(right: Parts) -> Parts:
+class MisreadClaims(Driver):
+    """A driver that alters each claim after it has read it. Its subclasses are mutants."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        read = self._read_claim
+        self._read_claim = lambda ref, timeout: self._alter(read(ref, timeout), ref)
+
+    def _alter(self, claim: Object, ref: ClaimRef) -> Object:
+        raise NotImplementedError
+
+
+class TakeDevicesOfOtherDrivers(MisreadClaims):
     """Devices that a claim has from other drivers are prepared as well."""
-    return replace(right, driver=_reading(right.driver, _as_ours_in_results))
+
+    def _alter(self, claim: Object, _ref: ClaimRef) -> Object:
+        return alter_allocation(
+            claim, "results", lambda results: [{**result, "driver": self.name} for result in results]
+        )
 
 
-def prepares_busy_devices(right: Parts) -> Parts:
+def prepares_busy_devices(parts: Parts) -> Parts:
     """Whoever comes gets a device, also one that another claim has."""
-    return replace(right, conflict=lambda _wanted, _others: "")
+    return replace(parts, conflict=lambda _wanted, _others: "")
 
 
-def forget_what_parts_share(right: Parts) -> Parts:
+def forget_what_parts_share(parts: Parts) -> Parts:
     """A device and its parts are taken for different hardware."""
-    return replace(right, inventory=ForgetWhatPartsShare(right.inventory.pool, right.inventory.devices))
+    return replace(parts, inventory=ForgetWhatPartsShare(parts.inventory.pool, parts.inventory.devices))
 
 
-def admin_takes_device(right: Parts) -> Parts:
+def admin_takes_device(parts: Parts) -> Parts:
     """Who only wants to look at a device takes it, or is refused because somebody uses it."""
 
     def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
         return claims.conflict(_taking(wanted), {uid: _taking(other) for uid, other in others.items()})
 
-    return replace(right, conflict=conflict)
+    return replace(parts, conflict=conflict)
 
 
-def refuse_administrators(right: Parts) -> Parts:
+def refuse_administrators(parts: Parts) -> Parts:
     """A claim with admin access is not prepared."""
 
     def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
         if any(device.admin_access for device in wanted.devices):
             return f"claim {wanted.ref} asks for admin access: fault refuse-administrators"
-        return right.conflict(wanted, others)
+        return parts.conflict(wanted, others)
 
-    return replace(right, conflict=conflict)
+    return replace(parts, conflict=conflict)
 
 
-def shares_exclude_each_other(right: Parts) -> Parts:
+def shares_exclude_each_other(parts: Parts) -> Parts:
     """One claim takes a shared device for itself."""
 
     def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
         return claims.conflict(_whole(wanted), {uid: _whole(other) for uid, other in others.items()})
 
-    return replace(right, conflict=conflict)
+    return replace(parts, conflict=conflict)
 
 
 class RefuseAlternatives(Driver):
@@ -128,37 +144,21 @@ def _taking(claim: PreparedClaim) -> PreparedClaim:
     return replace(claim, devices=tuple(replace(device, admin_access=False) for device in claim.devices))
 
 
-def _reading(driver: type[Driver], believed: Any) -> type[Driver]:
-    class Reading(driver):  # type: ignore[misc, valid-type]  # a class that is known only here
-        def __init__(self, name: str, use: Any, *others: Any) -> None:
-            wrong = replace(use, read_claim=lambda ref, patience: believed(use.read_claim(ref, patience), name))
-            super().__init__(name, wrong, *others)
-
-    return Reading
-
-
-def _as_ours_in_results(claim: Object, name: str) -> Object:
-    return _with(claim, results=[{**one, "driver": name} for one in _devices(claim).get("results", ())])
-
-
-def _devices(claim: Object) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = claim.get("status", {}).get("allocation", {}).get("devices", {})
-    return found
-
-
-def _with(claim: Object, **changed: Any) -> Object:
+def alter_allocation(claim: Object, field: str, alter: Callable[[Sequence[Object]], Sequence[Object]]) -> Object:
+    """Return the claim with a list of its allocation altered: `results` or `config`."""
     status = claim.get("status", {})
     allocation = status.get("allocation")
     if not allocation:
         return claim
-    return {**claim, "status": {**status, "allocation": {**allocation, "devices": {**_devices(claim), **changed}}}}
+    devices = {**allocation["devices"], field: alter(allocation["devices"].get(field) or ())}
+    return {**claim, "status": {**status, "allocation": {**allocation, "devices": devices}}}
 
 
 ALL = (
     KnowClaimsByName,
     make_up_devices,
     know_devices_by_name,
-    take_devices_of_other_drivers,
+    TakeDevicesOfOtherDrivers,
     prepares_busy_devices,
     forget_what_parts_share,
     admin_takes_device,

@@ -8,27 +8,27 @@ from fake_driver.devices.health import UNKNOWN, Health, HealthStore, Key
 from fake_driver.roles.node_driver import Parts
 
 
-def health_unknown(right: Parts) -> Parts:
+def health_unknown(parts: Parts) -> Parts:
     """Nobody learns how the devices are."""
-    return replace(right, initial_health=lambda _device: Health(UNKNOWN))
+    return replace(parts, initial_health=lambda _device: Health(UNKNOWN))
 
 
-def health_unknown_after_a_restart(right: Parts) -> Parts:
+def health_unknown_after_a_restart(parts: Parts) -> Parts:
     """Only the first process on a node finds out how the devices are."""
-    found_out = right.data / "health-was-found-out"
+    found_out = parts.data / "health-was-found-out"
     known = not found_out.exists()
     found_out.touch()
-    return right if known else health_unknown(right)
+    return parts if known else health_unknown(parts)
 
 
-def health_always_well(right: Parts) -> Parts:
+def health_always_well(parts: Parts) -> Parts:
     """Broken devices are said to be well."""
-    return replace(right, initial_health=lambda _device: Health())
+    return replace(parts, initial_health=lambda _device: Health())
 
 
-def health_told_once(right: Parts) -> Parts:
+def health_told_once(parts: Parts) -> Parts:
     """How a device is when the driver starts is how it stays, whatever happens to it."""
-    return replace(right, health_store=_WrittenOnce)
+    return replace(parts, health_store=_WrittenOnce)
 
 
 class _WrittenOnce(HealthStore):
@@ -38,9 +38,9 @@ class _WrittenOnce(HealthStore):
             super().set(key, health)
 
 
-def health_without_words(right: Parts) -> Parts:
+def health_without_words(parts: Parts) -> Parts:
     """Nobody learns why a device is not well."""
-    return replace(right, initial_health=lambda device: replace(right.initial_health(device), message=""))
+    return replace(parts, initial_health=lambda device: replace(parts.initial_health(device), message=""))
 
 
 ALL = (

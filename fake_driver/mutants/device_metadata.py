@@ -14,24 +14,24 @@ from fake_driver.preparing.driver import Driver
 from fake_driver.roles.node_driver import Parts
 
 
-def mounts_missing(right: Parts) -> Parts:
+def mounts_missing(parts: Parts) -> Parts:
     """Files that containers should have are not mounted into them."""
-    return replace(right, driver=_NoMounts)
+    return replace(parts, driver=_NoMounts)
 
 
-def metadata_of_another_namespace(right: Parts) -> Parts:
+def metadata_of_another_namespace(parts: Parts) -> Parts:
     """Device metadata says that its claim is in a namespace where it is not."""
-    return replace(right, metadata=_Elsewhere)
+    return replace(parts, metadata_folder=_Elsewhere)
 
 
-def metadata_oldest_first(right: Parts) -> Parts:
+def metadata_oldest_first(parts: Parts) -> Parts:
     """Readers of device metadata get the oldest version that they know."""
-    return replace(right, metadata=_OldestFirst)
+    return replace(parts, metadata_folder=_OldestFirst)
 
 
-def mounts_hide_those_of_others(right: Parts) -> Parts:
+def mounts_hide_those_of_others(parts: Parts) -> Parts:
     """The folder of a request is mounted for the one file in it, so that files of other drivers have no place there."""
-    return replace(right, driver=_MountsFolders)
+    return replace(parts, driver=_MountsFolders)
 
 
 class _Elsewhere(MetadataFolder):
@@ -45,20 +45,20 @@ class _OldestFirst(MetadataFolder):
 
 
 class _NoMounts(Driver):
-    def _addition(self, *of: Any) -> CdiDevice:
-        right = super()._addition(*of)
-        return replace(right, edits={key: edit for key, edit in right.edits.items() if key != "mounts"})
+    def _cdi_device(self, *of: Any) -> CdiDevice:
+        parts = super()._cdi_device(*of)
+        return replace(parts, edits={key: edit for key, edit in parts.edits.items() if key != "mounts"})
 
 
 class _MountsFolders(Driver):
-    def _addition(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+    def _cdi_device(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
         if mount:
             file, shown = Path(mount["hostPath"]), Path(mount["containerPath"])
             folder = file.with_suffix("")
             folder.mkdir(exist_ok=True)
             (folder / shown.name).write_bytes(file.read_bytes())
             mount = {**mount, "hostPath": str(folder), "containerPath": str(shown.parent)}
-        return super()._addition(uid, device, mount)
+        return super()._cdi_device(uid, device, mount)
 
 
 ALL = (

@@ -14,43 +14,43 @@ from fake_driver.preparing.claims import AllocatedDevice
 from fake_driver.roles.node_driver import Parts
 
 
-def status_never_written(right: Parts) -> Parts:
+def status_never_written(parts: Parts) -> Parts:
     """Nobody but the container learns what became of a device."""
-    return replace(right, reports=False)
+    return replace(parts, writes_status=False)
 
 
-def status_of_another_device(right: Parts) -> Parts:
+def status_of_another_device(parts: Parts) -> Parts:
     """The status speaks of the device before the one that is meant, or of the last one."""
-    devices = right.inventory.devices
+    devices = parts.inventory.devices
 
     def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
-        return right.status_data(devices[devices.index(device) - 1] if device in devices else device, use)
+        return parts.status_data(devices[devices.index(device) - 1] if device in devices else device, use)
 
-    return replace(right, status_data=status_data)
+    return replace(parts, status_data=status_data)
 
 
-def status_message_of_another_device(right: Parts) -> Parts:
+def status_message_of_another_device(parts: Parts) -> Parts:
     """What the status says of a device is right, but its words for people name the device before it."""
-    devices = right.inventory.devices
+    devices = parts.inventory.devices
 
     def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
         other = devices[devices.index(device) - 1] if device in devices else device
         said = {"type": "Ready", "status": "True", "reason": "Fault", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         wrong = {**said, "message": " ".join(map(str, other.attributes.values()))}
-        return {**right.status_data(device, use), "conditions": [wrong]}
+        return {**parts.status_data(device, use), "conditions": [wrong]}
 
-    return replace(right, status_data=status_data)
+    return replace(parts, status_data=status_data)
 
 
-def status_says_not_ready(right: Parts) -> Parts:
+def status_says_not_ready(parts: Parts) -> Parts:
     """Of devices that are prepared the status says that they are not ready."""
 
     def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
         when = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
         wrong = {"type": "Ready", "status": "False", "reason": "Fault", "message": "fault status-says-not-ready"}
-        return {**right.status_data(device, use), "conditions": [{**wrong, **when}]}
+        return {**parts.status_data(device, use), "conditions": [{**wrong, **when}]}
 
-    return replace(right, status_data=status_data)
+    return replace(parts, status_data=status_data)
 
 
 class _WholeClaims(ClaimClient):
@@ -64,9 +64,9 @@ class _WholeClaims(ClaimClient):
         return self._api.replace(where, {**there, "metadata": metadata, "status": status}, {"fieldManager": manager})
 
 
-def status_replaces_all(right: Parts) -> Parts:
+def status_replaces_all(parts: Parts) -> Parts:
     """The driver writes all that is said of a claim's devices anew, so that the words of others are lost."""
-    return replace(right, claims=_WholeClaims)
+    return replace(parts, claim_client=_WholeClaims)
 
 
 ALL = (

@@ -22,8 +22,8 @@ def _word(name: str) -> str:
 
 
 def _with_driver(driver: type[Driver]) -> Mutation:
-    def exchange(right: Parts) -> Parts:
-        return replace(right, driver=driver)
+    def exchange(parts: Parts) -> Parts:
+        return replace(parts, driver=driver)
 
     exchange.__doc__ = driver.__doc__
     return exchange

@@ -16,8 +16,8 @@ from fake_driver.roles.node_driver import Parts
 
 
 class _RemembersRefusals(Driver):
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._refused: set[str] = set()
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
@@ -53,7 +53,7 @@ class RefusedClaimsStayPrepared(Driver):
             return super().prepare(ref, caller)
         except ClaimRefused:
             with self._checkpoint.locked() as checkpoint:
-                checkpoint.save(read_allocation(self._use.read_claim(ref, caller.patience()), ref, self.name))
+                checkpoint.save(read_allocation(self._read_claim(ref, caller.timeout()), ref, self.name))
             raise
 
     def unprepare(self, ref: ClaimRef) -> bool:
@@ -73,8 +73,8 @@ class OneClaimAtATime(Driver):
 class PrepareTwiceDifferently(Driver):
     """Asked a second time for the same claim, it answers with one device less."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._asked: set[str] = set()
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
@@ -124,8 +124,8 @@ class AnswerWithSubrequestNames(Driver):
 class AnswerForTheWrongClaim(Driver):
     """The answer for a claim has what was prepared before it for another one, if there was one."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._before: dict[str, tuple[PreparedDevice, ...]] = {}
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
@@ -152,24 +152,24 @@ class AnswerWithAnotherDevice(Driver):
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Name another device."""
-        first = self._use.inventory.devices[0].name
+        first = self._collaborators.inventory.devices[0].name
         answer = super().prepare(ref, caller)
         return tuple(replace(each, device=replace(each.device, device=first, pool="nowhere")) for each in answer)
 
 
-def answer_without_request_names(right: Parts) -> Parts:
+def answer_without_request_names(parts: Parts) -> Parts:
     """No device is tied to its request, so the environment leaks into containers that refer to another request of the claim."""
-    return replace(right, service=_ForAllRequests)
+    return replace(parts, dra_service=_ForAllRequests)
 
 
-def one_bad_claim_fails_all(right: Parts) -> Parts:
+def one_bad_claim_fails_all(parts: Parts) -> Parts:
     """Where one claim of a call is bad, none of the claims beside it is answered."""
-    return replace(right, service=_AllOrNothing)
+    return replace(parts, dra_service=_AllOrNothing)
 
 
-def answer_without_shares(right: Parts) -> Parts:
+def answer_without_shares(parts: Parts) -> Parts:
     """The kubelet is not told which share of a device a claim has."""
-    return replace(right, service=_WithoutShares)
+    return replace(parts, dra_service=_WithoutShares)
 
 
 class _Whole(AllocatedDevice):

@@ -8,17 +8,17 @@ from fake_driver.errors import DriverError
 from fake_driver.roles.node_driver import Parts
 
 
-def forget_registration_socket(right: Parts) -> Parts:
+def forget_registration_socket(parts: Parts) -> Parts:
     """The driver serves, but the kubelet never learns of it."""
-    return replace(right, registers=False)
+    return replace(parts, registers=False)
 
 
-def register_on_odd_nodes(right: Parts) -> Parts:
+def register_on_odd_nodes(parts: Parts) -> Parts:
     """The kubelet learns of the driver only on nodes whose name ends with an odd number."""
-    return replace(right, registers=right.inventory.pool[-1:] in set("13579"))
+    return replace(parts, registers=parts.inventory.pool[-1:] in set("13579"))
 
 
-def registers_once(right: Parts) -> Parts:
+def registers_once(parts: Parts) -> Parts:
     """Says only to the first kubelet who it is; when that starts again, it gets no answer."""
     asked: list[bool] = []
 
@@ -27,15 +27,15 @@ def registers_once(right: Parts) -> Parts:
             raise DriverError("fault registers-once")
         asked.append(True)
 
-    return replace(right, on_get_info=answer)
+    return replace(parts, on_get_info=answer)
 
 
-def leaves_its_lock_behind(right: Parts) -> Parts:
+def leaves_its_lock_behind(parts: Parts) -> Parts:
     """A file in the data folder keeps a second process from registering, also when the first has long ended."""
-    lock = right.data / "lock-left-behind"
+    lock = parts.data / "lock-left-behind"
     taken = lock.exists()
     lock.touch()
-    return replace(right, registers=right.registers and not taken)
+    return replace(parts, registers=parts.registers and not taken)
 
 
 ALL = (

@@ -12,9 +12,9 @@ from fake_driver.preparing.driver import CRASH_POINTS
 from fake_driver.roles.node_driver import Parts
 
 
-def rights_are_wrong(right: Parts) -> Parts:
+def rights_are_wrong(parts: Parts) -> Parts:
     """Not the driver is wrong, but what it may do: manifests/fake_driver grants too much, or too little, when it is told this word."""
-    return right
+    return parts
 
 
 RIGHTS = (
@@ -34,16 +34,16 @@ RIGHTS = (
 
 
 def _crash(point: str) -> Mutation:
-    def crash(right: Parts) -> Parts:
-        once = right.data / f"crashed-{point}"
+    def crash(parts: Parts) -> Parts:
+        once = parts.data / f"crashed-{point}"
 
         def at_crash_point(here: str) -> None:
             if here == point and not once.exists():
                 once.touch()
                 os._exit(137)  # the first process of a container cannot kill itself
-            right.at_crash_point(here)
+            parts.at_crash_point(here)
 
-        return replace(right, at_crash_point=at_crash_point)
+        return replace(parts, at_crash_point=at_crash_point)
 
     crash.__doc__ = f"Ends like kill -9, the first time that it is {point.replace('-', ' ')}; a file in the data folder remembers it."
     return crash
@@ -54,10 +54,10 @@ ALL_MUTANTS: dict[str, Mutation] = (
 )
 
 
-def apply(words: Iterable[str], right: Parts) -> Parts:
+def apply(words: Iterable[str], parts: Parts) -> Parts:
     """The parts with these faults in them."""
     for word in words:
         if word not in ALL_MUTANTS:
             raise ConfigurationError(f"there is no fault {word!r}; {suggestion(word, ALL_MUTANTS)}")
-        right = ALL_MUTANTS[word](right)
-    return right
+        parts = ALL_MUTANTS[word](parts)
+    return parts

@@ -10,55 +10,55 @@ from fake_driver.publishing.slices import Object
 from fake_driver.roles.node_driver import Parts
 
 
-def taints_missing(right: Parts) -> Parts:
+def taints_missing(parts: Parts) -> Parts:
     """Devices that nobody should use look like all others."""
-    return _without(right, "taints")
+    return _without(parts, "taints")
 
 
-def counters_missing(right: Parts) -> Parts:
+def counters_missing(parts: Parts) -> Parts:
     """A device and its parts look as if they had nothing in common."""
-    return _without(right, "consumesCounters")
+    return _without(parts, "consumesCounters")
 
 
-def counters_of_nobody(right: Parts) -> Parts:
+def counters_of_nobody(parts: Parts) -> Parts:
     """Devices draw from counters that are nowhere published."""
 
     def others(device: Object) -> Object:
         draws = [{**draw, "counterSet": "nobodys"} for draw in device.get("consumesCounters", ())]
         return {**device, "consumesCounters": draws} if draws else device
 
-    return _with_devices(right, others)
+    return _with_devices(parts, others)
 
 
-def parts_offered_twice(right: Parts) -> Parts:
+def parts_offered_twice(parts: Parts) -> Parts:
     """What draws from counters is offered once more in a second pool, with counters of its own; nobody adds up what is had of both."""
 
     def alter_slices(wanted: list[Object]) -> list[Object]:
-        once = right.alter_slices(wanted)
+        once = parts.alter_slices(wanted)
         again = [each for each in map(_of_counters, once) if each]
         return [*once, *(_in_pool(f"{each['spec']['pool']['name']}-again", each, len(again)) for each in again)]
 
-    return replace(know_devices_by_name(right), alter_slices=alter_slices)
+    return replace(know_devices_by_name(parts), alter_slices=alter_slices)
 
 
-def sharing_missing(right: Parts) -> Parts:
+def sharing_missing(parts: Parts) -> Parts:
     """Devices that several claims may have look as if one claim took all of them."""
-    return _without(policies_missing(right), "allowMultipleAllocations")
+    return _without(policies_missing(parts), "allowMultipleAllocations")
 
 
-def policies_missing(right: Parts) -> Parts:
+def policies_missing(parts: Parts) -> Parts:
     """Nobody says how much of a shared device a claim may have."""
 
     def plain(device: Object) -> Object:
         amounts = {name: {"value": each["value"]} for name, each in device.get("capacity", {}).items()}
         return {**device, "capacity": amounts} if amounts else device
 
-    return _with_devices(right, plain)
+    return _with_devices(parts, plain)
 
 
-def binding_conditions_missing(right: Parts) -> Parts:
+def binding_conditions_missing(parts: Parts) -> Parts:
     """Pods start before their devices are attached, because nothing says that they have to wait."""
-    return _without(right, "bindingConditions", "bindingFailureConditions")
+    return _without(parts, "bindingConditions", "bindingFailureConditions")
 
 
 def _of_counters(slice_: Object) -> Object | None:
@@ -76,11 +76,11 @@ def _in_pool(pool: str, slice_: Object, count: int) -> Object:
     return {**slice_, "metadata": metadata, "spec": spec}
 
 
-def _without(right: Parts, *fields: str) -> Parts:
-    return _with_devices(right, lambda device: {key: value for key, value in device.items() if key not in fields})
+def _without(parts: Parts, *fields: str) -> Parts:
+    return _with_devices(parts, lambda device: {key: value for key, value in device.items() if key not in fields})
 
 
-def _with_devices(right: Parts, change: Callable[[Object], Object]) -> Parts:
+def _with_devices(parts: Parts, change: Callable[[Object], Object]) -> Parts:
     """What is published of each device is changed; the device itself stays what it is."""
 
     def one(slice_: Object) -> Object:
@@ -88,9 +88,9 @@ def _with_devices(right: Parts, change: Callable[[Object], Object]) -> Parts:
         return {**slice_, "spec": {**spec, "devices": [change(device) for device in spec["devices"]]}}
 
     def alter_slices(wanted: list[Object]) -> list[Object]:
-        return [one(each) if each["spec"].get("devices") else each for each in right.alter_slices(wanted)]
+        return [one(each) if each["spec"].get("devices") else each for each in parts.alter_slices(wanted)]
 
-    return replace(right, alter_slices=alter_slices)
+    return replace(parts, alter_slices=alter_slices)
 
 
 ALL = (

@@ -15,31 +15,31 @@ from fake_driver.publishing.slices import Object
 from fake_driver.roles.node_driver import Parts
 
 
-def slices_missing(right: Parts) -> Parts:
+def slices_missing(parts: Parts) -> Parts:
     """The driver works, but no scheduler can know what it has."""
-    return replace(right, publishes=False)
+    return replace(parts, publishes=False)
 
 
-def count_one_slice_too_many(right: Parts) -> Parts:
+def count_one_slice_too_many(parts: Parts) -> Parts:
     """Each pool announces a slice that is never published, so no scheduler takes it for whole."""
-    return replace(right, alter_slices=lambda wanted: [_counted(each, len(wanted) + 1) for each in wanted])
+    return replace(parts, alter_slices=lambda wanted: [_counted(each, len(wanted) + 1) for each in wanted])
 
 
-def slices_count_differently(right: Parts) -> Parts:
+def slices_count_differently(parts: Parts) -> Parts:
     """Each slice of a pool says another number of them; the first is right, so schedulers take the pool for whole."""
 
     def counted(wanted: list[Object]) -> list[Object]:
         return [_counted(each, len(wanted) + index) for index, each in enumerate(wanted)]
 
-    return replace(right, alter_slices=counted)
+    return replace(parts, alter_slices=counted)
 
 
-def slices_without_owner(right: Parts) -> Parts:
+def slices_without_owner(parts: Parts) -> Parts:
     """Slices belong to nobody, and stay when their node goes."""
-    return replace(right, alter_slices=lambda wanted: [_ownerless(each) for each in wanted])
+    return replace(parts, alter_slices=lambda wanted: [_ownerless(each) for each in wanted])
 
 
-def publish_devices_twice(right: Parts) -> Parts:
+def publish_devices_twice(parts: Parts) -> Parts:
     """A second slice of the pool holds the same devices once more."""
 
     def twice(wanted: list[Object]) -> list[Object]:
@@ -48,85 +48,85 @@ def publish_devices_twice(right: Parts) -> Parts:
         ]
         return [_counted(each, 2 * len(wanted)) for each in (*wanted, *copies)]
 
-    return replace(right, alter_slices=twice)
+    return replace(parts, alter_slices=twice)
 
 
-def publish_attributes_of_another_device(right: Parts) -> Parts:
+def publish_attributes_of_another_device(parts: Parts) -> Parts:
     """In the slices each device bears the attributes of its neighbour."""
 
     def shifted(wanted: list[Object]) -> list[Object]:
         return [{**each, "spec": {**each["spec"], **_shifted(each["spec"])}} for each in wanted]
 
-    return replace(right, alter_slices=shifted)
+    return replace(parts, alter_slices=shifted)
 
 
-def publish_once(right: Parts) -> Parts:
+def publish_once(parts: Parts) -> Parts:
     """What changes after the first slices never reaches the API."""
     first: list[Sequence[Device]] = []
 
     def published_devices(inventory: Inventory) -> Sequence[Device]:
-        first.append(right.published_devices(inventory))
+        first.append(parts.published_devices(inventory))
         return first[0]
 
-    return replace(right, published_devices=published_devices)
+    return replace(parts, published_devices=published_devices)
 
 
-def unplugged_devices_stay_published(right: Parts) -> Parts:
+def unplugged_devices_stay_published(parts: Parts) -> Parts:
     """Devices that are gone are still offered to schedulers."""
-    file = right.inventory.devices
+    file = parts.inventory.devices
 
     def published_devices(inventory: Inventory) -> Sequence[Device]:
-        there = {device.name: device for device in right.published_devices(inventory)}
+        there = {device.name: device for device in parts.published_devices(inventory)}
         return [there.get(device.name, device) for device in file]
 
-    return replace(right, published_devices=published_devices)
+    return replace(parts, published_devices=published_devices)
 
 
-def taints_are_not_published(right: Parts) -> Parts:
+def taints_are_not_published(parts: Parts) -> Parts:
     """Nobody learns that a device shall not be used."""
     return replace(
-        right,
+        parts,
         published_devices=lambda inventory: [
-            replace(device, taints=()) for device in right.published_devices(inventory)
+            replace(device, taints=()) for device in parts.published_devices(inventory)
         ],
     )
 
 
-def publish_with_wrong_generation(right: Parts) -> Parts:
+def publish_with_wrong_generation(parts: Parts) -> Parts:
     """A pool of several slices keeps its generation when they change, so schedulers take it for whole while it is half written."""
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
-        found = right.plan(wanted, existing, accepted)
+        found = parts.plan(wanted, existing, accepted)
         kept = (tuple(with_generation(each, 1) for each in writes) for writes in (found.replace, found.create))
         return Plan(found.delete, *kept)
 
-    return replace(right, plan=plan, alter_slices=_one_slice_per_device)
+    return replace(parts, plan=plan, alter_slices=_one_slice_per_device)
 
 
-def publish_a_generation_too_low(right: Parts) -> Parts:
+def publish_a_generation_too_low(parts: Parts) -> Parts:
     """A pool that has changed is published under the generation that it had before."""
-    return replace(right, publisher=_SameGeneration)
+    return replace(parts, publisher=_SameGeneration)
 
 
-def never_heal_slices(right: Parts) -> Parts:
+def never_heal_slices(parts: Parts) -> Parts:
     """What others delete or change after the first write stays deleted or changed."""
-    return replace(right, publisher=_Blind)
+    return replace(parts, publisher=_Blind)
 
 
-def deleted_slices_stay_away(right: Parts) -> Parts:
+def deleted_slices_stay_away(parts: Parts) -> Parts:
     """Once the slices are written, nobody looks after them."""
     done: list[bool] = []
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
-        found = Plan() if done else right.plan(wanted, existing, accepted)
+        found = Plan() if done else parts.plan(wanted, existing, accepted)
         if not found:
             done.append(True)
         return found
 
-    return replace(right, plan=plan)
+    return replace(parts, plan=plan)
 
 
-def publishes_from_scratch(right: Parts) -> Parts:
+def publishes_from_scratch(parts: Parts) -> Parts:
     """A new process deletes the slices of the one before it, and makes the same again."""
     first: list[set[str]] = []
 
@@ -135,29 +135,29 @@ def publishes_from_scratch(right: Parts) -> Parts:
         if not first:
             first.append({each["metadata"]["uid"] for each in there})
         old = tuple(each for each in there if each["metadata"]["uid"] in first[0])
-        found = right.plan(wanted, [each for each in there if each not in old], accepted)
+        found = parts.plan(wanted, [each for each in there if each not in old], accepted)
         return replace(found, delete=(*old, *found.delete))
 
-    return replace(right, plan=plan)
+    return replace(parts, plan=plan)
 
 
-def publishes_nothing_at_first(right: Parts) -> Parts:
+def publishes_nothing_at_first(parts: Parts) -> Parts:
     """A new process empties the slices of the one before it, and fills them again a moment later."""
-    return replace(right, publisher=_EmptyAtFirst)
+    return replace(parts, publisher=_EmptyAtFirst)
 
 
-def publishes_only_the_first_time(right: Parts) -> Parts:
+def publishes_only_the_first_time(parts: Parts) -> Parts:
     """A file in the data folder says that the slices are written, and a new process believes it."""
-    written = right.data / "slices-are-written"
+    written = parts.data / "slices-are-written"
     believed = written.exists()
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
-        found = Plan() if believed else right.plan(wanted, existing, accepted)
+        found = Plan() if believed else parts.plan(wanted, existing, accepted)
         if not found:
             written.touch()
         return found
 
-    return replace(right, plan=plan)
+    return replace(parts, plan=plan)
 
 
 def _one_slice_per_device(wanted: list[Object]) -> list[Object]:

@@ -55,7 +55,7 @@ class UnprepareNeedsTheClaim(Driver):
     def unprepare(self, ref: ClaimRef) -> bool:
         """Read it first."""
         try:
-            self._use.read_claim(ref, REQUEST_TIMEOUT)
+            self._read_claim(ref, REQUEST_TIMEOUT)
         except ApiError as gone:
             raise ClaimRefused(f"claim {ref} cannot be read: {gone}") from gone
         return super().unprepare(ref)
@@ -88,8 +88,8 @@ class UnprepareByName(Driver):
 class UnpreparesOnlyItsOwn(Driver):
     """What another process has prepared, an older version for example, is refused and stays prepared."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._own: set[str] = set()
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:

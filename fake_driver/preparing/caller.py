@@ -1,7 +1,4 @@
-"""Who waits for an answer, and how long still. The servicers make one of each call; the driver asks before it promises anything.
-
-A caller that went away will not come back for what is prepared for it: its Unprepare, if there was one, may have been answered already.
-"""
+"""The caller of prepare: whether it still waits for an answer, and for how long. The DRA service makes one for each call."""
 
 from __future__ import annotations
 
@@ -14,15 +11,18 @@ from fake_driver.errors import ClaimRefused
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who asks for one claim. `patience` is how long to wait for the API server, as seen now."""
+    """The caller of prepare for one claim. `timeout` returns how many seconds a request to the API server may take from now on."""
 
-    waits: Callable[[], bool] = lambda: True
-    patience: Callable[[], float] = lambda: REQUEST_TIMEOUT
+    is_waiting: Callable[[], bool] = lambda: True
+    timeout: Callable[[], float] = lambda: REQUEST_TIMEOUT
 
     def check(self, claim: object) -> None:
-        """Refuse the claim when nobody waits for it any more."""
-        if not self.waits():
-            raise ClaimRefused(f"nobody waits for claim {claim} any more, so it was not prepared")
+        """Raise ClaimRefused if the caller no longer waits.
+
+        It does not come back for what is prepared now, and its Unprepare may have been answered already.
+        """
+        if not self.is_waiting():
+            raise ClaimRefused(f"the call for claim {claim} was cancelled or timed out, so the claim was not prepared")
 
 
 PATIENT = Caller()

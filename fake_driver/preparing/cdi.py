@@ -134,7 +134,7 @@ class CdiFolder:
         """Remove what a killed process left unfinished."""
         remove_unfinished(self.folder, self._uid_in)
 
-    def qualified(self, name: str) -> str:
+    def qualified_name(self, name: str) -> str:
         """The id that the kubelet hands to the runtime."""
         return f"{self.kind}={name}"
 

@@ -45,6 +45,9 @@ class ClaimRef:
         return self
 
 
+ReadClaim = Callable[[ClaimRef, float], Object]  # with a timeout in seconds; raises ApiError
+
+
 @dataclass(frozen=True)
 class AllocatedDevice:
     """One allocation result of this driver."""

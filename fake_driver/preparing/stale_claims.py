@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable
 
 from fake_driver.api.client import REQUEST_TIMEOUT
 from fake_driver.errors import ApiError, ClaimRefused
-from fake_driver.preparing.claims import ClaimRef, Object, refuse_malformed
-
-Read = Callable[[ClaimRef, float], Object]
+from fake_driver.preparing.claims import ClaimRef, ReadClaim, refuse_malformed
 
 
 class DeviceHeld(ClaimRefused):
@@ -23,18 +21,18 @@ class DeviceHeld(ClaimRefused):
         super().__init__(problem)
 
 
-def explain(taken: DeviceHeld, read: Read, patience: Callable[[], float]) -> str:
+def explain(taken: DeviceHeld, read: ReadClaim, timeout: Callable[[], float]) -> str:
     """What the refusal says, and what to do about holders that nobody needs any more."""
-    return "; ".join([str(taken), *filter(None, (_advice(ref, read, patience()) for ref in taken.holders))])
+    return "; ".join([str(taken), *filter(None, (_advice(ref, read, timeout()) for ref in taken.holders))])
 
 
-def why_stale(ref: ClaimRef, read: Read, patience: float) -> str:
+def why_stale(ref: ClaimRef, read: ReadClaim, timeout: float) -> str:
     """Why nobody needs what a claim has here any more, in words that follow its name; '' where somebody may.
 
     ApiError where nobody can tell.
     """
     try:
-        claim = read(ref, patience)
+        claim = read(ref, timeout)
     except ApiError as missing:
         if missing.status == 404:
             return "does not exist any more"
@@ -46,7 +44,7 @@ def why_stale(ref: ClaimRef, read: Read, patience: float) -> str:
         return "" if claim.get("status", {}).get("allocation") else "is not allocated any more"
 
 
-def check_stale(ref: ClaimRef, read: Read) -> None:
+def check_stale(ref: ClaimRef, read: ReadClaim) -> None:
     """Refuse to release what somebody may need, or of which nobody can tell."""
     if not ref.name:
         raise ClaimRefused(f"claim {ref} is known by its UID alone, so nobody can tell whether it exists; force it")
@@ -60,13 +58,13 @@ def check_stale(ref: ClaimRef, read: Read) -> None:
         )
 
 
-def _advice(ref: ClaimRef, read: Read, patience: float) -> str:
+def _advice(ref: ClaimRef, read: ReadClaim, timeout: float) -> str:
     words = f"release {ref.uid}"
     what = f"`dra-testbed hardware {words}`, or `python3 -m fake_driver.control {words}` in the driver's pod, gives it back"
     if not ref.name:
         return f"its name was lost with its checkpoint; if no claim has this UID, {what} with --force"
     try:
-        why = why_stale(ref, read, patience)
+        why = why_stale(ref, read, timeout)
     except (ApiError, ClaimRefused):
         return ""
     return f"claim {ref.name} {why}; unless the kubelet unprepares it soon, {what}" if why else ""

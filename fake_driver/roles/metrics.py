@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from fake_driver.roles.probes import Pages
+
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # Seconds. The smallest are for a claim that is prepared already, the largest is as long as a kubelet waits.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 45.0)
 _VERBS = ("prepare", "unprepare")
@@ -64,6 +66,10 @@ class Metrics:
             f"# HELP {family} {about}\n# TYPE {family} {kind}\n{''.join(_lines(family, found))}"
             for family, (kind, about) in METRICS.items()
         )
+
+    def pages(self) -> Pages:
+        """Return the page of metrics by its path, for the probe server."""
+        return {"/metrics": (_CONTENT_TYPE, self.render)}
 
     def _count(self, name: str, **labels: str) -> None:
         with self._guard:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from fake_driver.api.client import ApiClient
 from fake_driver.devices.model import Device, Hardware
 from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import pools
@@ -15,7 +16,6 @@ from fake_driver.journal import Journal
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.publishing import slices, validation
 from fake_driver.publishing.publisher import Publisher
-from fake_driver.roles import node_driver
 from fake_driver.roles.attaching_controller import AttachController
 from fake_driver.roles.metrics import Gauge, Metrics
 from fake_driver.roles.probes import ProbeServer
@@ -35,16 +35,15 @@ class NetworkDriverProcess:
         settings.data.mkdir(parents=True, exist_ok=True)
         metrics = Metrics(self._gauges(settings))
         journal = Journal(settings.data / "journal-network.jsonl", on_event=metrics.record_event)
-        self._api = node_driver.api(settings, metrics)
+        self._api = ApiClient.from_settings(settings, metrics.record_request)
         self._publisher = Publisher(
             self._api, settings.driver, "", lambda owner: slices.for_network(settings.driver, found, owner), journal
         )
         self._attacher = AttachController(self._api, settings.driver, _finder(hardware, settings), journal)
         self._attaches = any(group.binding and group.binding.attaching for group in hardware.all_groups)
         checks = {"/readyz": self.not_ready_reasons, "/healthz": self.not_alive_reasons}
-        self._probes = (
-            ProbeServer(settings.probe_address, checks, node_driver.pages(metrics)) if settings.probe_address else None
-        )
+        address = settings.probe_address
+        self._probes = ProbeServer(address, checks, metrics.pages()) if address else None
 
     def start(self) -> None:
         """Publish, attach where the hardware asks for it, and answer probes."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,106 +22,120 @@ from fake_driver.kubelet.armed_faults import ArmedFaults
 from fake_driver.kubelet.dra_service import DraService
 from fake_driver.kubelet.server import PluginServer
 from fake_driver.kubelet.socket_paths import SocketPaths
-from fake_driver.preparing import cdi, claims, device_status, opaque_configuration
-from fake_driver.preparing.cdi import CdiFolder, Environment
+from fake_driver.preparing import device_status
+from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.checkpoint import Checkpoint
-from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object
 from fake_driver.preparing.device_metadata import MetadataFolder
-from fake_driver.preparing.driver import Collaborators, Driver, NoStatusUpdates
+from fake_driver.preparing.driver import Collaborators, Driver, NodeFiles, NoStatusUpdates
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.preparing.status_reporter import StatusReporter
 from fake_driver.publishing import slices, validation
 from fake_driver.publishing.planner import Planner, plan
 from fake_driver.publishing.publisher import Publisher
-from fake_driver.roles.metrics import CONTENT_TYPE, Gauge, Metrics
-from fake_driver.roles.probes import Pages, ProbeServer
+from fake_driver.roles.metrics import Gauge, Metrics
+from fake_driver.roles.probes import ProbeServer
 from fake_driver.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What can be exchanged: what the driver has, says and does."""
+@dataclass(frozen=True, kw_only=True)
+class Parts(Collaborators):
+    """What a node driver is assembled from: the driver's collaborators and what surrounds it. A mutant replaces one of the fields."""
 
-    inventory: Inventory
     data: Path
-    environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
-    config_order: opaque_configuration.Precedence = opaque_configuration.by_precedence
-    conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
     driver: type[Driver] = Driver
     status_data: device_status.StatusData = device_status.status_data
+    metadata_folder: type[MetadataFolder] = MetadataFolder
+    claim_client: type[ClaimClient] = ClaimClient
+    writes_status: bool = True
     published_devices: Callable[[Inventory], Sequence[Device]] = lambda inventory: inventory.devices
     alter_slices: Callable[[list[slices.Object]], list[slices.Object]] = lambda wanted: wanted
     plan: Planner = plan
-    publishes: bool = True
-    registers: bool = True
-    reports: bool = True
-    claims: type[ClaimClient] = ClaimClient
-    on_get_info: Callable[[], None] = lambda: None  # by a kubelet, who this is
-    at_crash_point: Callable[[str], None] = lambda _point: None
     publisher: type[Publisher] = Publisher
-    service: type[DraService] = DraService
+    publishes: bool = True
     initial_health: Callable[[Device], Health] = initial_health
     health_store: type[HealthStore] = HealthStore
-    metadata: type[MetadataFolder] = MetadataFolder
+    dra_service: type[DraService] = DraService
+    on_get_info: Callable[[], None] = lambda: None
+    registers: bool = True
 
 
 def read_parts(settings: Settings) -> Parts:
-    """The right parts, as the hardware file says."""
+    """Return the parts of a correct driver, with the devices of the hardware file. Raise ConfigurationError if they cannot be published."""
     hardware = hardware_file.read(Path(settings.hardware))
     here, *network = pools(hardware, settings.node, settings.kind_names)
     validation.require_valid(
         slices.for_node(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware
     )
-    return Parts(Inventory(settings.node, here.devices, tuple(network)), settings.data)
+    return Parts(Inventory(settings.node, here.devices, tuple(network)), data=settings.data)
 
 
 class NodeProcess:
-    """All that runs in one process, from start to stop."""
+    """Everything that runs in the process of a node driver."""
 
-    def __init__(self, settings: Settings, use: Parts) -> None:
+    def __init__(self, settings: Settings, parts: Parts) -> None:
         sockets = SocketPaths(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
-        self._use = use
+        self._parts = parts
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.metrics = Metrics(self._gauges(settings))
-        self._api = api(settings, self.metrics)
-        self._claims = use.claims(self._api)
+        self._api = ApiClient.from_settings(settings, self.metrics.record_request)
+        self._claims = parts.claim_client(self._api)
         self.journal = Journal(settings.data / "journal.jsonl", on_event=self.metrics.record_event)
-        folder = CdiFolder(Path(settings.cdi), settings.driver, self.journal.record)
-        checkpoint = Checkpoint(settings.data / "claims", lambda uid: folder.rebuild_claim(uid, use.inventory.pool))
         self._armed_faults = ArmedFaults(self.journal)
         self._reporter = StatusReporter(self._claims, settings.driver, settings.node, self._status_data, self.journal)
-        self._metadata = use.metadata(
-            settings.data / "metadata", settings.driver, settings.metadata_versions, use.status_data
-        )
-        self.driver = use.driver(settings.driver, self._collaborators(), folder, checkpoint)
-        self.health_store = use.health_store(
-            {(pool, one.name): use.initial_health(one) for pool, one in use.inventory.with_pools()}
+        files = self._files(settings)
+        self.driver = self._driver(settings, files)
+        self.health_store = parts.health_store(
+            {(pool, device.name): parts.initial_health(device) for pool, device in parts.inventory.with_pools()}
         )
         self._server = PluginServer(
-            self.driver, self.health_store, self.journal, sockets, self._armed_faults, use.service, use.on_get_info
+            self.driver,
+            self.health_store,
+            self.journal,
+            sockets,
+            self._armed_faults,
+            parts.dra_service,
+            parts.on_get_info,
         )
-        self._publisher = use.publisher(self._api, settings.driver, settings.node, self._slices, self.journal, use.plan)
+        self._publisher = parts.publisher(
+            self._api, settings.driver, settings.node, self._slices, self.journal, parts.plan
+        )
         self._hardware = LiveHardware(
             settings.driver,
             settings.data / "hardware-changes.json",
-            Dependents(use.inventory, self.health_store, use.initial_health, self._publisher.refresh, self.journal),
+            Dependents(parts.inventory, self.health_store, parts.initial_health, self._publisher.refresh, self.journal),
         )
-        requests = RequestHandler(settings, self._hardware, self._armed_faults, folder, self.journal, self._release)
-        self._control = ControlSocket(sockets.control, requests.handle)
+        handler = RequestHandler(settings, self._hardware, self._armed_faults, files.cdi, self.journal, self._release)
+        self._control = ControlSocket(sockets.control, handler.handle)
         checks = {"/readyz": self.not_ready_reasons, "/healthz": self.not_alive_reasons}
-        self._probes = (
-            ProbeServer(settings.probe_address, checks, pages(self.metrics)) if settings.probe_address else None
+        address = settings.probe_address
+        self._probes = ProbeServer(address, checks, self.metrics.pages()) if address else None
+
+    def _files(self, settings: Settings) -> NodeFiles:
+        cdi = CdiFolder(Path(settings.cdi), settings.driver, self.journal.record)
+        node_pool = self._parts.inventory.pool
+        return NodeFiles(
+            Checkpoint(settings.data / "claims", lambda uid: cdi.rebuild_claim(uid, node_pool)),
+            cdi,
+            self._parts.metadata_folder(
+                settings.data / "metadata", settings.driver, settings.metadata_versions, self._parts.status_data
+            ),
         )
+
+    def _driver(self, settings: Settings, files: NodeFiles) -> Driver:
+        collaborators = replace(self._parts, at_crash_point=self._at_crash_point)
+        status_updates = self._reporter if self._parts.writes_status else NoStatusUpdates()
+        return self._parts.driver(settings.driver, collaborators, files, self._read_claim, status_updates)
 
     def start(self) -> None:
         """Serve, register and publish. The publisher comes last, because it is the only part that has to wait for others."""
         self.driver.recover()
-        self._server.start(register=self._use.registers)
-        if self._use.publishes:
+        self._server.start(register=self._parts.registers)
+        if self._parts.publishes:
             self._publisher.start()
-        if self._use.reports:
+        if self._parts.writes_status:
             self._reporter.start()
         if self._probes:
             self._probes.start()
@@ -148,7 +162,7 @@ class NodeProcess:
 
     def not_alive_reasons(self) -> list[str]:
         """What ended that must not end."""
-        return ["the publisher ended"] if self._use.publishes and not self._publisher.is_alive else []
+        return ["the publisher ended"] if self._parts.publishes and not self._publisher.is_alive else []
 
     def _gauges(self, settings: Settings) -> dict[str, Gauge]:
         who = (("driver", settings.driver), ("node", settings.node))
@@ -161,23 +175,9 @@ class NodeProcess:
             "fake_driver_claims_prepared": lambda: {(): self.driver.prepared},
         }
 
-    def _collaborators(self) -> Collaborators:
-        use = self._use
-        reports = self._reporter if use.reports else NoStatusUpdates()
-        return Collaborators(
-            use.inventory,
-            self._read_claim,
-            use.environment,
-            use.config_order,
-            use.conflict,
-            reports,
-            self._metadata,
-            self._at_crash_point,
-        )
-
     def _at_crash_point(self, point: str) -> None:
         self._armed_faults.reached(point)
-        self._use.at_crash_point(point)
+        self._parts.at_crash_point(point)
 
     def _release(self, uid: str, force: bool) -> bool:
         return self.driver.release(uid, force=force)
@@ -186,22 +186,9 @@ class NodeProcess:
         return self._claims.get(ref.namespace, ref.name, patience)
 
     def _status_data(self, use: AllocatedDevice) -> dict[str, Any]:
-        return self._use.status_data(self._use.inventory.find(use.pool, use.device), use)
+        return self._parts.status_data(self._parts.inventory.find(use.pool, use.device), use)
 
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
         layout = slices.Layout(self._hardware.base, self._publisher.slice_names)
-        devices = self._use.published_devices(self._use.inventory)
-        return self._use.alter_slices(slices.for_node(self.driver.name, owner, devices, layout))
-
-
-def pages(metrics: Metrics) -> Pages:
-    """What programs may read beside the probes."""
-    return {"/metrics": (CONTENT_TYPE, metrics.render)}
-
-
-def api(settings: Settings, metrics: Metrics) -> ApiClient:
-    """The API server as the settings say; the token goes only over TLS."""
-    is_secure = settings.api_server.startswith("https:")
-    token = Path(settings.token_file) if settings.token_file and is_secure else None
-    authority = Path(settings.ca_file) if settings.ca_file else None
-    return ApiClient(settings.api_server, token_file=token, ca_file=authority, on_response=metrics.record_request)
+        devices = self._parts.published_devices(self._parts.inventory)
+        return self._parts.alter_slices(slices.for_node(self.driver.name, owner, devices, layout))

@@ -10,7 +10,7 @@ from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.checkpoint import Checkpoint
 from fake_driver.preparing.claims import ClaimRef, Object, PreparedClaim
 from fake_driver.preparing.device_metadata import VERSIONS, MetadataFolder
-from fake_driver.preparing.driver import Collaborators, Driver
+from fake_driver.preparing.driver import Collaborators, Driver, NodeFiles
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.preparing.opaque_configuration import API_VERSION
 
@@ -42,10 +42,8 @@ class Node:
         cdi = CdiFolder(self.folder / "cdi", NAME)
         checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.rebuild_claim(uid, self.inventory.pool))
         metadata = MetadataFolder(self.folder / "metadata", NAME, VERSIONS, lambda _device, _use: {})
-        use = Collaborators(
-            self.inventory, self.read, reports=self, metadata=metadata, at_crash_point=self.at_crash_point
-        )
-        self.driver = Driver(NAME, use, cdi, checkpoint)
+        collaborators = Collaborators(self.inventory, at_crash_point=self.at_crash_point)
+        self.driver = Driver(NAME, collaborators, NodeFiles(checkpoint, cdi, metadata), self.read, self)
         self.driver.recover()
 
     def at_crash_point(self, point: str) -> None:

@@ -161,7 +161,7 @@ def test_the_words_of_the_status_name_another_device(
     assert not refused(kubelet, settings, fake_api.claim(devices=("gpu-1",)))
     fake_api.until(lambda: bool(fake_api.status()))
     (entry,) = fake_api.status()
-    other, right = (str(each.attributes["uuid"]) for each in process._use.inventory.devices[:2])
+    other, right = (str(each.attributes["uuid"]) for each in process._parts.inventory.devices[:2])
     assert entry["data"]["uuid"] == right
     assert (other in entry["conditions"][0]["message"]) is named
 

@@ -13,7 +13,8 @@ from fake_driver.mutants import selection
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.checkpoint import Checkpoint
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
-from fake_driver.preparing.driver import Collaborators
+from fake_driver.preparing.device_metadata import MetadataFolder
+from fake_driver.preparing.driver import Collaborators, NodeFiles, NoStatusUpdates
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.preparing.opaque_configuration import OpaqueConfig
 from fake_driver.publishing import slices
@@ -24,7 +25,7 @@ DRIVER = "gpu.dra-testbed.example"
 
 
 def wrong(fault: str = "") -> Parts:
-    right = Parts(Inventory("n", devices(hardware_file.read(FILE), "n")), Path("unused"))
+    right = Parts(Inventory("n", devices(hardware_file.read(FILE), "n")), data=Path("unused"))
     return selection.apply([fault] if fault else [], right)
 
 
@@ -109,9 +110,14 @@ def test_files_that_are_not_mounted(fault: str, has_mount: bool, tmp_path: Path)
     served = {"metadata": claim[0], "status": {"allocation": {"devices": {"results": [claim[1]]}}}}
     made = use.driver(
         DRIVER,
-        Collaborators(Inventory("n", (device,)), lambda _ref, _patience: served),
-        CdiFolder(tmp_path / "cdi", DRIVER),
-        Checkpoint(tmp_path / "claims", lambda _uid: None),
+        Collaborators(Inventory("n", (device,))),
+        NodeFiles(
+            Checkpoint(tmp_path / "claims"),
+            CdiFolder(tmp_path / "cdi", DRIVER),
+            MetadataFolder(tmp_path / "metadata", DRIVER, (), lambda _device, _allocated: {}),
+        ),
+        lambda _ref, _timeout: served,
+        NoStatusUpdates(),
     )
     made.prepare(ClaimRef("uid-1", "default", "c"))
     (file,) = (tmp_path / "cdi").glob("*.json")

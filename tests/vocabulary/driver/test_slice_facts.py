@@ -24,7 +24,7 @@ HARDWARE = sorted((folders.data("manifests") / "hardware").glob("*.yaml"))
 def _published(node: str, fault: str = "", hardware: Path = HARDWARE[0]) -> list[Any]:
     """What the fake driver writes on a node."""
     here, *network = pools(hardware_file.read(hardware), node)
-    use = selection.apply([fault] if fault else [], Parts(Inventory(node, here.devices, tuple(network)), Path()))
+    use = selection.apply([fault] if fault else [], Parts(Inventory(node, here.devices, tuple(network)), data=Path()))
     wanted = use.alter_slices(slices.for_node(DRIVER, slices.Owner(node, NODES[node]), here.devices))
     return list(plan([*wanted, *slices.for_network(DRIVER, network)], [], {}).create)
 
