@@ -13,6 +13,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "ci
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PATH = re.compile(r"`((?:ci|docs|fake_driver|manifests|suites|testbed|tests)/[\w./-]*)`")
+_TEST = re.compile(r"`'?((?:suites|tests)/[\w/]+\.py)::(\w+)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -52,6 +53,13 @@ def test_relative_links_and_anchors_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_of_the_repository_exist(page: Path) -> None:
     assert [path for path in _PATH.findall(prose(page)) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_tests_exist(page: Path) -> None:
+    named = _TEST.findall(prose(page))
+
+    assert [test for file, test in named if f"def {test}(" not in (ROOT / file).read_text()] == []
 
 
 def test_a_missing_file_and_a_missing_anchor_are_found(tmp_path: Path) -> None:
