@@ -1,12 +1,12 @@
-"""A DRA driver for hardware that does not exist: it publishes, prepares and unprepares devices that a YAML file describes.
+"""A DRA driver for simulated hardware: it publishes, prepares and unprepares the devices that a YAML file describes.
 
-It is a whole driver and knows nothing of the testbed: it stands on any cluster, as a pod or as a plain process on a node.
+It is a complete driver and independent of the testbed. It runs on any cluster, as a pod or as a process on a node.
 
-The rules of this package:
-* Decide purely, then act. `inventory`, `claims` and `slices` do no I/O, and from a description to devices there is none either.
-* Every effect is named by the claim's UID, so that doing it twice is harmless and a restart needs no memory but the files.
-* The checkpoint comes before the CDI file, and goes after it: whoever is killed in between leaves no file that nobody knows.
-* One claim's trouble never harms its neighbour in the same call.
-* Being wrong on purpose lives in `faults`, which nothing here imports unless a fault is asked for.
-* Only grpcio, protobuf and PyYAML beside the standard library: a node pays for this process in memory.
+Rules of this package:
+* Decide in pure functions, then act. Reading a hardware file, `preparing/claims`, `preparing/inventory` and `publishing/slices` do no I/O.
+* Every file is named after the claim's UID, so repeating a call is harmless and a restart needs only the files.
+* The checkpoint is written before the CDI file and removed after it, so a process that is killed in between leaves no orphaned CDI file.
+* An error of one claim never affects the other claims of the same call.
+* Mutants (wrong drivers) live in `mutants`. Only `__main__` imports them, and only if the settings name one.
+* The only dependencies are grpcio, protobuf and PyYAML, because this process uses memory on every node.
 """

@@ -1,4 +1,4 @@
-"""`python -m fake_driver`: read the settings, start, wait for a signal, stop. Ends with 2 where a setting or a file is wrong."""
+"""`python -m fake_driver`: read the settings, start the role, wait for a signal, stop. Exits with 2 if a setting or a file is invalid."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ log = logging.getLogger("fake_driver")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until SIGTERM or SIGINT."""
+    """Run until SIGTERM or SIGINT and return the exit code."""
     logs.configure("logfmt", "info")
-    told = threading.Event()
+    stop_requested = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.set())
+        signal.signal(number, lambda *_: stop_requested.set())
     try:
-        # Calls run side by side and compute little: by default one that computes lets the others wait for 5 ms, longer than a call takes.
+        # Calls run in parallel and are short: with the default of 5 ms, a call that computes delays the others for longer than they take.
         sys.setswitchinterval(0.0005)
         settings = configuration.parse(arguments, os.environ)
         logs.configure(settings.log, settings.log_level, driver=settings.driver, node=settings.node)
         log.info("settings", extra={"facts": settings.non_empty()})
         process = _process(settings)
         process.start()
-        # What is there now stays. A full collection that looks at all of it takes tens of milliseconds, in which calls wait.
+        # Exclude the objects that live as long as the process: a full collection over them blocks calls for tens of milliseconds.
         gc.freeze()
-    except (ConfigurationError, OSError) as wrong:
-        log.critical("%s", wrong)
+    except (ConfigurationError, OSError) as invalid:
+        log.critical("%s", invalid)
         return 2
-    told.wait()
-    log.info("told to stop")
+    stop_requested.wait()
+    log.info("stopping after a signal")
     process.stop()
     return 0
 
@@ -55,13 +55,13 @@ def _process(settings: Settings) -> node_driver.NodeProcess | NetworkDriverProce
 
 
 def _parts(settings: Settings) -> node_driver.Parts:
-    right = node_driver.read_parts(settings)
+    correct = node_driver.read_parts(settings)
     if not settings.mutant_names:
-        return right
-    from fake_driver.mutants import selection  # noqa: PLC0415 - a driver that is right never loads the ways to be wrong
+        return correct
+    from fake_driver.mutants import selection  # noqa: PLC0415 - a correct driver never loads the mutants
 
-    log.warning("this driver is wrong on purpose: %s", ", ".join(settings.mutant_names))
-    return selection.apply(settings.mutant_names, right)
+    log.warning("running as a mutant, with deliberate bugs: %s", ", ".join(settings.mutant_names))
+    return selection.apply(settings.mutant_names, correct)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all. The checkpoint, the CDI folder and the server use it."""
+"""Atomic and durable file writes. The checkpoint, the CDI folder and live hardware use them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 _UNFINISHED = ".unfinished"
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def write_atomically(path: Path, content: bytes, mode: int, *, is_durable: bool = True) -> None:
-    """Write a file so that readers see the old content or the new one, and a power cut keeps one of them, if it is lasting.
+    """Replace a file so that readers see either the old content or the new one; if durable, also after a power failure.
 
-    Callers hold a lock for the path. The unfinished file has a name that neither a CDI runtime nor the checkpoint reads.
+    Callers hold a lock for the path. The temporary file has a name that neither a CDI runtime nor the checkpoint reads.
     """
     unfinished = path.with_name(f".{path.name}{_UNFINISHED}")
     try:
-        with os.fdopen(os.open(unfinished, _NEW, mode), "wb") as file:
-            os.fchmod(file.fileno(), mode)  # whatever the umask
+        with os.fdopen(os.open(unfinished, _CREATE, mode), "wb") as file:
+            os.fchmod(file.fileno(), mode)  # regardless of the umask
             file.write(content)
             file.flush()
             if is_durable:
@@ -33,7 +33,7 @@ def write_atomically(path: Path, content: bytes, mode: int, *, is_durable: bool 
 
 
 def remove(path: Path, *, is_durable: bool = True) -> bool:
-    """Remove a file, for good if it is lasting; False when it was not there."""
+    """Remove a file; if durable, it stays removed after a power failure. Return False if it did not exist."""
     try:
         path.unlink()
     except FileNotFoundError:
@@ -44,25 +44,25 @@ def remove(path: Path, *, is_durable: bool = True) -> bool:
 
 
 def sync_file(path: Path) -> None:
-    """Make a file's content survive a power cut; one that is gone needs nothing. For its name there is `sync_folder`."""
+    """Flush a file's content to the disk; do nothing if the file no longer exists. Its name needs `sync_folder`."""
     with contextlib.suppress(FileNotFoundError):
         _sync(path, os.O_RDONLY)
 
 
-def remove_unfinished(folder: Path, is_ours: Callable[[str], object] = lambda _name: True) -> None:
-    """Remove what a killed process left unfinished; `is_ours` knows the names of its files. Callers hold the lock."""
-    for leftover in folder.glob(f".*{_UNFINISHED}"):
-        if is_ours(leftover.name.removeprefix(".").removesuffix(_UNFINISHED)):
-            leftover.unlink(missing_ok=True)
-
-
 def sync_folder(folder: Path) -> None:
-    """Make renames and removals in a folder survive a power cut."""
+    """Flush renames and removals in a folder to the disk."""
     _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def _sync(path: Path, how: int) -> None:
-    handle = os.open(path, how | os.O_CLOEXEC)
+def remove_unfinished(folder: Path, is_ours: Callable[[str], object] = lambda _name: True) -> None:
+    """Remove the temporary files of a killed process if `is_ours` accepts the name of the target file. Callers hold the lock."""
+    for temporary in folder.glob(f".*{_UNFINISHED}"):
+        if is_ours(temporary.name.removeprefix(".").removesuffix(_UNFINISHED)):
+            temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:

@@ -1,10 +1,10 @@
-"""Every error that the driver raises on purpose; each says what failed, on what, and where it can, what to try.
+"""The errors that the driver raises deliberately. Each message says what failed, on which object and, where possible, what to do.
 
 DriverError
-├── ConfigurationError    a setting or the hardware file is wrong; the process ends with 2
-├── ClaimRefused          this claim cannot be prepared; its text reaches the pod's events
-├── ApiError              the API server refused, or did not answer
-└── Damaged               a file of our own does not say what we once wrote
+├── ConfigurationError    a setting, a hardware file or a control request is invalid; at start-up the process exits with 2
+├── ClaimRefused          this claim cannot be prepared; its text appears in the pod's events
+├── ApiError              the API server refused a request, or did not answer
+└── DamagedFile           a file of the driver does not contain what the driver wrote
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterable
 
 
 class DriverError(Exception):
-    """The base of all errors that the driver raises on purpose."""
+    """The base of all errors that the driver raises deliberately."""
 
 
 class ConfigurationError(DriverError):
-    """A setting or the hardware file is wrong."""
+    """A setting, a hardware file or a control request is invalid."""
 
 
 class ClaimRefused(DriverError):
@@ -26,7 +26,7 @@ class ClaimRefused(DriverError):
 
 
 class ApiError(DriverError):
-    """The API server refused a request (status), or gave no answer (status 0)."""
+    """The API server refused a request (`status` is the HTTP code), or did not answer (`status` is 0)."""
 
     def __init__(self, request: str, status: int, message: str) -> None:
         self.request, self.status, self.message = request, status, message
@@ -34,11 +34,11 @@ class ApiError(DriverError):
 
 
 class DamagedFile(DriverError):
-    """A file of our own does not say what we once wrote."""
+    """A file of the driver does not contain what the driver wrote."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """The known words that look like this one, or all of them, as the end of an error message."""
+    """Return the end of an error message: the known words that are similar to this one, or else all of them."""
     choices = sorted(known)
     similar = difflib.get_close_matches(word, choices, n=3)
     return f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(choices)}"

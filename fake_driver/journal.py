@@ -1,6 +1,7 @@
-"""The journal: one JSON line for each call, write, change and fault, with number and time, for suites and people. Kept small by rotation.
+"""The journal: a JSON line with a number and a time for each call, write, change and fault. Suites and people read it.
 
-Numbers rise by one with each line, over restarts too, and also where two processes of a driver write during an update.
+It is rotated, so that it stays small. The numbers increase by one with each line, also across restarts and when two processes of the driver
+write at the same time during an update.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from typing import IO, Any
 
 log = logging.getLogger(__name__)
 MAX_BYTES = 4 * 2**20
-_LONGEST_LINE = 2**16
+_MAX_LINE = 2**16
 
 
 class Journal:
-    """Appends to a file in the plugin's data folder, and says the same in the log and to `on_event`. A full disk never fails a call."""
+    """Appends events to a file in the driver's data folder, logs them, and passes them to `on_event`. A full disk never fails a call."""
 
     def __init__(
         self,
         path: Path,
-        largest: int = MAX_BYTES,
+        max_bytes: int = MAX_BYTES,
         on_event: Callable[[str, Mapping[str, object]], None] = lambda *_: None,
     ) -> None:
-        self.path, self._largest, self._on_event = path, largest, on_event
+        self.path, self._max_bytes, self._on_event = path, max_bytes, on_event
         self._lock = threading.Lock()
         self._last = 0
-        self._left: tuple[int, int] | None = None  # the file and its size when we wrote last
+        self._end: tuple[int, int] | None = None  # inode and size of the file after our last write
 
     def record(self, event: str, **facts: object) -> None:
-        """Write down what happened."""
+        """Log an event and append it to the file."""
         log.info(event, extra={"facts": facts})
         self._on_event(event, facts)
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -47,35 +48,35 @@ class Journal:
                 log.warning("the journal %s cannot be written: %s", self.path, full)
 
     def entries_after(self, number: int, limit: int) -> list[dict[str, Any]]:
-        """The first `most` entries after the one with that number. What is older than both files is forgotten."""
-        # The present file first: where it becomes the old one in between, its entries are read twice, and not never.
-        entries = {entry["seq"]: entry for path in (self.path, self._old) for entry in _entries(path)}
+        """Return the first `limit` entries with a higher number, from the current file and the rotated one."""
+        # The current file first: if it is rotated between the two reads, its entries are read twice instead of not at all.
+        entries = {entry["seq"]: entry for path in (self.path, self._rotated) for entry in _entries(path)}
         return [entries[seq] for seq in sorted(entries) if seq > number][:limit]
 
     @property
     def last_number(self) -> int:
-        """The number of the newest entry; 0 when there is none."""
-        return _newest(self.path) or _newest(self._old)
+        """The number of the newest entry; 0 if there is none."""
+        return _newest(self.path) or _newest(self._rotated)
 
     @property
-    def _old(self) -> Path:
+    def _rotated(self) -> Path:
         return self.path.with_suffix(".old.jsonl")
 
     def _append(self, entry: dict[str, object]) -> None:
-        with self._opened() as file:
+        with self._locked_file() as file:
             size = file.tell()
-            if self._left != (os.fstat(file.fileno()).st_ino, size):
-                self._last = self.last_number  # another process wrote, or none yet
+            if self._end != (os.fstat(file.fileno()).st_ino, size):
+                self._last = self.last_number  # another process has written since, or this is our first write
             self._last += 1
             file.write(_line({"seq": self._last, **entry}))
             file.flush()
-            self._left = (os.fstat(file.fileno()).st_ino, file.tell())
-            if file.tell() > self._largest:
-                self.path.replace(self._old)
+            self._end = (os.fstat(file.fileno()).st_ino, file.tell())
+            if file.tell() > self._max_bytes:
+                self.path.replace(self._rotated)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
-        """The file, for us alone. Opened each time: a second process of this driver may have rotated it, even while we waited."""
+    def _locked_file(self) -> Iterator[IO[bytes]]:
+        """Open and lock the file. Each time anew: another process of this driver may have rotated it, even while we waited for the lock."""
         while True:
             with self.path.open("ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -85,9 +86,9 @@ class Journal:
 
 
 def _line(entry: dict[str, Any]) -> bytes:
-    """An entry as a line that is not too long."""
+    """Return an entry as a line; one that is too long is replaced by its length."""
     line = json.dumps(entry).encode()
-    if len(line) >= _LONGEST_LINE:
+    if len(line) >= _MAX_LINE:
         kept = {key: entry[key] for key in ("seq", "time", "event")}
         line = json.dumps({**kept, "too_long": len(line)}).encode()
     return line + b"\n"
@@ -101,10 +102,10 @@ def _is_at(path: Path, file: IO[bytes]) -> bool:
 
 
 def _newest(path: Path) -> int:
-    """The number in the last line of a file."""
+    """Return the number in the last line of a file; 0 if there is none."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST_LINE))
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_LINE))
             tail = file.read()
     except FileNotFoundError:
         return 0
@@ -119,7 +120,7 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _parsed(content: bytes) -> Iterator[dict[str, Any]]:
-    """The entries in some lines; what is cut off, or came from an older version without numbers, is left out."""
+    """Yield the entries in some lines, without truncated lines and lines of older versions, which had no numbers."""
     for line in content.splitlines():
         try:
             entry = json.loads(line)

@@ -1,6 +1,6 @@
-"""The log: one line for each event, as logfmt or JSON, with the same words as the journal. `__main__` sets it up, once.
+"""The log on standard error: one line for each event, as logfmt or JSON, with the same event names as the journal.
 
-Every line has time, level, logger and message; what is about a claim has its namespace, name and uid, what took time its seconds.
+Every line has time, level, logger and message. Lines about a claim have its namespace, name and uid; timed operations have `seconds`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from datetime import UTC, datetime
 
 FORMATS = ("logfmt", "json")
 LEVELS = ("debug", "info", "warning", "error")
-# Nobody logs a token on purpose; but the API server's words, and those of users, end up here.
+# The driver logs no token itself, but texts of the API server and of users are logged and may contain one.
 _SECRET = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=Bearer )\S+")
 _PLAIN = re.compile(r"[^\s\"=\\]+")
 
 
 class LineFormatter(logging.Formatter):
-    """Makes a line of a record. `fixed` is in all of them."""
+    """Formats a record as one line; `fixed` fields are in all lines."""
 
-    def __init__(self, shape: str, fixed: Mapping[str, str]) -> None:
+    def __init__(self, line_format: str, fixed: Mapping[str, str]) -> None:
         super().__init__()
-        self._shape, self._fixed = shape, {key: value for key, value in fixed.items() if value}
+        self._line_format, self._fixed = line_format, {key: value for key, value in fixed.items() if value}
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without any secret and without any break in it."""
+        """Return the line, without secrets and line breaks."""
         facts = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "level": record.levelname.lower(),
@@ -38,14 +38,16 @@ class LineFormatter(logging.Formatter):
         }
         if record.exc_info:
             facts["traceback"] = self.formatException(record.exc_info)
-        line = json.dumps(facts) if self._shape == "json" else " ".join(f"{k}={_word(v)}" for k, v in facts.items())
+        line = (
+            json.dumps(facts) if self._line_format == "json" else " ".join(f"{k}={_word(v)}" for k, v in facts.items())
+        )
         return _SECRET.sub("[secret]", line)
 
 
-def configure(shape: str, level: str, **fixed: str) -> None:
-    """From now on, on standard error."""
+def configure(line_format: str, level: str, **fixed: str) -> None:
+    """Log to standard error from now on, in one of `FORMATS`."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter(shape, fixed))
+    handler.setFormatter(LineFormatter(line_format, fixed))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
 
 

@@ -1,6 +1,6 @@
-"""The driver's settings: each is a flag and an environment variable; the flag wins. `__main__` reads them once.
+"""The driver's settings: each is a flag and an environment variable; the flag takes precedence. `__main__` reads them once.
 
-None of them is a secret: the token itself is only ever read from its file.
+None of them is a secret: a token is only read from its file.
 """
 
 from __future__ import annotations
@@ -25,78 +25,84 @@ def _setting(variable: str, about: str, default: str = "") -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings, as texts; empty means not given."""
+    """All settings of a process, as strings; an empty string means that the setting was not given."""
 
     node: str = _setting("NODE_NAME", "name of the node that this process serves")
-    hardware: str = _setting("FAKE_DRIVER_HARDWARE", "file with the hardware to pretend (kind Hardware)")
+    hardware: str = _setting("FAKE_DRIVER_HARDWARE", "file that describes the simulated hardware (kind Hardware)")
     kinds: str = _setting(
         "FAKE_DRIVER_KINDS",
-        "kinds of devices that are this driver's, separated by commas; !nic means all but nic; empty means all",
+        "comma-separated kinds of devices that this driver manages; !nic means all except nic; empty means all",
     )
     role: str = _setting(
         "FAKE_DRIVER_ROLE",
-        "node serves one node; network publishes the pools of no node, and attaches devices; removal tidies a node",
+        "node serves one node; network publishes the pools that belong to no node and attaches their devices; "
+        "removal cleans up a node after the driver was uninstalled",
         "node",
     )
     driver: str = _setting("FAKE_DRIVER_NAME", "name of the driver", "gpu.dra-testbed.example")
-    pod_uid: str = _setting("POD_UID", "UID of this pod; becomes part of the sockets' names, for updates without a gap")
+    pod_uid: str = _setting("POD_UID", "UID of this pod; part of the sockets' names, for updates without downtime")
     registry: str = _setting(
-        "FAKE_DRIVER_REGISTRY", "the kubelet's registration folder", "/var/lib/kubelet/plugins_registry"
+        "FAKE_DRIVER_REGISTRY", "folder in which the kubelet looks for plugins", "/var/lib/kubelet/plugins_registry"
     )
-    plugins: str = _setting("FAKE_DRIVER_PLUGINS", "folder of all plugins' data", "/var/lib/kubelet/plugins")
+    plugins: str = _setting("FAKE_DRIVER_PLUGINS", "folder for the data of all plugins", "/var/lib/kubelet/plugins")
     cdi: str = _setting("FAKE_DRIVER_CDI", "folder of CDI files", "/var/run/cdi")
-    api_server: str = _setting("FAKE_DRIVER_API_SERVER", "URL of the API server; in a pod it is known")
+    api_server: str = _setting("FAKE_DRIVER_API_SERVER", "URL of the API server; not needed in a pod")
     token_file: str = _setting("FAKE_DRIVER_TOKEN_FILE", "file with the bearer token", f"{_ACCOUNT}/token")
     ca_file: str = _setting("FAKE_DRIVER_CA_FILE", "file with the API server's CA", f"{_ACCOUNT}/ca.crt")
-    probes: str = _setting("FAKE_DRIVER_PROBES", "address for readiness and liveness, such as :8080; empty serves none")
+    probes: str = _setting(
+        "FAKE_DRIVER_PROBES", "address of the readiness and liveness probes, for example :8080; empty disables them"
+    )
     metadata: str = _setting(
         "FAKE_DRIVER_METADATA",
-        "versions of device metadata for containers, separated by commas, such as v1beta1,v1alpha1; empty writes none",
+        "comma-separated versions of the device metadata for containers, for example v1beta1,v1alpha1; "
+        "empty writes no metadata",
     )
-    log: str = _setting("FAKE_DRIVER_LOG", "shape of the log's lines: logfmt or json", "logfmt")
-    log_level: str = _setting(
-        "FAKE_DRIVER_LOG_LEVEL", "least level that is logged: debug, info, warning, error", "info"
+    log: str = _setting("FAKE_DRIVER_LOG", "format of the log: logfmt or json", "logfmt")
+    log_level: str = _setting("FAKE_DRIVER_LOG_LEVEL", "lowest level to log: debug, info, warning or error", "info")
+    faults: str = _setting(
+        "FAKE_DRIVER_FAULTS", "comma-separated mutants (deliberate bugs) to run with, for testing the suites"
     )
-    faults: str = _setting("FAKE_DRIVER_FAULTS", "ways in which to be wrong on purpose, separated by commas")
 
     @property
     def data(self) -> Path:
-        """The folder of this driver's own data."""
+        """The folder for this driver's own data."""
         return Path(self.plugins) / self.driver
 
     @property
     def mutant_names(self) -> tuple[str, ...]:
-        """The faults that are asked for."""
+        """The mutants to run with; empty for a correct driver."""
         return _words(self.faults)
 
     @property
     def metadata_versions(self) -> tuple[str, ...]:
-        """The versions of device metadata that containers get."""
+        """The versions in which containers get device metadata."""
         return _words(self.metadata)
 
     @property
     def kind_names(self) -> tuple[str, ...]:
-        """The kinds of devices that this driver has; none means all."""
+        """The kinds of devices that this driver manages; empty means all."""
         return _words(self.kinds)
 
     @property
     def probe_address(self) -> tuple[str, int] | None:
-        """Where the probes are answered."""
+        """Host and port for the probes; None if they are disabled."""
         if not self.probes:
             return None
         host, _, port = self.probes.rpartition(":")
         if not (port.isascii() and port.isdigit() and int(port) < 2**16):
-            raise ConfigurationError(f"the probes' address {self.probes!r} is not one such as :8080 or 127.0.0.1:8080")
+            raise ConfigurationError(
+                f"--probes is {self.probes!r}, but must be an address such as :8080 or 127.0.0.1:8080"
+            )
         return host.strip("[]"), int(port)
 
     def non_empty(self) -> dict[str, str]:
-        """All that say something."""
+        """Return the settings that have a value."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
 
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """The settings from the command line and the environment, checked."""
-    parser = argparse.ArgumentParser(prog="fake_driver", description="A DRA driver for hardware that does not exist.")
+    """Return the settings from the command line and the environment; raise ConfigurationError if they are invalid."""
+    parser = argparse.ArgumentParser(prog="fake_driver", description="A DRA driver for simulated hardware.")
     for one in fields(Settings):
         variable, about = one.metadata["variable"], one.metadata["about"]
         default = environment.get(variable) or one.default
@@ -110,7 +116,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
-    """What the environment alone says: for programs beside the driver, which need a few of them and have no flags for them."""
+    """Return the settings from the environment alone, unchecked, for programs that run beside the driver in its pod."""
     found = {one.name: environment.get(one.metadata["variable"]) for one in fields(Settings)}
     return Settings(**{name: value for name, value in found.items() if value})
 
@@ -127,39 +133,22 @@ def _in_cluster(environment: Mapping[str, str]) -> str:
 
 
 def _check(settings: Settings) -> None:
+    is_removal = settings.role == "removal"
+    rules = (
+        ("node", settings.role == "network" or matches(DNS_SUBDOMAIN, settings.node), "must be the name of a node"),
+        ("role", settings.role in ROLES, f"must be one of {', '.join(ROLES)}"),
+        ("log", settings.log in logs.FORMATS, f"must be one of {', '.join(logs.FORMATS)}"),
+        ("log_level", settings.log_level in logs.LEVELS, f"must be one of {', '.join(logs.LEVELS)}"),
+        ("hardware", settings.hardware or is_removal, "must be a file"),
+        ("driver", matches(DRIVER_NAME, settings.driver), "must be a DNS subdomain of at most 63 characters"),
+        ("pod_uid", not settings.pod_uid or matches(UID, settings.pod_uid), "must be a UID"),
+        ("api_server", settings.api_server or is_removal, "must be a URL outside of a pod"),
+    )
+    variables = {one.name: one.metadata["variable"] for one in fields(Settings)}
     problems = [
-        f"--{name.replace('_', '-')} (${variable}) {what}, but is {getattr(settings, name)!r}"
-        for name, variable, is_right, what in (
-            (
-                "node",
-                "NODE_NAME",
-                settings.role == "network" or matches(DNS_SUBDOMAIN, settings.node),
-                "must be the name of a node",
-            ),
-            ("role", "FAKE_DRIVER_ROLE", settings.role in ROLES, f"must be one of {', '.join(ROLES)}"),
-            ("log", "FAKE_DRIVER_LOG", settings.log in logs.FORMATS, f"must be one of {', '.join(logs.FORMATS)}"),
-            (
-                "log_level",
-                "FAKE_DRIVER_LOG_LEVEL",
-                settings.log_level in logs.LEVELS,
-                f"must be one of {', '.join(logs.LEVELS)}",
-            ),
-            ("hardware", "FAKE_DRIVER_HARDWARE", settings.hardware or settings.role == "removal", "must be a file"),
-            (
-                "driver",
-                "FAKE_DRIVER_NAME",
-                matches(DRIVER_NAME, settings.driver),
-                "must be a DNS subdomain of at most 63 letters",
-            ),
-            ("pod_uid", "POD_UID", not settings.pod_uid or matches(UID, settings.pod_uid), "must be a UID"),
-            (
-                "api_server",
-                "FAKE_DRIVER_API_SERVER",
-                settings.api_server or settings.role == "removal",
-                "must be a URL outside of a pod",
-            ),
-        )
-        if not is_right
+        f"--{name.replace('_', '-')} (${variables[name]}) {what}, but is {getattr(settings, name)!r}"
+        for name, is_valid, what in rules
+        if not is_valid
     ]
     if problems:
         raise ConfigurationError("\n".join(problems))

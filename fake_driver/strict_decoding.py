@@ -1,6 +1,6 @@
-"""Reads YAML strictly: what is unknown, missing, twice there or of the wrong type is a problem with its path. `hardware` uses it.
+"""Strict decoding of YAML files and requests: unknown keys, missing keys, duplicate keys and wrong types are problems with a path.
 
-All problems of a file are collected, so that its author sees them at once.
+All problems of a document are collected, so that its author sees them at once. Used for hardware files, opaque configuration and control.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fake_driver.errors import ConfigurationError, suggestion
 from fake_driver.name_patterns import matches
 
 T = TypeVar("T")
-_LONGEST_LINE = 1024
+_MAX_LINE = 1024
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which also refuses a key that is there twice, and aliases: a few of them become gigabytes, or hold themselves."""
+    """The safe loader, which also refuses duplicate keys, and aliases: a few of them can expand to gigabytes, or contain themselves."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """The next node, unless it is an alias."""
+        """Return the next node; raise ComposerError if it is an alias."""
         if self.check_event(yaml.AliasEvent):
             alias: Any = self.get_event()  # type: ignore[no-untyped-call]  # the stubs say nothing of it
             raise yaml.composer.ComposerError(
@@ -31,31 +31,32 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """The mapping, unless one of its keys is there twice."""
+        """Return the mapping; raise ConstructorError if one of its keys is a duplicate."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is there twice", key_node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
             seen.add(key if isinstance(key, Hashable) else id(key))
         return super().construct_mapping(node, deep)
 
 
 def load(text: str, name: str) -> Any:
-    """The one document in a YAML text; `name` is for the error."""
+    """Return the only document in a YAML text; raise ConfigurationError, with `name` in it, if the text is not valid YAML."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader with one more check
-    except (yaml.YAMLError, ValueError, RecursionError) as broken:
-        raise ConfigurationError(f"{name} is not YAML: {broken}") from broken
+    except (yaml.YAMLError, ValueError, RecursionError) as invalid:
+        raise ConfigurationError(f"{name} is not YAML: {invalid}") from invalid
 
 
 def with_lines(problems: Iterable[str], text: str) -> list[str]:
-    """The problems of a YAML text, each once, in the order of their lines and with them; what is missing has the line of what lacks it."""
+    """Return the problems of a YAML text without duplicates, with and in the order of their line numbers.
+
+    A missing key has the line of the mapping in which it is missing.
+    """
     lines = dict(_lines(yaml.compose(text, Loader=_Loader), ""))
-    told = [(_line(problem, lines), problem) for problem in dict.fromkeys(problems)]
-    return [f"line {line}: {problem}" for line, problem in sorted(told, key=lambda each: each[0])]
+    numbered = [(_line(problem, lines), problem) for problem in dict.fromkeys(problems)]
+    return [f"line {line}: {problem}" for line, problem in sorted(numbered, key=lambda each: each[0])]
 
 
 def _line(problem: str, lines: dict[str, int]) -> int:
@@ -64,35 +65,35 @@ def _line(problem: str, lines: dict[str, int]) -> int:
 
 
 def _lines(node: yaml.Node | None, path: str) -> Iterator[tuple[str, int]]:
-    """The line of each key and each item, by its path as problems have it."""
+    """Yield the path of each key and each item, in the form that problems use, and its line."""
     if isinstance(node, yaml.MappingNode):
         below = [(".".join(part for part in (path, str(key.value)) if part), key, value) for key, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
         below = [(f"{path}[{index}]", item, item) for index, item in enumerate(node.value)]
     else:
         return
-    for place, start, inner in below:
-        yield place, start.start_mark.line + 1
-        yield from _lines(inner, place)
+    for inner_path, start, inner in below:
+        yield inner_path, start.start_mark.line + 1
+        yield from _lines(inner, inner_path)
 
 
 class Section:
-    """One mapping of the document, read key by key; `done()` reports the keys that nobody asked for."""
+    """A mapping in a document. Callers read it key by key and then call `check_unknown_keys()`; problems are added to a shared list."""
 
     def __init__(self, path: str, content: object, problems: list[str]) -> None:
         self.path, self.problems = path, problems
         self.content: dict[Any, Any] = content if isinstance(content, dict) else {}
         self.known_keys: set[str] = set()
         if not isinstance(content, dict):
-            self.add_problem("", f"is {_kind(content)}, but must be a mapping")
+            self.add_problem("", f"is {_type_name(content)}, but must be a mapping")
 
     def add_problem(self, key: str, text: str) -> None:
-        """Note what is wrong with a key, or with the whole section."""
+        """Add a problem with a key; with an empty key, of the whole section."""
         path = ".".join(part for part in (self.path, key) if part)
         self.problems.append(f"{path or 'the document'} {text}")
 
     def get(self, key: str, kind: type[T], default: T | None = None) -> T | None:
-        """The value of a key; None and a problem when it is missing without a default, or of another type."""
+        """Return the value of a key. If it has the wrong type, or is missing without a default, add a problem and return the default."""
         self.known_keys.add(key)
         if key not in self.content:
             if default is None:
@@ -100,26 +101,26 @@ class Section:
             return default
         value = self.content[key]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.add_problem(key, f"is {_kind(value)}, but must be {_NAMES.get(kind, kind.__name__)}")
+            self.add_problem(key, f"is {_type_name(value)}, but must be {_TYPE_NAMES.get(kind, kind.__name__)}")
             return default
         return value
 
     def name(self, key: str, pattern: re.Pattern[str], what: str) -> str:
-        """A text that matches; '' and a problem when it does not."""
+        """Return a string and add a problem if it does not match the pattern; return '' if it is missing."""
         value = self.get(key, str)
         if value is not None and not matches(pattern, value):
             self.add_problem(key, f"is {value!r}, but must be {what}")
         return value or ""
 
     def printable_line(self, key: str) -> str:
-        """A text that people read and a pod's status has room for; '' where there is none."""
+        """Return a printable string that is short enough for a pod's status; '' if it is missing."""
         value = self.get(key, str, "") or ""
-        if len(value) > _LONGEST_LINE or not value.isprintable():
-            self.add_problem(key, f"must be printable, and have at most {_LONGEST_LINE} characters")
+        if len(value) > _MAX_LINE or not value.isprintable():
+            self.add_problem(key, f"must be printable and have at most {_MAX_LINE} characters")
         return value
 
     def constant(self, key: str, expected: str) -> None:
-        """A key that must have this one value."""
+        """Add a problem unless the key has the expected value."""
         value = self.get(key, str)
         if value is not None and value != expected:
             hint = suggestion(value, [expected])
@@ -128,35 +129,35 @@ class Section:
             )
 
     def section(self, key: str) -> Section:
-        """The mapping under a key."""
+        """Return the mapping under a key."""
         return Section(".".join(part for part in (self.path, key) if part), self.get(key, dict) or {}, self.problems)
 
     def sections(self, key: str) -> list[Section]:
-        """The mappings in the list under a key; no key, no mappings."""
+        """Return the mappings in the list under a key; an empty list if the key is missing."""
         items = self.get(key, list, []) or []
         return [Section(f"{self.path}.{key}[{index}]", item, self.problems) for index, item in enumerate(items)]
 
     def check_unknown_keys(self) -> None:
-        """Report the keys that nobody asked for."""
+        """Add a problem for each key that was never read."""
         for key in self.content:
             if key not in self.known_keys:
                 self.add_problem(str(key), f"is unknown; {suggestion(str(key), self.known_keys)}")
 
 
-def raise_if_invalid(asked: Section) -> None:
-    """ConfigurationError with all problems of a request that changes a running driver, if it has any."""
-    if asked.problems:
-        raise ConfigurationError("nothing was changed: " + "; ".join(dict.fromkeys(asked.problems)))
+def raise_if_invalid(request: Section) -> None:
+    """Raise ConfigurationError with all problems of a request that changes a running driver, if there are any."""
+    if request.problems:
+        raise ConfigurationError("nothing was changed: " + "; ".join(dict.fromkeys(request.problems)))
 
 
-_NAMES: dict[type, str] = {
-    str: "a text",
-    int: "a whole number",
-    bool: "true or false",
+_TYPE_NAMES: dict[type, str] = {
+    str: "a string",
+    int: "an integer",
+    bool: "a boolean",
     dict: "a mapping",
     list: "a list",
 }
 
 
-def _kind(value: object) -> str:
-    return "empty" if value is None else _NAMES.get(type(value), f"a {type(value).__name__}")
+def _type_name(value: object) -> str:
+    return "empty" if value is None else _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")

@@ -7,7 +7,7 @@ import pytest
 from fake_driver.atomic_files import remove, write_atomically
 
 
-def test_content_and_mode_are_as_asked_whatever_the_umask(tmp_path: Path) -> None:
+def test_content_and_mode_are_as_requested_regardless_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         write_atomically(tmp_path / "file", b"new", 0o644)
@@ -32,7 +32,7 @@ def test_a_full_disk_keeps_the_old_content_and_leaves_nothing_behind(
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
     (tmp_path / ".file.unfinished").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="symbolic links"):
@@ -40,7 +40,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "victim").read_text() == "mine"
 
 
-def test_removing_twice_is_fine(tmp_path: Path) -> None:
+def test_removing_a_file_twice_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert remove(tmp_path / "file")
     assert not remove(tmp_path / "file")

@@ -20,8 +20,8 @@ def test_each_event_is_one_line_with_its_time(tmp_path: Path) -> None:
     assert first["time"].endswith("Z")
 
 
-def test_it_stays_small(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl", largest=500)
+def test_rotation_keeps_the_files_small(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl", max_bytes=500)
     for number in range(100):
         journal.record("event", number=number)
     kept = list(tmp_path.iterdir())
@@ -30,16 +30,16 @@ def test_it_stays_small(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "journal.old.jsonl").read_text().splitlines()[0])["number"] > 0
 
 
-def test_the_log_and_whoever_listens_hear_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_event_is_logged_and_passed_to_the_callback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    heard: list[object] = []
-    Journal(tmp_path / "journal.jsonl", on_event=lambda *said: heard.append(said)).record("prepare", uid="a")
+    events: list[object] = []
+    Journal(tmp_path / "journal.jsonl", on_event=lambda *event: events.append(event)).record("prepare", uid="a")
     (record,) = caplog.records
     assert (record.message, record.__dict__["facts"]) == ("prepare", {"uid": "a"})
-    assert heard == [("prepare", {"uid": "a"})]
+    assert events == [("prepare", {"uid": "a"})]
 
 
-def test_a_folder_that_is_gone_fails_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_folder_fails_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Journal(tmp_path / "gone" / "journal.jsonl").record("prepare")
     assert "cannot be written" in caplog.text
 
@@ -48,7 +48,7 @@ def entries(journal: Journal) -> list[int]:
     return [each["seq"] for each in journal.entries_after(0, 1000)]
 
 
-def test_entries_have_numbers_that_go_on_after_a_restart(tmp_path: Path) -> None:
+def test_numbers_continue_after_a_restart(tmp_path: Path) -> None:
     for _ in range(3):
         Journal(tmp_path / "journal.jsonl").record("event")
     journal = Journal(tmp_path / "journal.jsonl")
@@ -58,8 +58,8 @@ def test_entries_have_numbers_that_go_on_after_a_restart(tmp_path: Path) -> None
     assert [each["seq"] for each in journal.entries_after(1, 2)] == [2, 3]
 
 
-def test_two_processes_count_together_also_when_one_of_them_rotates(tmp_path: Path) -> None:
-    one, other = (Journal(tmp_path / "journal.jsonl", largest=2000) for _ in range(2))
+def test_two_processes_share_the_numbers_across_a_rotation(tmp_path: Path) -> None:
+    one, other = (Journal(tmp_path / "journal.jsonl", max_bytes=2000) for _ in range(2))
     for number in range(60):
         (one, other)[number % 2].record("event", number=number)
     found = entries(one)
@@ -68,11 +68,11 @@ def test_two_processes_count_together_also_when_one_of_them_rotates(tmp_path: Pa
     assert len(found) > 10
 
 
-def test_a_rotation_in_the_middle_of_reading_hides_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rotation_while_reading_hides_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Journal(tmp_path / "journal.jsonl")
     for _ in range(3):
         one.record("event")
-    rotations: list[Callable[[], object]] = [lambda: one.path.replace(one._old)]
+    rotations: list[Callable[[], object]] = [lambda: one.path.replace(one._rotated)]
     really = journal._entries
 
     def entries(path: Path) -> Iterator[dict[str, Any]]:
@@ -87,7 +87,7 @@ def test_a_rotation_in_the_middle_of_reading_hides_no_entry(tmp_path: Path, monk
     assert [each["seq"] for each in one.entries_after(0, 10)] == [1, 2, 3, 4]
 
 
-def test_a_line_that_is_too_long_becomes_a_short_one_and_counting_goes_on(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_replaced_by_its_length(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     journal.record("event", text="x" * 2**17)
     journal.record("event")
@@ -96,7 +96,7 @@ def test_a_line_that_is_too_long_becomes_a_short_one_and_counting_goes_on(tmp_pa
     assert (first["seq"], second["seq"]) == (1, 2)
 
 
-def test_what_a_killed_process_left_half_written_is_passed_over(tmp_path: Path) -> None:
+def test_a_line_that_a_killed_process_left_truncated_is_skipped(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     journal.record("event")
     with journal.path.open("a") as file:

@@ -50,7 +50,7 @@ def test_it_starts_serves_and_ends_with_sigterm_leaving_no_socket(
     assert not Path(info.endpoint).exists()
     assert f"node={settings.node} " in said
     assert f"uid={claim['uid']}" in said
-    assert "told to stop" in said
+    assert "stopping after a signal" in said
     assert fake_api.slices
 
 

@@ -6,17 +6,17 @@ from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, DRIVER_NAME, QUA
 
 
 @pytest.mark.parametrize("uid", ["9f4f2a4e-5c1d-4d6e-8d55-000000000001", "0123456789abcdef0123456789abcdef", "a"])
-def test_what_is_in_use_as_a_uid_fits(uid: str) -> None:
+def test_uids_in_use_match(uid: str) -> None:
     assert matches(UID, uid)
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "../x", "a/b", "a.b", "-a", "a-", "a\n", "a" * 64, "ä", None, 7])
-def test_what_could_leave_a_folder_does_not_fit_as_a_uid(text: object) -> None:
+def test_text_that_could_escape_a_folder_is_no_uid(text: object) -> None:
     assert not matches(UID, text)
 
 
 @given(st.text(max_size=70))
-def test_what_fits_can_stand_in_a_path(text: str) -> None:
+def test_matching_text_is_safe_in_a_path(text: str) -> None:
     for pattern in (UID, DNS_LABEL, DNS_SUBDOMAIN, DRIVER_NAME):
         if matches(pattern, text):
             assert "/" not in text
@@ -27,7 +27,7 @@ def test_what_fits_can_stand_in_a_path(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "good"), [("gpu.example", True), ("1gpu.example", False), ("a" * 64, False), ("Gpu", False)]
 )
-def test_a_driver_is_named_so_that_it_can_be_a_cdi_vendor(name: str, good: bool) -> None:
+def test_a_driver_name_is_a_valid_cdi_vendor(name: str, good: bool) -> None:
     assert matches(DRIVER_NAME, name) is good
 
 

@@ -258,7 +258,7 @@ def test_what_is_wrong_is_told_and_changes_nothing(
         (b'"' + b"x" * LONGEST_REQUEST + b'"\n', f"is longer than {LONGEST_REQUEST} bytes"),
         (b"[]\n", "must be a mapping"),
         (b'{"verb": "plugg", "device": "gpu-0"}\n', "did you mean plug or unplug"),
-        (b'{"verb": "plug", "device": 7}\n', "device is a whole number, but must be a text"),
+        (b'{"verb": "plug", "device": 7}\n', "device is an integer, but must be a string"),
         (b'{"verb": "plug", "device": "gpu-0", "devise": 1}\n', "devise is unknown; did you mean device"),
         (b'{"verb": "fault", "call": "prepare", "delay": NaN}\n', "must be 0 to 3600 seconds"),
         (b'{"verb": "health", "device": "gpu-0", "status": "unhealthy", "message": "a\\nb"}\n', "must be printable"),

@@ -74,7 +74,7 @@ def test_each_problem_is_told_once_with_its_line() -> None:
     heading, *problems = refusal(text).splitlines()
     assert heading == "my.yaml does not describe hardware:"
     assert problems[:2] == [
-        "  line 7: spec.devices[0].count is a text, but must be a whole number",
+        "  line 7: spec.devices[0].count is a string, but must be an integer",
         "  line 9: spec.devices[0].capacity.memory is 'lots', but must be a quantity such as 80Gi",
     ]
     assert problems[2].startswith("  line 10: spec.devices[0].colour is unknown")
@@ -102,10 +102,10 @@ def test_all_problems_are_told_at_once() -> None:
     [
         ({"count": 1}, "devices[0].kind is missing"),
         ({"kind": "gpu"}, "devices[0].count is missing"),
-        ({"kind": "gpu", "count": True}, "count is true or false, but must be a whole number"),
-        ({"kind": "gpu", "count": "2"}, "count is a text, but must be a whole number"),
+        ({"kind": "gpu", "count": True}, "count is a boolean, but must be an integer"),
+        ({"kind": "gpu", "count": "2"}, "count is a string, but must be an integer"),
         ({"kind": "gpu", "count": 10_001}, "count must be 1 to 10000"),
-        ("gpu", "devices[0] is a text, but must be a mapping"),
+        ("gpu", "devices[0] is a string, but must be a mapping"),
         ({**GROUP, "attributes": {"v": {"version": "1.2"}}}, "attributes.v must be {version: x.y.z}"),
         ({**GROUP, "attributes": {"n": 2**63}}, "attributes.n does not fit into 64 bits"),
         ({**GROUP, "attributes": {"t": "x" * 65}}, "attributes.t must be"),
@@ -189,20 +189,20 @@ def policy(value: object = "10", **said: object) -> dict[str, object]:
         (policy(default=1, validRange={"min": 1, "step": 0}), "a step of nothing"),
         (policy(validRange={"min": 1}), "requestPolicy.default is missing"),
         ({**GROUP, "containerEdits": {"env": ["A=b"]}}, "containerEdits.env is unknown"),
-        ({**GROUP, "containerEdits": {"mounts": "/x"}}, "containerEdits.mounts is a text"),
+        ({**GROUP, "containerEdits": {"mounts": "/x"}}, "containerEdits.mounts is a string"),
         (edits(mounts=[{"hostPath": "/" + "x" * 10_001, "containerPath": "/x"}]), "may have 10000"),
         (edits(deviceNodes=[{"pth": "/dev/x"}]), "deviceNodes[0].pth is unknown; did you mean path"),
         (edits(deviceNodes=[{}]), "deviceNodes[0].path is missing"),
-        (edits(deviceNodes=[7]), "deviceNodes[0] is a whole number, but must be a mapping"),
+        (edits(deviceNodes=[7]), "deviceNodes[0] is an integer, but must be a mapping"),
         (edits(deviceNodes=[{"path": "dev/x"}]), "must be a path that begins with /"),
         (edits(deviceNodes=[{"path": "/x", "type": "d"}]), "type is 'd', but must be b, c, u or p"),
         (edits(deviceNodes=[{"path": "/x", "permissions": "rwx"}]), "must be letters of rwm"),
         (edits(deviceNodes=[{"path": "/x", "major": -1}]), "major must be 0 to"),
-        (edits(deviceNodes=[{"path": "/x", "fileMode": "0666"}]), "fileMode is a text"),
-        (edits(mounts=[{"hostPath": 5}]), "mounts[0].hostPath is a whole number"),
+        (edits(deviceNodes=[{"path": "/x", "fileMode": "0666"}]), "fileMode is a string"),
+        (edits(mounts=[{"hostPath": 5}]), "mounts[0].hostPath is an integer"),
         (edits(mounts=[{"hostPath": "/x"}]), "mounts[0].containerPath is missing"),
-        (edits(mounts=[{"hostPath": "/x", "containerPath": "/x", "options": "ro"}]), "options is a text"),
-        (edits(hooks=["hello"]), "hooks[0] is a text, but must be a mapping"),
+        (edits(mounts=[{"hostPath": "/x", "containerPath": "/x", "options": "ro"}]), "options is a string"),
+        (edits(hooks=["hello"]), "hooks[0] is a string, but must be a mapping"),
         (edits(hooks=[{"hookName": "createRuntme", "path": "/x"}]), "did you mean createRuntime"),
         (edits(hooks=[{"hookName": "prestart", "path": "/x", "env": ["A"]}]), "has 'A', but must have variables"),
         (edits(additionalGids=[-1]), "additionalGids must be whole numbers"),
@@ -336,7 +336,7 @@ def test_a_node_with_too_many_devices_is_refused() -> None:
 
 
 def test_a_key_that_is_there_twice_is_refused_with_its_line() -> None:
-    assert "the key 'kind' is there twice" in refusal("kind: Hardware\nkind: Hardware\n")
+    assert "duplicate key 'kind'" in refusal("kind: Hardware\nkind: Hardware\n")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_who_names_a_request_with_a_device_of_another_sort_is_told() -> None:
         ({}, "parameters.apiVersion is missing"),
         ({"apiVersion": "v2", "kind": "GpuConfig"}, f"parameters.apiVersion is 'v2', but must be '{API_VERSION}'"),
         ({"apiVersion": API_VERSION, "kind": "GpuConfg"}, "parameters.kind is 'GpuConfg'; did you mean GpuConfig"),
-        ("text", "parameters is a text, but must be a mapping"),
+        ("text", "parameters is a string, but must be a mapping"),
         (None, "parameters is empty, but must be a mapping"),
     ],
 )
@@ -153,7 +153,7 @@ def test_what_is_no_configuration_is_refused(parameters: Any, text: str) -> None
         ),
         (
             {"sharing": {"strategy": "SpacePartitioning", "partitions": True}},
-            "sharing.partitions is true or false, but must be a whole",
+            "sharing.partitions is a boolean, but must be an integer",
         ),
         ({"mtu": 9000}, "parameters.mtu is unknown"),
     ],
@@ -172,7 +172,7 @@ def test_a_wrong_field_of_a_gpu_is_named(fields: Object, text: str) -> None:
         ),
         ({"interfaceName": "../x"}, "parameters.interfaceName"),
         ({"mtu": 67}, "parameters.mtu is 67, but must be 68 to 9216"),
-        ({"vlan": "7"}, "parameters.vlan is a text, but must be a whole number"),
+        ({"vlan": "7"}, "parameters.vlan is a string, but must be an integer"),
         (
             {"addresses": ["192.0.2.7"]},
             "parameters.addresses[0] is '192.0.2.7', but must be an address with the length of its prefix",
