@@ -2,11 +2,11 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Admin access"
 LABEL = "resource.kubernetes.io/admin-access"
-REFUSAL = f"admin access to devices requires the `{LABEL}: true` label on the containing namespace"
+REFUSAL = messages.ADMIN_ACCESS_NOT_ENABLED
 
 
 @requirement(

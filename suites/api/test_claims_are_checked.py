@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 API = "API reference: ResourceClaim v1 resource.k8s.io"
 
@@ -20,19 +20,19 @@ API = "API reference: ResourceClaim v1 resource.k8s.io"
 @pytest.mark.parametrize(
     ("manifest", "words"),
     [
-        ("api/claim-of-two-kinds.yaml", "exactly one of `exactly` or `firstAvailable` is required"),
-        ("api/claim-of-no-kind.yaml", "exactly one of `exactly` or `firstAvailable` is required"),
-        ("api/many-requests.yaml", "Too many: 33: must have at most 32 items"),
-        ("api/many-constraints.yaml", "Too many: 33: must have at most 32 items"),
-        ("api/many-configurations.yaml", "Too many: 33: must have at most 32 items"),
-        ("api/many-selectors.yaml", "Too many: 33: must have at most 32 items"),
-        ("api/no-class.yaml", "deviceClassName: Required value"),
-        ("api/unknown-request-in-constraint.yaml", "must be the name of a request in the claim"),
-        ("api/all-with-count.yaml", "must not be specified when allocationMode is 'All'"),
-        ("api/request-twice.yaml", "Duplicate value"),
-        ("api/no-parameters.yaml", "parameters: Required value"),
-        ("api/long-parameters.yaml", "parameters: Too long"),
-        ("api/plain-parameters.yaml", "must be a valid JSON object"),
+        ("api/claim-of-two-kinds.yaml", messages.ONE_KIND_OF_REQUEST),
+        ("api/claim-of-no-kind.yaml", messages.ONE_KIND_OF_REQUEST),
+        ("api/many-requests.yaml", messages.MORE_THAN_32_ITEMS),
+        ("api/many-constraints.yaml", messages.MORE_THAN_32_ITEMS),
+        ("api/many-configurations.yaml", messages.MORE_THAN_32_ITEMS),
+        ("api/many-selectors.yaml", messages.MORE_THAN_32_ITEMS),
+        ("api/no-class.yaml", messages.DEVICE_CLASS_REQUIRED),
+        ("api/unknown-request-in-constraint.yaml", messages.UNKNOWN_REQUEST),
+        ("api/all-with-count.yaml", messages.COUNT_WITH_ALL),
+        ("api/request-twice.yaml", messages.DUPLICATE),
+        ("api/no-parameters.yaml", messages.PARAMETERS_REQUIRED),
+        ("api/long-parameters.yaml", messages.PARAMETERS_TOO_LONG),
+        ("api/plain-parameters.yaml", messages.NOT_JSON_OBJECT),
     ],
     ids=[
         *("two-kinds", "no-kind", "33-requests", "33-constraints", "33-configurations", "33-selectors", "no-class"),
@@ -57,7 +57,7 @@ def test_an_invalid_claim_is_refused(scenario, manifest, words):
 def test_claims_and_templates_are_immutable(scenario, manifest):
     scenario.apply(manifest, count=1)
 
-    assert "field is immutable" in scenario.should_be_refused(manifest, count=2)
+    assert messages.IMMUTABLE in scenario.should_be_refused(manifest, count=2)
 
 
 @requirement(
@@ -76,4 +76,4 @@ def test_an_allocation_is_immutable(scenario):
 
     refusal = scenario.status_should_be_refused("basic/allocation.yaml", **given, name="other")
 
-    assert "status.allocation: Invalid value" in refusal
+    assert messages.INVALID_ALLOCATION in refusal

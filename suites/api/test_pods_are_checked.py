@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 
 @requirement(
@@ -18,13 +18,13 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
 @pytest.mark.parametrize(
     ("manifest", "words"),
     [
-        ("api/pod-claim-without-source.yaml", "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
-        ("api/pod-claim-with-two-sources.yaml", "at most one of `resourceClaimName` or `resourceClaimTemplateName`"),
-        ("api/container-with-unknown-claim.yaml", "must be one of the names in pod.spec.resourceClaims"),
-        ("api/claims-of-the-whole-pod.yaml", "claims may not be set for Resources at pod-level"),
+        ("api/pod-claim-without-source.yaml", messages.NO_CLAIM_SOURCE),
+        ("api/pod-claim-with-two-sources.yaml", messages.TWO_CLAIM_SOURCES),
+        ("api/container-with-unknown-claim.yaml", messages.UNKNOWN_POD_CLAIM),
+        ("api/claims-of-the-whole-pod.yaml", messages.POD_LEVEL_CLAIMS),
         ("api/pod-claim-twice.yaml", 'Duplicate value: "device"'),
         ("api/whole-claim-and-request.yaml", 'Duplicate value: "device"'),
-        ("api/ephemeral-container-with-claim.yaml", "cannot be set for an Ephemeral Container"),
+        ("api/ephemeral-container-with-claim.yaml", messages.EPHEMERAL_CONTAINER_CLAIMS),
     ],
     ids=[
         *("no-source", "two-sources", "unknown-claim", "whole-pod"),

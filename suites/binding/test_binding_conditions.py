@@ -1,6 +1,6 @@
 """Binding conditions: the scheduler binds a pod only when its device is ready. The tests set the conditions themselves."""
 
-from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance import E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Device binding conditions"
 KEP = "KEP-5007, DRA device binding conditions"
@@ -21,7 +21,7 @@ def test_a_pod_waits_for_its_device(scenario):
     scenario.apply("binding/pod.yaml")
     claim = scenario.claim("my-device").should_be_allocated()
     pod = scenario.pod("pod").should_stay_unscheduled()
-    pod.should_have_event("BindingConditionsPending", "waiting for binding conditions for device on node")
+    pod.should_have_event(messages.BINDING_CONDITIONS_PENDING, messages.WAITING_FOR_BINDING_CONDITIONS)
 
     assert len(claim.devices) == 1
 
@@ -115,7 +115,7 @@ def test_the_claim_is_allocated_again_when_attaching_fails(scenario):
 
     condition = result.get("bindingFailureConditions", ["none"])[0]
     scenario.apply_status("binding/conditions.yaml", device=device, conditions=[condition], status=True)
-    scenario.pod("pod").should_have_event("FailedScheduling", "device binding failed")
+    scenario.pod("pod").should_have_event(messages.FAILED_SCHEDULING, messages.BINDING_FAILED)
 
     claim.should_have_no_status_for(device)
 

@@ -1,6 +1,6 @@
 """Consumable capacity: several claims share the capacity of one device."""
 
-from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
+from testbed.conformance import E2E, MUST, SHOULD, Capability, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Consumable capacity"
 KEP = "KEP-5075, DRA consumable capacity"
@@ -76,7 +76,7 @@ def test_a_pod_waits_when_the_capacity_is_used_up(scenario, driver, node):
     scenario.apply("capacity/two-pods.yaml", **wanted)
     left, _ = scenario.pods("left", "right").should_run()
     scenario.apply("capacity/one-more.yaml", **wanted)
-    third = scenario.pod("third").should_be_unschedulable(because="cannot allocate all claims")
+    third = scenario.pod("third").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     left.delete().should_be_gone()
 
@@ -145,7 +145,7 @@ def test_an_amount_above_the_limit_is_not_allocated(scenario, driver, node):
         "wanted": driver.identity(device),
     }
     scenario.apply("capacity/one-pod.yaml", **wanted)
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 

@@ -1,6 +1,6 @@
 """Pods wait for a missing claim, template, class or device, and run once it exists."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section How resource allocation with DRA works"
 CLASS = "Kubernetes documentation: Dynamic Resource Allocation, section DeviceClass"
@@ -42,7 +42,7 @@ def test_a_pod_waits_for_its_claim(scenario):
 def test_a_pod_waits_for_its_template(scenario):
     scenario.apply("claims/pod-before-its-template.yaml")
     pod = scenario.pod("pod").should_have_event(
-        "FailedResourceClaimCreation", 'resourceclaimtemplate.resource.k8s.io "late" not found'
+        messages.FAILED_CLAIM_CREATION, 'resourceclaimtemplate.resource.k8s.io "late" not found'
     )
 
     scenario.apply("claims/late-template.yaml")
@@ -88,7 +88,7 @@ def test_a_pod_waits_for_its_class(scenario):
 def test_a_pod_waits_for_a_class_with_devices(scenario):
     scenario.apply("claims/own-class-of-nothing.yaml")
     scenario.apply("claims/pod-of-own-class.yaml")
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     scenario.apply("claims/own-class.yaml")
     pod.should_run()
@@ -112,7 +112,7 @@ def test_a_pod_waits_when_all_devices_are_allocated(scenario, nodes):
     scenario.apply("basic/everything.yaml")
     hoarders = scenario.daemonset("hoarder").pods_on(nodes).should_run()
     scenario.apply("claims/one-more.yaml")
-    one_more = scenario.pod("one-more").should_be_unschedulable(because="cannot allocate all claims")
+    one_more = scenario.pod("one-more").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     scenario.delete("daemonset", "hoarder")
     hoarders.should_be_gone()

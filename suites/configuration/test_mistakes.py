@@ -1,11 +1,11 @@
 """Drivers refuse invalid configuration without affecting other claims."""
 
-from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance import E2E, MUST, messages, requirement
 
 DOCS = (
     "API reference: ResourceClaim v1 resource.k8s.io, OpaqueDeviceConfiguration; KEP-4381, section NodePrepareResource"
 )
-REASON = "FailedPrepareDynamicResources"
+REASON = messages.FAILED_PREPARE
 
 
 @requirement(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaim device status"
 API = "API reference: ResourceClaim v1 resource.k8s.io, AllocatedDeviceStatus"
@@ -59,7 +59,7 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
 
     refusal = scenario.status_should_be_refused("device_status/data.yaml", device=max(others), data={})
 
-    assert "must be an allocated device in the claim" in refusal
+    assert messages.DEVICE_NOT_ALLOCATED in refusal
 
 
 @requirement(
@@ -78,7 +78,7 @@ def test_a_device_can_have_eight_conditions(scenario):
     (device,) = scenario.claim("my-device").should_be_allocated().devices
 
     refusal = scenario.status_should_be_refused("device_status/conditions.yaml", device=device, count=9)
-    assert "must have at most 8 items" in refusal
+    assert messages.AT_MOST_8_ITEMS in refusal
 
     scenario.status_should_be_accepted("device_status/conditions.yaml", device=device, count=8)
     assert len(scenario.claim("my-device").conditions(device)) == 8
@@ -98,9 +98,9 @@ def test_a_device_can_have_eight_conditions(scenario):
 @pytest.mark.parametrize(
     ("taken", "refused", "words"),
     [
-        ({"long": "x" * (10 * KIB - ROUND)}, {"long": "x" * (10 * KIB - ROUND + 1)}, "Too long"),
-        ({"list": [1, 2]}, [1, 2], "must be a valid JSON object"),
-        ({"text": "text"}, "text", "must be a valid JSON object"),
+        ({"long": "x" * (10 * KIB - ROUND)}, {"long": "x" * (10 * KIB - ROUND + 1)}, messages.TOO_LONG),
+        ({"list": [1, 2]}, [1, 2], messages.NOT_JSON_OBJECT),
+        ({"text": "text"}, "text", messages.NOT_JSON_OBJECT),
     ],
     ids=["too-long", "a-list", "a-text"],
 )
@@ -128,12 +128,12 @@ def test_data_is_a_json_object_of_limited_size(scenario, taken, refused, words):
 @pytest.mark.parametrize(
     ("taken", "refused", "words"),
     [
-        ({"ips": ["10.9.8.7/24"]}, {"ips": ["10.9.8.7"]}, "must be a valid address in CIDR form"),
-        ({"ips": ["2001:db8::1/64"]}, {"ips": ["2001:db8:0::1/64"]}, "must be in canonical form"),
-        ({"ips": ["10.9.8.7/24", "10.9.8.8/24"]}, {"ips": ["10.9.8.7/24"] * 2}, "Duplicate value"),
-        ({"ips": IPS[:16]}, {"ips": IPS}, "must have at most 16 items"),
-        ({"interfaceName": "x" * 256}, {"interfaceName": "x" * 257}, "Too long"),
-        ({"hardwareAddress": "x" * 128}, {"hardwareAddress": "x" * 129}, "Too long"),
+        ({"ips": ["10.9.8.7/24"]}, {"ips": ["10.9.8.7"]}, messages.NOT_CIDR),
+        ({"ips": ["2001:db8::1/64"]}, {"ips": ["2001:db8:0::1/64"]}, messages.NOT_CANONICAL),
+        ({"ips": ["10.9.8.7/24", "10.9.8.8/24"]}, {"ips": ["10.9.8.7/24"] * 2}, messages.DUPLICATE),
+        ({"ips": IPS[:16]}, {"ips": IPS}, messages.AT_MOST_16_ITEMS),
+        ({"interfaceName": "x" * 256}, {"interfaceName": "x" * 257}, messages.TOO_LONG),
+        ({"hardwareAddress": "x" * 128}, {"hardwareAddress": "x" * 129}, messages.TOO_LONG),
     ],
     ids=["no-cidr", "not-canonical", "twice", "too-many", "long-interface-name", "long-hardware-address"],
 )

@@ -1,6 +1,6 @@
 """Extended resources: pods request devices of a DeviceClass in their limits, without a claim."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Extended resource allocation by DRA"
 KEP = "KEP-5004, DRA extended resource"
@@ -213,7 +213,7 @@ def test_a_pod_waits_when_all_devices_are_allocated(scenario, driver):
     scenario.apply("extended/pod.yaml", count=1)
     pod = scenario.pod("pod").should_run()
     scenario.apply("extended/second-pod.yaml")
-    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+    second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     pod.delete().should_be_gone()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 
 @requirement(
@@ -17,7 +17,7 @@ from testbed.conformance import CLUSTER, E2E, MUST, requirement
 )
 @pytest.mark.parametrize(
     ("asked", "limit", "words"),
-    [("1500m", "1500m", "must be an integer"), (1, 2, "must be equal to example.com/")],
+    [("1500m", "1500m", messages.NOT_INTEGER), (1, 2, "must be equal to example.com/")],
     ids=["fraction", "different"],
 )
 def test_an_invalid_quantity_is_refused(scenario, asked, limit, words):
@@ -61,7 +61,7 @@ def test_a_quota_on_extended_resources(scenario):
     scenario.apply("extended/pod.yaml", count=1)
     scenario.quota("quota").should_count(limited, used="1")
 
-    assert "exceeded quota: quota" in scenario.should_be_refused("extended/second-pod.yaml")
+    assert messages.EXCEEDED_QUOTA in scenario.should_be_refused("extended/second-pod.yaml")
 
 
 @requirement(
@@ -76,7 +76,7 @@ def test_a_quota_on_extended_resources(scenario):
 )
 @pytest.mark.parametrize(
     ("resource", "words"),
-    [("gpu", "must be a standard resource"), ("example.com/a/b", "doesn't follow extended resource name standard")],
+    [("gpu", messages.NOT_STANDARD_RESOURCE), ("example.com/a/b", messages.NOT_EXTENDED_RESOURCE_NAME)],
     ids=["plain", "path"],
 )
 def test_a_pod_with_an_invalid_resource_name_is_refused(scenario, resource, words):
@@ -111,7 +111,11 @@ def test_a_quota_on_claims_that_the_scheduler_makes(scenario, name):
     scenario.apply("extended/quota-on.yaml", limited=limited, most=0)
     scenario.quota("quota").should_count(limited, used="0")
     scenario.apply("extended/pod.yaml", count=1)
-    pod = scenario.pod("pod").should_have_event("FailedScheduling", "exceeded quota: quota").should_stay_unscheduled()
+    pod = (
+        scenario.pod("pod")
+        .should_have_event(messages.FAILED_SCHEDULING, messages.EXCEEDED_QUOTA)
+        .should_stay_unscheduled()
+    )
 
     scenario.apply("extended/quota-on.yaml", limited=limited, most=1)
     pod.should_run()

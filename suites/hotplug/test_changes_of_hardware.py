@@ -1,6 +1,6 @@
 """Devices appear, disappear and change while pods run."""
 
-from testbed.conformance import E2E, MUST, requirement
+from testbed.conformance import E2E, MUST, messages, requirement
 
 SLICES = "API reference: ResourceSlice v1 resource.k8s.io, ResourceSliceSpec"
 POOLS = "API reference: ResourceSlice v1 resource.k8s.io, ResourcePool"
@@ -26,7 +26,7 @@ def test_a_device_is_unplugged_and_plugged_in_again(scenario, driver, hardware):
 
     hardware.unplug(device)
     scenario.apply("hotplug/chosen-device.yaml", wanted=wanted)
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
     hardware.plug(device)
     pod.should_run()
 
@@ -124,7 +124,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
 
     hardware.taint(device, KEY, "NoSchedule")
     scenario.apply("hotplug/chosen-device.yaml", wanted=driver.identity(device))
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
     hardware.untaint(device, KEY)
     pod.should_run()
 

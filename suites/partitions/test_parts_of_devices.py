@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import E2E, MUST, SHOULD, requirement
+from testbed.conformance import E2E, MUST, SHOULD, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Partitionable devices"
 HELPER = "k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, interface DRAPlugin"
@@ -75,7 +75,7 @@ def test_a_part_excludes_the_whole(scenario, driver, node):
     scenario.apply("partitions/first.yaml", wanted=driver.identity(partitionable.compatible_parts[0]))
     first = scenario.pod("first").should_run()
     scenario.apply("partitions/second.yaml", wanted=driver.identity(partitionable.whole))
-    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+    second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     first.delete().should_be_gone()
 
@@ -103,7 +103,7 @@ def test_the_whole_excludes_parts(scenario, driver, node):
     scenario.apply("partitions/first.yaml", wanted=driver.identity(partitionable.whole))
     first = scenario.pod("first").should_run()
     scenario.apply("partitions/second.yaml", wanted=driver.identity(partitionable.compatible_parts[0]))
-    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+    second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     first.delete().should_be_gone()
 
@@ -126,7 +126,7 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
     scenario.apply("partitions/first.yaml", wanted=driver.identity(one))
     first = scenario.pod("first").should_run()
     scenario.apply("partitions/second.yaml", wanted=driver.identity(other))
-    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+    second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert first.should_stay_running().devices == {one}
     assert second.devices == frozenset()

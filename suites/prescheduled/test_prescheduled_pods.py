@@ -1,11 +1,13 @@
 """Pods with spec.nodeName, for which no scheduler allocates claims."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Pre-scheduled Pods"
-REASON = "FailedPrepareDynamicResources"
+REASON = messages.FAILED_PREPARE
 UNKNOWN = 'resourceclaims.resource.k8s.io "my-device" not found'
-NOT_ALLOWED = "is not allowed to use ResourceClaim my-device"
+NOT_ALLOWED = f"{messages.CLAIM_NOT_ALLOWED} my-device"
+OTHER_NOT_ALLOWED = f"{messages.CLAIM_NOT_ALLOWED} other"
+GENERATED_NOT_ALLOWED = f"{messages.CLAIM_NOT_ALLOWED} pod-device-"
 
 
 @requirement(
@@ -56,7 +58,7 @@ def test_the_claim_is_not_allocated(scenario, node):
 def test_the_claim_comes_from_a_template(scenario, node):
     scenario.apply("prescheduled/pod-with-template.yaml", node=node)
     pod = scenario.pod("pod").should_have_claims().trigger_sync()
-    refusal = "is not allowed to use ResourceClaim pod-device-"
+    refusal = GENERATED_NOT_ALLOWED
     pod.should_have_event(REASON, refusal).should_have_event_again(REASON, refusal)
 
     assert pod.claims["device"].owner == ("Pod", "pod")
@@ -201,7 +203,7 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     scheduled = scenario.pod("scheduled").should_run()
     scenario.apply("prescheduled/two-claims.yaml", node=node)
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    refusal = "is not allowed to use ResourceClaim other"
+    refusal = OTHER_NOT_ALLOWED
     pod = scenario.pod("pod").trigger_sync().should_have_event(REASON, refusal)
     pod.should_have_event_again(REASON, refusal).should_stay_pending()
 
@@ -227,7 +229,7 @@ def test_deleting_a_pod_that_never_ran_does_not_affect_others(scenario, node):
     scheduled = scenario.pod("scheduled").should_run()
     scenario.apply("prescheduled/two-claims.yaml", node=node)
     scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    pod = scenario.pod("pod").trigger_sync().should_have_event(REASON, "is not allowed to use ResourceClaim other")
+    pod = scenario.pod("pod").trigger_sync().should_have_event(REASON, OTHER_NOT_ALLOWED)
 
     pod.delete().should_be_gone()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Prioritized list"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvailable"
@@ -69,7 +69,7 @@ def test_the_second_alternative_is_taken(scenario):
 )
 def test_a_pod_waits_when_no_alternative_is_available(scenario):
     scenario.apply("priority/no-choice.yaml")
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 
@@ -87,9 +87,7 @@ def test_a_pod_waits_when_no_alternative_is_available(scenario):
 def test_at_most_eight_alternatives(scenario):
     scenario.apply("priority/choices.yaml", choices=range(8))
 
-    assert "Too many: 9: must have at most 8 items" in scenario.should_be_refused(
-        "priority/choices.yaml", choices=range(9)
-    )
+    assert messages.MORE_THAN_8_ITEMS in scenario.should_be_refused("priority/choices.yaml", choices=range(9))
 
 
 @requirement(

@@ -1,6 +1,6 @@
 """ResourceQuotas on ResourceClaims and on devices of a DeviceClass."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Resource Quotas; KEP-4381, section ResourceQuota"
 
@@ -21,7 +21,7 @@ def test_a_quota_on_claims(scenario):
     scenario.apply("quota/claim.yaml", name="first", count=1)
     scenario.quota("quota").should_count("count/resourceclaims.resource.k8s.io", used="1")
 
-    assert "exceeded quota: quota" in scenario.should_be_refused("quota/claim.yaml", name="second", count=1)
+    assert messages.EXCEEDED_QUOTA in scenario.should_be_refused("quota/claim.yaml", name="second", count=1)
 
     scenario.claim("first").delete()
     scenario.quota("quota").should_count("count/resourceclaims.resource.k8s.io", used="0")
@@ -45,7 +45,7 @@ def test_a_quota_on_devices_of_a_class(scenario, driver):
     scenario.apply("quota/claim.yaml", name="first", count=2)
     scenario.quota("quota").should_count(limited, used="2")
 
-    assert "exceeded quota: quota" in scenario.should_be_refused("quota/claim.yaml", name="second", count=1)
+    assert messages.EXCEEDED_QUOTA in scenario.should_be_refused("quota/claim.yaml", name="second", count=1)
 
 
 @requirement(
@@ -64,6 +64,6 @@ def test_a_quota_on_generated_claims(scenario):
     scenario.quota("quota").should_count("count/resourceclaims.resource.k8s.io", used="1")
 
     scenario.apply("quota/pod.yaml")
-    pod = scenario.pod("pod").should_have_event("FailedResourceClaimCreation", "exceeded quota: quota")
+    pod = scenario.pod("pod").should_have_event(messages.FAILED_CLAIM_CREATION, messages.EXCEEDED_QUOTA)
 
     assert pod.should_stay_unscheduled().devices == frozenset()

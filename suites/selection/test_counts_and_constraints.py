@@ -1,6 +1,6 @@
 """Requests for several devices, and constraints between devices."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 COUNT = "API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.count"
@@ -60,7 +60,7 @@ def test_a_claim_gets_all_devices_of_a_node(scenario, driver):
 )
 def test_more_devices_than_there_are(scenario, driver):
     scenario.apply("selection/two-of-one.yaml", wanted=driver.identity(max(driver.devices)))
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 
@@ -76,9 +76,9 @@ def test_more_devices_than_there_are(scenario, driver):
 )
 def test_a_claim_gets_at_most_32_devices(scenario):
     scenario.apply("selection/so-many-of-none.yaml")
-    scenario.pod("allowed").should_be_unschedulable(because="cannot allocate all claims")
+    scenario.pod("allowed").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
     scenario.apply("basic/several.yaml", count=33)
-    pod = scenario.pod("pod").should_be_unschedulable(because="exceeds the claim limit of 32")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.ABOVE_CLAIM_LIMIT)
 
     assert pod.devices == frozenset()
 
@@ -93,7 +93,7 @@ def test_a_claim_gets_at_most_32_devices(scenario):
     mutants=("counts-are-one",),
 )
 def test_a_count_below_one(scenario):
-    assert "must be greater than zero" in scenario.should_be_refused("basic/several.yaml", count=-1)
+    assert messages.NOT_POSITIVE in scenario.should_be_refused("basic/several.yaml", count=-1)
 
     scenario.apply("selection/no-count.yaml")
 
@@ -161,6 +161,6 @@ def test_devices_of_several_requests_match(scenario, driver):
 def test_no_two_devices_match(scenario, driver):
     unique = driver.identity(max(driver.devices)).full_name
     scenario.apply("selection/matching.yaml", attribute=unique)
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
@@ -60,7 +60,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
 def test_all_selectors_have_to_be_true(scenario, driver):
     device = max(driver.devices)
     scenario.apply("selection/contradictory.yaml", wanted=driver.identity(device))
-    scenario.pod("contradictory").should_be_unschedulable(because="cannot allocate all claims")
+    scenario.pod("contradictory").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
     scenario.apply("selection/two-selectors.yaml", wanted=driver.identity(device))
 
     assert scenario.pod("pod").should_run().seen_devices == {device}
@@ -95,7 +95,7 @@ def test_a_class_chooses_devices(scenario, driver):
 )
 def test_selectors_of_class_and_claim_both_apply(scenario, driver):
     scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(max(driver.devices)))
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 
@@ -112,7 +112,7 @@ def test_selectors_of_class_and_claim_both_apply(scenario, driver):
 def test_a_capacity_chooses_a_device(scenario, driver):
     capacity, most = driver.examples.capacity, max(driver.devices)
     scenario.apply("selection/more-than-there-is.yaml", wanted=driver.more_than_any_device_has(capacity))
-    scenario.pod("greedy").should_be_unschedulable(because="cannot allocate all claims")
+    scenario.pod("greedy").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
     scenario.apply("selection/by-capacity.yaml", wanted=driver.published_value(most, capacity))
     pod = scenario.pod("pod").should_run()
 
@@ -171,11 +171,11 @@ def test_an_attribute_that_no_device_has(scenario):
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
-        ("device.driver ==", "compilation failed"),
+        ("device.driver ==", messages.CEL_COMPILATION_FAILED),
         ("machine.driver == 'x'", "undeclared reference to 'machine'"),
-        ("device.driver", "must evaluate to bool"),
-        ("true" + " || true" * 1500, "Too long"),
-        ("[1, 2, 3, 4, 5, 6, 7, 8].all(n, " * 7 + "n > 0" + ")" * 7, "too complex, exceeds cost limit"),
+        ("device.driver", messages.CEL_NOT_BOOL),
+        ("true" + " || true" * 1500, messages.TOO_LONG),
+        ("[1, 2, 3, 4, 5, 6, 7, 8].all(n, " * 7 + "n > 0" + ")" * 7, messages.CEL_TOO_COMPLEX),
     ],
     ids=["syntax", "unknown-variable", "no-condition", "too-long", "too-complex"],
 )

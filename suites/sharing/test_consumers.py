@@ -1,6 +1,6 @@
 """Containers and pods that use one ResourceClaim: together, one after another, and when one of them ends."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 API = "API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus"
@@ -189,7 +189,7 @@ def test_a_shared_claim_is_available_only_on_the_node_of_its_device(scenario):
     first = scenario.pod("first").should_run()
 
     scenario.apply("sharing/pod-for-another-node.yaml", node=first.node)
-    scenario.pod("second").should_be_unschedulable(because="resourceclaim not available on the node")
+    scenario.pod("second").should_be_unschedulable(because=messages.CLAIM_ON_OTHER_NODE)
 
     assert scenario.claim("shared").pods == {"first"}
 
@@ -209,6 +209,6 @@ def test_a_claim_can_have_256_consumers(scenario):
     scenario.pod("first").should_run()
 
     refusal = scenario.status_should_be_refused("sharing/consumers.yaml", consumers=256)
-    assert "Too many: 257: must have at most 256 items" in refusal
+    assert messages.MORE_THAN_256_ITEMS in refusal
 
     scenario.apply_status("sharing/consumers.yaml", consumers=255, dry_run=True)

@@ -1,10 +1,10 @@
 """DeviceTaintRules: taints that an administrator sets on devices."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Taints set by an admin"
 API = "API reference: DeviceTaintRule v1 resource.k8s.io"
-EVICTED = "DeviceTaintManagerEviction"
+EVICTED = messages.DEVICE_TAINT_EVICTION
 
 
 @requirement(
@@ -31,7 +31,7 @@ def test_a_rule_keeps_new_pods_from_a_device(scenario, driver):
     pod.delete().should_be_gone()
     scenario.claim("my-device").should_be_deallocated()
     scenario.apply("taints/second-pod.yaml", wanted=driver.identity(device))
-    second = scenario.pod("second").should_be_unschedulable(because="cannot allocate all claims")
+    second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert second.should_stay_unscheduled().devices == frozenset()
 
@@ -57,7 +57,7 @@ def test_a_pod_runs_when_the_rule_is_deleted(scenario, driver):
     scenario.apply("taints/rule.yaml", device=device, effect="NoSchedule")
     scenario.taint_rule.should_be_observed()
     scenario.apply("taints/no-toleration.yaml", wanted=driver.identity(device))
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     scenario.delete("devicetaintrule", scenario.namespace)
 
@@ -83,9 +83,9 @@ def test_a_rule_evicts_a_pod(scenario):
     (device,) = pod.devices
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
-    pod.should_be_disrupted("DeletionByDeviceTaintManager")
-    pod.should_have_event(EVICTED, "Marking for deletion")
-    scenario.taint_rule.should_report("PodsPendingEviction", "Completed")
+    pod.should_be_disrupted(messages.DELETION_BY_DEVICE_TAINT)
+    pod.should_have_event(EVICTED, messages.MARKED_FOR_DELETION)
+    scenario.taint_rule.should_report(messages.PODS_PENDING_EVICTION, messages.EVICTION_COMPLETED)
     assert scenario.taint_rule.time_added
     pod.should_be_gone()
 
@@ -143,7 +143,7 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
 
     scenario.apply("taints/rule.yaml", device=device, effect="NoExecute")
     pod.should_stay_running()
-    pod.should_have_event(EVICTED, "Marking for deletion")
+    pod.should_have_event(EVICTED, messages.MARKED_FOR_DELETION)
     pod.should_be_gone()
 
     scenario.claim("my-device").should_be_deallocated()
@@ -198,7 +198,7 @@ def test_a_rule_for_a_pool(scenario, driver, node):
     scenario.apply("taints/rule-for-a-pool.yaml", pool=tainted)
     scenario.taint_rule.should_be_observed()
     scenario.apply("taints/two-nodes.yaml", node=node)
-    here = scenario.pod("here").should_be_unschedulable(because="cannot allocate all claims")
+    here = scenario.pod("here").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
     elsewhere = scenario.pod("elsewhere").should_run()
 
     assert here.should_stay_unscheduled().devices == frozenset()
@@ -222,7 +222,7 @@ def test_a_rule_for_a_driver(scenario):
     scenario.apply("taints/rule-for-the-driver.yaml")
     scenario.taint_rule.should_be_observed()
     scenario.apply("basic/claim-by-name.yaml")
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Device taints and tolerations"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration"
@@ -25,7 +25,7 @@ def test_no_schedule_keeps_a_pod_pending(scenario, driver):
     scenario.apply(
         "taints/no-toleration.yaml", device_class=driver.classes.taints, wanted=driver.identity(tainted.device)
     )
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 
@@ -99,7 +99,7 @@ def test_a_toleration_that_does_not_match(scenario, driver, other):
     wanted = {"device_class": driver.classes.taints, "wanted": driver.identity(tainted.device)}
     named = {"key": tainted.key, "value": tainted.value, "effect": "NoSchedule", **other}
     scenario.apply("taints/toleration.yaml", **wanted, **named)
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 
@@ -121,7 +121,7 @@ def test_no_execute_keeps_a_pod_pending(scenario, driver):
     scenario.apply(
         "taints/no-toleration.yaml", device_class=driver.classes.taints, wanted=driver.identity(tainted.device)
     )
-    pod = scenario.pod("pod").should_be_unschedulable(because="cannot allocate all claims")
+    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == frozenset()
 

@@ -16,6 +16,7 @@ from testbed.conformance.requirement import (
     Requirement,
     requirement,
 )
+from testbed.kube import messages
 from testbed.models.words import Level, Subject, Tier
 from testbed.providers.base import Capability
 
@@ -34,5 +35,6 @@ __all__ = [
     "Requirement",
     "Subject",
     "Tier",
+    "messages",
     "requirement",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from testbed.kube import messages
 from testbed.kube.client import Object
 
 # What runtime and kubelet write down for a container that they could not start, or lost sight of; no program gave that exit code.
@@ -48,7 +49,7 @@ def _of(container: Object, pod: str, limited: frozenset[str]) -> Iterator[Ending
         own = reason not in _NOT_ITS_DOING and (reason != "OOMKilled" or bool(memory))
         details = "" if reason in ("", "Error") else f" ({reason}{memory})"
         yield Ending(f"{who} ended with {end['exitCode']}{details}{f': {message}' if message and not own else ''}", own)
-    if not bad and now.get("waiting", {}).get("reason") == "CrashLoopBackOff":
+    if not bad and now.get("waiting", {}).get("reason") == messages.CRASH_LOOP:
         yield Ending(f"{who} ends again and again", own=True)
 
 

@@ -8,6 +8,7 @@ from testbed.drivers.crashed_containers import bad_endings, containers
 from testbed.drivers.published.slices import Pool, pools
 from testbed.drivers.published.taints import keeping_away
 from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
+from testbed.kube import messages
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
 from testbed.waiting import Budget, NotYet, eventually
@@ -160,8 +161,8 @@ _NODE = "the node could not start the container, and says above why: look at its
 _SLOW = "a large image, or hardware that is looked at, may only need longer: --patience 3; the pod's events say what it waits for"
 # What to try, by words of what was seen. Nobody is blamed by it.
 _CAUSES = {
-    "ErrImage": _IMAGE,
-    "ImagePull": _IMAGE,
+    messages.IMAGE_ERROR: _IMAGE,
+    messages.IMAGE_PULL: _IMAGE,
     "CreateContainer": _NODE,
     "RunContainerError": _NODE,
     "StartError": _NODE,

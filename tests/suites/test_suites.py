@@ -15,6 +15,7 @@ import yaml
 from ci.mutants import known
 from testbed import folders
 from testbed.conformance import catalogue
+from testbed.kube import messages
 from testbed.models import features
 from testbed.models.words import Level, Tier
 from testbed.rendering import render_file, variables_of
@@ -93,6 +94,14 @@ def test_a_suite_imports_only_its_words_and_reads_from_top_to_bottom(path: Path)
     functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert all(name.startswith("test_") for name in functions)
     assert ast.get_docstring(tree)
+
+
+def test_a_text_of_kubernetes_stands_only_in_its_module() -> None:
+    texts = {each: name for name, each in vars(messages).items() if name.isupper()}
+    assert len(texts) == sum(name.isupper() for name in vars(messages))
+    for path in (*TESTS, *ROOT.glob("testbed/vocabulary/**/*.py"), *ROOT.glob("testbed/drivers/**/*.py")):
+        literals = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+        assert not literals & texts.keys(), f"{path}: use testbed.kube.messages"
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)

@@ -6,19 +6,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from testbed.kube import messages
 from testbed.kube.client import Object
 from testbed.vocabulary.observing.observation import Diagnosis
 
 _SHOWN = 3
 _NOT_SCHEDULED = "not scheduled"
 # Of a pod that has been started, these tell of another time.
-_BEFORE_START = ("FailedScheduling", "FailedPrepareDynamicResources")
+_BEFORE_START = (messages.FAILED_SCHEDULING, messages.FAILED_PREPARE)
 HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
-_ONE_CLAIM = "NodePrepareResources failed for ResourceClaim"
-_WHOLE_CALL = re.compile(r"NodePrepareResources: rpc error: code = (?P<code>\w+)")
-_UNANSWERED = {"Unavailable", "DeadlineExceeded", "Canceled", "Unimplemented"}
-_REPELLED = "untolerated taint"
-_NO_DEVICE = "cannot allocate all claims"
+_WHOLE_CALL = re.compile(re.escape(messages.PREPARE_CALL_FAILED) + r" (?P<code>\w+)")
+_UNANSWERED = {"Unavailable", messages.DEADLINE_EXCEEDED, "Canceled", "Unimplemented"}
 NO_DEVICE_FITS = "no free device fits"
 _UNKNOWN = "the kubelet does not know the driver on this node: it never registered, or lost its socket"
 _SILENT = "the driver's socket does not answer: is its pod running?"
@@ -41,34 +39,41 @@ _INTERRUPTIONS: Sequence[tuple[str, str, bool]] = (
 )
 _CAUSES: Sequence[tuple[str, str, bool]] = (
     *_INTERRUPTIONS,
-    ("node.kubernetes.io/unreachable", "a node is away", True),
-    ("node.kubernetes.io/not-ready", "a node is not ready", True),
-    ("node.kubernetes.io/disk-pressure", "a node is short of disk", True),
-    ("node.kubernetes.io/memory-pressure", "a node is short of memory", True),
-    ("node.kubernetes.io/pid-pressure", "a node is short of process ids", True),
-    ("unresolvable CDI devices", "the driver answered a CDI id that no CDI file of the node defines", False),
+    (messages.NODE_UNREACHABLE, "a node is away", True),
+    (messages.NODE_NOT_READY, "a node is not ready", True),
+    (messages.DISK_PRESSURE, "a node is short of disk", True),
+    (messages.MEMORY_PRESSURE, "a node is short of memory", True),
+    (messages.PID_PRESSURE, "a node is short of process ids", True),
+    (messages.UNRESOLVABLE_CDI_DEVICES, "the driver answered a CDI id that no CDI file of the node defines", False),
     (
-        "no relationship found between node",
+        messages.CLAIM_UNKNOWN_TO_AUTHORIZER,
         "the kubelet asked for the claim before the API server's authorizer knew of its pod, and asks again only at its next sync",
         True,
     ),
-    ("is not registered", _UNKNOWN, False),
-    ("not found in the list of registered", _UNKNOWN, False),
-    ("connection error", _SILENT, False),
-    ("DeadlineExceeded", "the driver did not answer NodePrepareResources in time", False),
-    *((f"NodePrepareResources: rpc error: code = {code}", _BROKEN, False) for code in ("Unavailable", "Canceled")),
+    (messages.DRIVER_NOT_REGISTERED, _UNKNOWN, False),
+    (messages.NO_CONNECTION, _SILENT, False),
+    (messages.DEADLINE_EXCEEDED, "the driver did not answer NodePrepareResources in time", False),
+    *((f"{messages.PREPARE_CALL_FAILED} {code}", _BROKEN, False) for code in ("Unavailable", "Canceled")),
     ("NodePrepareResources", "the driver refused to prepare the claim, or left it out of its answer", False),
-    (_NO_DEVICE, f"{NO_DEVICE_FITS}: all are taken, or the driver's ResourceSlices do not offer one", False),
-    ("device class", "the DeviceClass of the driver file is not there", False),
-    ("currently being updated", "the driver published only a part of its pool", False),
-    ("Failed to prepare dynamic resources", "the kubelet could not prepare the claim", False),
-    ("ErrImage", "the image is not on the node", True),
-    ("ImagePull", "the image is not on the node", True),
-    ("InvalidImageName", "the manifest names an image that cannot be", True),
-    (_REPELLED, "no node takes the tests' pods, for its taints (spec.nodes.tolerations of the driver file)", True),
-    ("Insufficient ", "the nodes are full", True),
-    ("FailedCreatePodSandBox", "the node cannot make pods: its runtime or network is broken", True),
-    ("FailedMount", "the node cannot mount a volume of the pod", True),
+    (
+        messages.NO_DEVICE_FITS,
+        f"{NO_DEVICE_FITS}: all are taken, or the driver's ResourceSlices do not offer one",
+        False,
+    ),
+    (messages.DEVICE_CLASS, "the DeviceClass of the driver file is not there", False),
+    (messages.POOL_BEING_UPDATED, "the driver published only a part of its pool", False),
+    (messages.PREPARE_FAILED, "the kubelet could not prepare the claim", False),
+    (messages.IMAGE_ERROR, "the image is not on the node", True),
+    (messages.IMAGE_PULL, "the image is not on the node", True),
+    (messages.INVALID_IMAGE, "the manifest names an image that cannot be", True),
+    (
+        messages.UNTOLERATED_TAINT,
+        "no node takes the tests' pods, for its taints (spec.nodes.tolerations of the driver file)",
+        True,
+    ),
+    (messages.INSUFFICIENT, "the nodes are full", True),
+    (messages.FAILED_SANDBOX, "the node cannot make pods: its runtime or network is broken", True),
+    (messages.FAILED_MOUNT, "the node cannot mount a volume of the pod", True),
 )
 
 
@@ -81,7 +86,7 @@ def diagnose(
     heard = [event for event in events if event.get("type") == "Warning" and event.get("reason") not in _NOISE]
     warnings = tuple(map(line, heard))[-_SHOWN:]
     said = _said(pod, warnings)
-    unwell = _unwell([node] if node else [], nodes if any(_REPELLED in each for each in said) else [])
+    unwell = _unwell([node] if node else [], nodes if any(messages.UNTOLERATED_TAINT in each for each in said) else [])
     if unwell:  # whatever else is said, nobody is there who could run the pod
         return replace(unwell, warnings=warnings)
     known = HELD if _is_held(pod) else _known(_CAUSES, said)
@@ -105,7 +110,7 @@ def _unwell(on: Sequence[Object], refused_by: Iterable[Object]) -> Diagnosis | N
 def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
     """What is said of a pod, newest first. What keeps it from a node now stands in its status: older events tell of another time."""
     now, is_started = _statuses(pod), pod.get("status", {}).get("phase") not in {None, "Pending"}
-    over = _BEFORE_START if is_started else ("FailedScheduling",) if _is_refused(now) else ()
+    over = _BEFORE_START if is_started else (messages.FAILED_SCHEDULING,) if _is_refused(now) else ()
     return [*now, *(each for each in reversed(warnings) if not each.startswith(over))]
 
 
@@ -175,21 +180,21 @@ def is_refusal(event: Object, claim: str) -> bool:
     The protocol lets a driver refuse one claim in its own entry of the answer, or fail the whole call. A call that nobody
     answered, or not in time, is no refusal.
     """
-    if event.get("reason") != "FailedPrepareDynamicResources":
+    if event.get("reason") != messages.FAILED_PREPARE:
         return False
     whole_call = _WHOLE_CALL.search(event.get("message", ""))
-    return f"{_ONE_CLAIM} {claim}:" in event.get("message", "") or bool(
+    return f"{messages.PREPARE_FAILED_FOR_CLAIM} {claim}:" in event.get("message", "") or bool(
         whole_call and whole_call["code"] not in _UNANSWERED
     )
 
 
 def is_absence(event: Object) -> bool:
     """Whether a kubelet could prepare nothing because nobody answers for a driver: none is registered, or no call gets through."""
-    if event.get("reason") != "FailedPrepareDynamicResources":
+    if event.get("reason") != messages.FAILED_PREPARE:
         return False
     message = event.get("message", "")
     call = _WHOLE_CALL.search(message)
-    return "is not registered" in message or bool(call and call["code"] in _UNANSWERED)
+    return messages.DRIVER_NOT_REGISTERED in message or bool(call and call["code"] in _UNANSWERED)
 
 
 def in_order(events: Iterable[Object]) -> list[Object]:
@@ -234,4 +239,4 @@ def refused(pod: Object) -> list[Object]:
 
 def lacks_devices(pod: Object) -> bool:
     """Whether the scheduler says that it found no free device for a pod."""
-    return any(_NO_DEVICE in each.get("message", "") for each in refused(pod))
+    return any(messages.NO_DEVICE_FITS in each.get("message", "") for each in refused(pod))

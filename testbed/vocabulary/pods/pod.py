@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import WaitTimeout
+from testbed.kube import messages
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.claims import Claim
@@ -20,8 +21,6 @@ from testbed.vocabulary.pods.pod_states import Check
 from testbed.vocabulary.pods.probe_results import Seen
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet, eventually
-
-_TOO_QUICK = "no relationship found between node"
 
 
 @dataclass(frozen=True)
@@ -249,7 +248,7 @@ class Pod:
 
     def _unblock(self) -> None:
         """A kubelet that was quicker than the API server's authorizer may not read the claim, and asks again only a minute later."""
-        blocked = any(_TOO_QUICK in event.get("message", "") for event in self.events)
+        blocked = any(messages.CLAIM_UNKNOWN_TO_AUTHORIZER in event.get("message", "") for event in self.events)
         if blocked and self.world.kube.find("v1", "Pod", self.name, self.namespace):
             self.trigger_sync()
 
