@@ -4,7 +4,7 @@
     ├── UsageError               2  a flag, a file or a name is wrong; nothing was touched, or it was undone
     ├── CommandFailed            3  a program that we started ended badly
     ├── WaitTimeout              3  a state did not come within its budget
-    │   └── NodesShort           3  … because nodes are short of something, as they will be for whatever comes next
+    │   └── NodesUnderPressure           3  … because nodes are short of something, as they will be for whatever comes next
     ├── ApiError                 3  the API server refused, or was not there
     ├── DriverFailed             1  the driver under test broke its contract
     ├── Blocked                  4  what it builds on was not there, so it could not begin
@@ -21,7 +21,7 @@ import difflib
 import shlex
 from collections.abc import Iterable, Sequence
 
-MAKE_ROOM = "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+FREE_DISK_SPACE = "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
 
 
 class TestbedError(Exception):
@@ -50,7 +50,7 @@ class CommandFailed(TestbedError):
 
     def __init__(self, argv: Sequence[str], status: str, output: str, *, hint: str = "") -> None:
         self.argv, self.status, self.output = tuple(argv), status, output
-        hint = MAKE_ROOM if self.disk_full else hint
+        hint = FREE_DISK_SPACE if self.disk_full else hint
         lines = [line for line in output.strip().splitlines() if 'level=warning msg="DEPRECATION' not in line]
         shown = "\n".join(f"    {line}" for line in lines[-20:]) or "    (no output)"
         super().__init__(f"command failed ({status}): {shlex.join(argv)}\n{shown}", hint=hint)
@@ -69,7 +69,7 @@ class WaitTimeout(TestbedError):
         super().__init__(f"timed out waiting for {waited_for} ({budget})\n  last seen: {last_seen}", hint=hint)
 
 
-class NodesShort(WaitTimeout):
+class NodesUnderPressure(WaitTimeout):
     """A state did not come because nodes are short of something; nor will others."""
 
 

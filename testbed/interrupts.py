@@ -1,4 +1,4 @@
-"""Signals that come while something is cleaned up. Whoever removes what was made works under `unhurried`."""
+"""Signals that come while something is cleaned up. Whoever removes what was made works under `deferred_interrupts`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_ONCE = 1.0  # seconds: a terminal and a parent, such as tox, both pass on th
 
 
 @contextlib.contextmanager
-def unhurried(
+def deferred_interrupts(
     say: Callable[[str], None], what: str, otherwise: str, *, asked: bool = False, ends: bool = False
 ) -> Iterator[None]:
     """Finish in spite of somebody who is in a hurry: the first signal is answered, and the next one obeyed, as it was before.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import CommandFailed, TestbedError
-from testbed.interrupts import unhurried
+from testbed.interrupts import deferred_interrupts
 from testbed.waiting import Budget, eventually_true
 
 
@@ -79,7 +79,7 @@ def run(
     try:
         stdout, stderr = child.communicate(input, timeout=timeout)
     except subprocess.TimeoutExpired as late:
-        raise CommandFailed(words, f"no answer in {timeout:g} s", _last_words(child), hint=hint) from late
+        raise CommandFailed(words, f"no answer in {timeout:g} s", _final_output(child), hint=hint) from late
     finally:
         _end_group(child)
     if check and child.returncode:
@@ -115,12 +115,12 @@ def start(
     return ProcessId.of(child.pid) or ProcessId(child.pid, 0)
 
 
-def tied(argv: Sequence[str | os.PathLike[str]]) -> list[str]:
+def kill_with_parent(argv: Sequence[str | os.PathLike[str]]) -> list[str]:
     """The same command, ended by the kernel when we die, even of SIGKILL: for work that must not go on without us."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *(os.fspath(word) for word in argv)]
 
 
-class Ended(TestbedError):
+class UnexpectedExit(TestbedError):
     """A program that should have stayed has ended."""
 
 
@@ -161,7 +161,7 @@ def call(
 def _told(child: subprocess.Popen[bytes], number: signal.Signals, what: str, say: Callable[[str], None]) -> int:
     """Tell it once, and wait until it has cleaned up, or until somebody asks once more."""
     try:
-        with unhurried(say, f"interrupted: {what} cleans up first", "it is ended at once", asked=True):
+        with deferred_interrupts(say, f"interrupted: {what} cleans up first", "it is ended at once", asked=True):
             child.send_signal(number)
             return child.wait()
     finally:
@@ -241,7 +241,7 @@ def kill(process: ProcessId, *, grace: float = 0.0) -> None:
         )
 
 
-def pid_space() -> str:
+def pid_namespace() -> str:
     """The PID namespace that our process ids mean something in."""
     return str(Path("/proc/self/ns/pid").readlink())
 
@@ -260,7 +260,7 @@ def kill_all(processes: Iterable[ProcessId]) -> None:
         kill(each)
 
 
-def processes_with(variable: str) -> dict[ProcessId, str]:
+def processes_with_variable(variable: str) -> dict[ProcessId, str]:
     """Every process of this host that carries the environment variable, with its value. How leftovers are found without a list."""
     prefix = f"{variable}=".encode()
     found: dict[ProcessId, str] = {}
@@ -285,7 +285,7 @@ def _not_started(words: Sequence[str], why: OSError, hint: str = "") -> CommandF
     return CommandFailed(words, "not found" if missing else "cannot be started", str(why), hint=cure)
 
 
-def _last_words(child: subprocess.Popen[str]) -> str:
+def _final_output(child: subprocess.Popen[str]) -> str:
     """End a program that is late, with all that it has started; what it said until now."""
     _end_group(child)
     try:

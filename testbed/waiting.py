@@ -22,15 +22,15 @@ class Budget:
     name: str
     seconds: float
     why: str
-    least: float = 0  # for what comes at an interval of its own, however quick the machine
+    minimum: float = 0  # for what comes at an interval of its own, however quick the machine
 
     @property
-    def stretched(self) -> float:
+    def effective_seconds(self) -> float:
         """The seconds that are really waited."""
-        return max(self.seconds * _patience, self.least)
+        return max(self.seconds * _patience, self.minimum)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.stretched:g} s"
+        return f"{self.name}: {self.effective_seconds:g} s"
 
 
 class NotYet(Exception):
@@ -52,7 +52,7 @@ def eventually(
     longest_pause: float = _LONGEST_PAUSE,
 ) -> T:
     """Call `check` until it returns instead of raising NotYet; after the budget, WaitTimeout with what was seen last."""
-    deadline = time.monotonic() + budget.stretched
+    deadline = time.monotonic() + budget.effective_seconds
     pause = min(_FIRST_PAUSE, longest_pause)
     while True:
         try:
@@ -80,7 +80,7 @@ def eventually_true(check: Callable[[], bool], budget: Budget, *, longest_pause:
         return False
 
 
-def holding(check: Callable[[], T], seconds: float) -> Callable[[], T]:
+def holds_for(check: Callable[[], T], seconds: float) -> Callable[[], T]:
     """The check, for `eventually`, with a memory: what it looks for must have been so at every look for that long."""
     since: list[float] = []
     before = ""
@@ -103,7 +103,7 @@ def holding(check: Callable[[], T], seconds: float) -> Callable[[], T]:
 
 def consistently(check: Callable[[], T], claim: str, budget: Budget) -> T:
     """Call `check` for the whole budget and demand that it never raises NotYet; returns the last answer."""
-    deadline = time.monotonic() + budget.stretched
+    deadline = time.monotonic() + budget.effective_seconds
     while True:
         try:
             answer = check()

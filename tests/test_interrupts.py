@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from testbed import interrupts, process
-from testbed.interrupts import unhurried
+from testbed.interrupts import deferred_interrupts
 
 SAID = "cleaning up; once more: it stays"
 
@@ -25,7 +25,7 @@ def test_a_signal_in_between_is_answered_and_the_work_comes_to_its_end(number: s
     handler = signal.getsignal(signal.SIGTERM)
     done = False
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with unhurried(said.append, "cleaning up", "it stays"):
+    with deferred_interrupts(said.append, "cleaning up", "it stays"):
         signal.raise_signal(number)
         signal.raise_signal(number)  # a terminal and a parent tell of one Ctrl-C
         done = True
@@ -35,7 +35,7 @@ def test_a_signal_in_between_is_answered_and_the_work_comes_to_its_end(number: s
 
 
 def interrupted_twice(said: list[str]) -> None:
-    with unhurried(said.append, "cleaning up", "it stays"):
+    with deferred_interrupts(said.append, "cleaning up", "it stays"):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
@@ -50,7 +50,7 @@ def test_who_asks_again_is_obeyed_and_told_what_stays(monkeypatch: pytest.Monkey
 
 def test_who_was_asked_before_answers_at_once_and_takes_what_comes_with_it_for_the_same() -> None:
     said: list[str] = []
-    with unhurried(said.append, "cleaning up", "it stays", asked=True):
+    with deferred_interrupts(said.append, "cleaning up", "it stays", asked=True):
         assert said == [SAID]
         signal.raise_signal(signal.SIGINT)
     assert said == [SAID]
@@ -60,19 +60,19 @@ def test_who_asks_again_can_end_the_process_without_a_traceback() -> None:
     code = (
         "import signal\nfrom testbed import interrupts\ninterrupts._AT_ONCE = 0\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "with interrupts.unhurried(print, 'a', 'b', asked=True, ends=True):\n    signal.raise_signal(signal.SIGINT)\n"
+        "with interrupts.deferred_interrupts(print, 'a', 'b', asked=True, ends=True):\n    signal.raise_signal(signal.SIGINT)\n"
     )
     done = process.run([sys.executable, "-c", code], check=False)
     assert (done.code, done.stderr) == (-signal.SIGINT, "")
 
 
 def test_afterwards_signals_mean_what_they_did() -> None:
-    with unhurried(print, "cleaning up", "it stays"):
+    with deferred_interrupts(print, "cleaning up", "it stays"):
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_who_is_deaf_stays_deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with unhurried(print, "cleaning up", "it stays"):
+    with deferred_interrupts(print, "cleaning up", "it stays"):
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

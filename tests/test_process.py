@@ -161,10 +161,10 @@ def test_a_zombie_does_not_live(tmp_path: Path) -> None:
 def test_processes_are_found_by_a_variable_in_their_environment(tmp_path: Path) -> None:
     marked = process.start(["sleep", "60"], log=tmp_path / "log", env={**os.environ, "DRA_TEST_MARK": "here"})
 
-    assert eventually_true(lambda: process.processes_with("DRA_TEST_MARK").get(marked) == "here", SOON)
+    assert eventually_true(lambda: process.processes_with_variable("DRA_TEST_MARK").get(marked) == "here", SOON)
 
     process.kill(marked)
-    assert marked not in process.processes_with("DRA_TEST_MARK")
+    assert marked not in process.processes_with_variable("DRA_TEST_MARK")
 
 
 def test_lines_come_while_the_program_works() -> None:
@@ -203,7 +203,7 @@ def test_leaving_a_stream_early_kills_a_stubborn_program(monkeypatch: pytest.Mon
 def test_a_tied_program_ends_with_whoever_started_it(tmp_path: Path) -> None:
     starts = (
         "import pathlib, sys; from testbed import process; "
-        "tied = process.start(process.tied(['sleep', '1000']), log=pathlib.Path(sys.argv[1])); print(tied.pid, flush=True); "
+        "tied = process.start(process.kill_with_parent(['sleep', '1000']), log=pathlib.Path(sys.argv[1])); print(tied.pid, flush=True); "
         "sys.stdin.read()"
     )
     log = tmp_path / "log"

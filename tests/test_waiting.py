@@ -8,7 +8,7 @@ import pytest
 
 from testbed import waiting
 from testbed.errors import TestbedError, WaitTimeout
-from testbed.waiting import Budget, NotYet, consistently, eventually, eventually_true, holding, set_patience
+from testbed.waiting import Budget, NotYet, consistently, eventually, eventually_true, holds_for, set_patience
 
 BUDGET = Budget("patience of a test", 10, "it is a test")
 
@@ -68,11 +68,11 @@ def test_the_longest_pause_can_be_shorter(clock: Clock) -> None:
 
 
 def test_no_haste_shortens_what_has_an_interval_of_its_own() -> None:
-    looks = Budget("looks", 7, "they come every 5 s", least=6)
+    looks = Budget("looks", 7, "they come every 5 s", minimum=6)
     stretched = []
     for patience in (0.1, 1, 2):
         set_patience(patience)
-        stretched.append(looks.stretched)
+        stretched.append(looks.effective_seconds)
     set_patience(1)
     assert stretched == [6, 7, 14]
 
@@ -145,7 +145,7 @@ def test_what_breaks_is_an_error_with_what_was_seen(clock: Clock) -> None:
 
 
 def test_what_has_to_hold_is_asked_until_it_did_without_a_break(clock: Clock) -> None:
-    check = holding(check_of(["there", "there", "not any more", *["there"] * 20]), 2)
+    check = holds_for(check_of(["there", "there", "not any more", *["there"] * 20]), 2)
 
     assert eventually(check, "it", BUDGET) == "there"
     broken = sum(clock.pauses[:2])
@@ -154,4 +154,4 @@ def test_what_has_to_hold_is_asked_until_it_did_without_a_break(clock: Clock) ->
 
 def test_what_does_not_hold_long_enough_is_said(clock: Clock) -> None:
     with pytest.raises(WaitTimeout, match="it has come, but not for 11 s yet; before that: not there"):
-        eventually(holding(check_of(["not there", *["there"] * 99]), 11), "it", BUDGET)
+        eventually(holds_for(check_of(["not there", *["there"] * 99]), 11), "it", BUDGET)

@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed.bench.contestants import Contestant, Place
 from testbed.bench.kubelet import Claim
 from testbed.binaries import ensure, lock_for
-from testbed.bringup import on_record
+from testbed.bringup import temporary_cluster_folder
 from testbed.kube.client import Kube, Object
 from testbed.models.config import TestbedConfig
 from testbed.progress import Progress, Silent
@@ -103,7 +103,10 @@ def opened(kubernetes: str, progress: Progress) -> Iterator[Arena]:
     programs = ensure(lock, ["etcd", "kube-apiserver"], progress=Silent())
     spec = ClusterSpec(lock.kubernetes, nodes=1)
     config = TestbedConfig(name=f"bench-{secrets.token_hex(3)}", kubernetes=kubernetes, nodes=1)
-    with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder, on_record(config, progress) as cluster:
+    with (
+        tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder,
+        temporary_cluster_folder(config, progress) as cluster,
+    ):
         with progress.step(f"etcd and API server {lock.kubernetes}"):
             made = creation.start_control_plane(config.name, spec, Artifacts(programs), cluster)
             creation.wait_for_api_server(made)

@@ -101,7 +101,7 @@ def running(of: Contestant, arena: Arena, place: Place, devices: int, changed: i
     (place.plugins / of.name).mkdir(exist_ok=True)  # a DaemonSet mounts it; the upstream test driver does not make it
     before, was_there = arena.writes(), {_version(each) for each in arena.slices(of)}
     began = time.perf_counter()
-    started = Running(of, process.start(process.tied(argv), log=log, env=env), place, log)
+    started = Running(of, process.start(process.kill_with_parent(argv), log=log, env=env), place, log)
 
     def published() -> float:
         slices = arena.slices(of)

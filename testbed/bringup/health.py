@@ -25,7 +25,7 @@ _BACK = Budget(
 
 def status_of(name: str) -> TestbedStatus:
     """The status of one testbed."""
-    record = state.known(name)
+    record = state.require(name)
     components: list[Component] = []
     problems: list[str] = []
     try:
@@ -70,7 +70,7 @@ def status_of(name: str) -> TestbedStatus:
     )
 
 
-def broken_for_good(name: str) -> str:
+def permanent_failure(name: str) -> str:
     """Why a testbed of ours will not answer any more, after waiting for whoever may start it again; '' where it may, or we cannot know."""
 
     def alive() -> bool:
@@ -87,7 +87,7 @@ def broken_for_good(name: str) -> str:
 
 def _dead(name: str) -> list[str]:
     """The parts of the API server of which the provider knows that they do not run."""
-    parts = _components(state.known(name))
+    parts = _components(state.require(name))
     return [part.name for part in parts if not part.alive and part.name.rpartition("/")[2] in _API]
 
 

@@ -29,7 +29,7 @@ def of(name: str) -> Iterator[Path]:
     if record is None and kept.is_dir():
         yield kept
         return
-    record = state.known(name)
+    record = state.require(name)
     cluster = provider(record.provider).attach(name, state.cluster_folder(name))
     if cluster is None:
         raise UsageError(f"testbed {name} has no logs yet: it is {record.phase}")

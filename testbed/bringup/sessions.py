@@ -24,7 +24,7 @@ _FOLDER, _GATE = "sessions", ".gate"
 
 
 @contextlib.contextmanager
-def attended(folder: Path, run: str) -> Iterator[None]:
+def session_lock(folder: Path, run: str) -> Iterator[None]:
     """Be a session that lives. It leaves its lock unless it has said that nothing is left of it: `forget`."""
     lock = None
     with contextlib.suppress(OSError):  # a state folder that we may not write: then nobody will clear up after us
@@ -39,13 +39,13 @@ def attended(folder: Path, run: str) -> Iterator[None]:
             lock.release()
 
 
-def forget(folder: Path, run: str) -> None:
+def discard_lock(folder: Path, run: str) -> None:
     """Nothing is left of this session."""
     with contextlib.suppress(OSError):
         _lock(folder, run).unlink(missing_ok=True)
 
 
-def killed(folder: Path) -> list[str]:
+def killed_sessions(folder: Path) -> list[str]:
     """The sessions of this host that have ended and left their locks."""
     try:
         with _gate(folder):
@@ -54,9 +54,9 @@ def killed(folder: Path) -> list[str]:
         return []
 
 
-def end_killed(testbed: Testbed) -> list[str]:
+def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
     """Delete what killed sessions left on the testbed, and return when it is gone: its devices are wanted. The names of it."""
-    runs = killed(testbed.folder)
+    runs = killed_sessions(testbed.folder)
     if not runs or Capability.MAKE_OBJECTS not in testbed.cluster.capabilities:
         return []
     try:
@@ -68,7 +68,7 @@ def end_killed(testbed: Testbed) -> list[str]:
             hint="a driver that does not unprepare keeps its pods; when it runs again, the same command goes on",
         ) from stuck
     for run in runs:
-        forget(testbed.folder, run)
+        discard_lock(testbed.folder, run)
     return ended
 
 

@@ -78,11 +78,13 @@ class Record:
     @property
     def abandoned(self) -> bool:
         """Whether nobody will ever finish or remove it: its maker died in the middle, or it was made for a run that died."""
-        ours_to_say = self.pid_space == process.pid_space()  # a container's processes cannot be judged from outside it
+        ours_to_say = (
+            self.pid_space == process.pid_namespace()
+        )  # a container's processes cannot be judged from outside it
         return ours_to_say and not self.owner_alive and (self.ephemeral or self.phase is not Phase.READY)
 
 
-class Busy(UsageError):
+class TestbedLocked(UsageError):
     """Somebody else is changing that testbed right now."""
 
 
@@ -145,7 +147,7 @@ def discard(name: str) -> None:
     shutil.rmtree(dying, ignore_errors=True)
 
 
-def discard_remains() -> None:
+def discard_partial_folders() -> None:
     """Remove what a kill in the middle of making or removing a folder left."""
     for path in folders.state().glob(".*-*-*"):
         kind, _, owner = path.name.partition("-")
@@ -174,7 +176,7 @@ def _has_record(folder: Path) -> bool:
         return False
 
 
-def known(name: str) -> Record:
+def require(name: str) -> Record:
     """The record of a testbed that must be there."""
     record = read(name)
     if record is None:
@@ -184,7 +186,7 @@ def known(name: str) -> Record:
     return record
 
 
-def me() -> ProcessId:
+def this_process() -> ProcessId:
     """This process, as an owner."""
     mine = ProcessId.of(os.getpid())
     assert mine is not None  # noqa: S101 - we are alive
@@ -192,7 +194,7 @@ def me() -> ProcessId:
 
 
 @contextlib.contextmanager
-def changing(name: str) -> Iterator[None]:
+def locked(name: str) -> Iterator[None]:
     """Be the only one who changes that testbed. The lock ends with its holder, however that one ends."""
     locks = _locks()
     lock = filelock.FileLock(locks / check_name(name), timeout=0)
@@ -200,7 +202,7 @@ def changing(name: str) -> Iterator[None]:
         with _gate(locks):
             lock.acquire()
     except filelock.Timeout as held:
-        raise Busy(
+        raise TestbedLocked(
             f"another dra-testbed is changing testbed {name} right now",
             hint="wait for it, or choose another --name",
         ) from held
@@ -213,11 +215,11 @@ def changing(name: str) -> Iterator[None]:
             lock.release()
 
 
-def discard_locks() -> None:
+def discard_stale_locks() -> None:
     """Remove the locks that nobody holds and that belong to no testbed: a kill can leave one."""
     for path in _locks().iterdir():
         if is_name(path.name):
-            with contextlib.suppress(Busy), changing(path.name):
+            with contextlib.suppress(TestbedLocked), locked(path.name):
                 pass  # whoever is done removes a lock that is of no more use
 
 
@@ -260,7 +262,7 @@ def _make(folder: Path, record: Record) -> None:
 
 
 def _private(kind: str) -> Path:
-    return folders.state() / f".{kind}-{me().pid}-{me().started}"
+    return folders.state() / f".{kind}-{this_process().pid}-{this_process().started}"
 
 
 def _as_text(record: Record) -> str:

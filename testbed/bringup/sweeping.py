@@ -38,8 +38,8 @@ def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
                 removed += _left_by_sessions(name)
         except TestbedError as refused:
             progress.say(f"left as it is: testbed {name}: {refused}")
-    state.discard_remains()
-    state.discard_locks()
+    state.discard_partial_folders()
+    state.discard_stale_locks()
     for name in PROVIDERS:
         try:
             removed += provider(name).sweep(in_use)
@@ -75,9 +75,11 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
 def _left_by_sessions(name: str) -> list[str]:
     """What killed sessions of tests left on a testbed that is up."""
     record = state.read(name)
-    if record is None or record.phase is not Phase.READY or not sessions.killed(state.folder_of(name)):
+    if record is None or record.phase is not Phase.READY or not sessions.killed_sessions(state.folder_of(name)):
         return []
-    return [f"{left} on testbed {name}, whose test was killed" for left in sessions.end_killed(attach(name))]
+    return [
+        f"{left} on testbed {name}, whose test was killed" for left in sessions.clean_up_killed_sessions(attach(name))
+    ]
 
 
 def in_use(cluster: Path) -> bool:
@@ -96,7 +98,7 @@ def _in_use(identity: str, owner: Owner | None) -> str:
         return "it is up"
     if owner is None:
         return "nothing says who made them; --all removes them"
-    if (owner.boot, owner.pid_space) != (process.boot_id(), process.pid_space()):
+    if (owner.boot, owner.pid_space) != (process.boot_id(), process.pid_namespace()):
         return "" if records else "it was made elsewhere, or before this host was started anew; --all removes them"
     if ProcessId(owner.pid, owner.started).alive:
         return f"process {owner.pid} is at work"

@@ -14,7 +14,7 @@ from testbed.bringup.resolved_config import resolve
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.steps import Context, procedure_of
 from testbed.errors import DriverFailed, TestbedError, UsageError
-from testbed.interrupts import unhurried
+from testbed.interrupts import deferred_interrupts
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner, new_identity
 from testbed.models.config import TestbedConfig, config_from_record, config_to_record
@@ -22,9 +22,9 @@ from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
 from testbed.providers import provider
 from testbed.providers.base import Cluster
-from testbed.providers.process_marks import suites_on
+from testbed.providers.process_marks import suite_processes
 
-KeepsLogs = Callable[[Path, str], Path]  # copies logs, with the error that they belong to; returns the copy
+CopyLogs = Callable[[Path, str], Path]  # copies logs, with the error that they belong to; returns the copy
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def bring_up(
     progress: Progress,
     *,
     ephemeral: bool = False,
-    evidence: KeepsLogs | None = None,
+    evidence: CopyLogs | None = None,
     begun: Callable[[], None] = lambda: None,
 ) -> Testbed:
     """Bring a testbed up; return it when it is usable. On failure keep its logs, also with `evidence`, and undo everything else.
@@ -55,7 +55,7 @@ def bring_up(
     `begun` is called when all checks have passed, before anything is created.
     """
     _remove_all_abandoned(progress)
-    with state.changing(config.name):
+    with state.locked(config.name):
         _refuse_or_remove(config.name, progress)
         resolved, procedure = resolve(config), procedure_of(config.provider)
         folder, record = state.cluster_folder(config.name), _record(config, ephemeral)
@@ -74,9 +74,9 @@ def bring_up(
 
 
 @contextlib.contextmanager
-def on_record(config: TestbedConfig, progress: Progress) -> Iterator[Path]:
+def temporary_cluster_folder(config: TestbedConfig, progress: Progress) -> Iterator[Path]:
     """Yield the folder for a cluster that the caller starts. It is removed at the end, or by a sweep if this process is killed."""
-    with state.changing(config.name):
+    with state.locked(config.name):
         record = _record(config, ephemeral=True)
         state.write(record)
         try:
@@ -87,7 +87,7 @@ def on_record(config: TestbedConfig, progress: Progress) -> Iterator[Path]:
 
 def attach(name: str) -> Testbed:
     """Return a testbed that is up. Raise UsageError if it is not."""
-    record = state.known(name)
+    record = state.require(name)
     cluster = (
         provider(record.provider).attach(name, state.cluster_folder(name)) if record.phase is Phase.READY else None
     )
@@ -101,8 +101,8 @@ def attach(name: str) -> Testbed:
 
 def keep(name: str) -> None:
     """Let a testbed that was made for a run stay after the run."""
-    with state.changing(name):
-        state.write(replace(state.known(name), ephemeral=False))
+    with state.locked(name):
+        state.write(replace(state.require(name), ephemeral=False))
 
 
 def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
@@ -110,7 +110,7 @@ def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
 
     With `forget`, objects in an existing cluster are not removed: the cluster may no longer exist.
     """
-    with state.changing(name):
+    with state.locked(name):
         record = state.read(name)
         if record is None:
             return False
@@ -121,7 +121,7 @@ def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
 
 def remove_if_abandoned(name: str, progress: Progress) -> bool:
     """Remove a testbed whose maker was killed; return False if there is none, or another process is changing it."""
-    with contextlib.suppress(state.Busy), state.changing(name):
+    with contextlib.suppress(state.TestbedLocked), state.locked(name):
         record = state.read(name)
         if record and record.abandoned:
             _remove(record, progress)
@@ -131,7 +131,7 @@ def remove_if_abandoned(name: str, progress: Progress) -> bool:
 
 def _record(config: TestbedConfig, ephemeral: bool) -> Record:
     """Return the record of a testbed that this process is creating."""
-    mine, space, content = state.me(), process.pid_space(), config_to_record(config)
+    mine, space, content = state.this_process(), process.pid_namespace(), config_to_record(config)
     return Record(
         config.name, config.provider, Phase.CREATING, mine.pid, mine.started, space, ephemeral, content, new_identity()
     )
@@ -149,7 +149,7 @@ def _remove_all_abandoned(progress: Progress) -> None:
 def _remove(record: Record, progress: Progress, *, forget: bool = False) -> None:
     """Remove a testbed whose name is locked. A first Ctrl-C does not stop it, because removing is what Ctrl-C asks for."""
     left = f"the rest of testbed {record.name} stays until the next `dra-testbed up` or `sweep`"
-    with unhurried(progress.say, f"removing testbed {record.name}", left):
+    with deferred_interrupts(progress.say, f"removing testbed {record.name}", left):
         _remove_it(record, progress, forget=forget)
 
 
@@ -157,7 +157,7 @@ def _remove_it(record: Record, progress: Progress, *, forget: bool) -> None:
     with contextlib.suppress(OSError):  # on a full disk, removing must still work
         state.write(replace(record, phase=Phase.DELETING))
     # First, because a suite that still runs would blame the driver for missing objects.
-    process.kill_all(suites_on(state.folder_of(record.name)))
+    process.kill_all(suite_processes(state.folder_of(record.name)))
     folder = state.cluster_folder(record.name)
     if not forget:
         procedure_of(record.provider).remove_objects(record, folder, progress)
@@ -180,7 +180,7 @@ def _refuse_or_remove(name: str, progress: Progress) -> None:
 
 
 @contextlib.contextmanager
-def _undone_on_failure(record: Record, progress: Progress, evidence: KeepsLogs | None = None) -> Iterator[None]:
+def _undone_on_failure(record: Record, progress: Progress, evidence: CopyLogs | None = None) -> Iterator[None]:
     try:
         yield
     except BaseException as failure:
@@ -206,7 +206,7 @@ def _explain(failure: BaseException, kept: Path) -> None:
             failure.add_note(f"  last error in {error}")
 
 
-def _as_evidence(kept: Path, failure: BaseException, evidence: KeepsLogs) -> Path | str:
+def _as_evidence(kept: Path, failure: BaseException, evidence: CopyLogs) -> Path | str:
     """Copy the logs as evidence; return where they are. A failed copy must not hide the first failure."""
     error = "\n".join([str(failure) or repr(failure), *getattr(failure, "__notes__", ())])
     try:

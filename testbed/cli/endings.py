@@ -19,7 +19,7 @@ from typing import NoReturn
 import click
 
 from testbed import folders
-from testbed.errors import MAKE_ROOM, CommandFailed, TestbedError
+from testbed.errors import FREE_DISK_SPACE, CommandFailed, TestbedError
 
 _STOPPED = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -92,7 +92,7 @@ def _explain(failure: BaseException, *, debug: bool) -> int:
         if _output_full():
             return _say("error: standard output: no space left", "write to another disk, or make room there")
         where = failure.filename or _fullest()
-        return _say(f"error: disk full: {where}", MAKE_ROOM)
+        return _say(f"error: disk full: {where}", FREE_DISK_SPACE)
     if isinstance(failure, PermissionError) and failure.filename and _in_state_folder(failure.filename):
         return _say(*_not_ours(failure))
     what = f"error: unexpected {type(failure).__name__}: {failure}"

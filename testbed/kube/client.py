@@ -250,7 +250,7 @@ def _of_the_clock(said: str) -> str:
 
 def _patient(seconds: float) -> float:
     """How long an answer may take: `--patience` stretches it, and impatience does not cut it off."""
-    return max(seconds, Budget("an answer", seconds, "of the API server").stretched)
+    return max(seconds, Budget("an answer", seconds, "of the API server").effective_seconds)
 
 
 def group_of(api_version: str) -> str:

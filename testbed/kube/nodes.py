@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from testbed.kube.client import Kube, Object
-from testbed.waiting import Budget, NotYet, eventually, holding
+from testbed.waiting import Budget, NotYet, eventually, holds_for
 
 _OWN = "node.kubernetes.io/"  # how the taints begin that Kubernetes itself gives to nodes in trouble
 _NODES = Budget("nodes ready", 60, "1 s after the API server on a quiet machine; a minute on an emulated one")
@@ -13,7 +13,7 @@ _NODES = Budget("nodes ready", 60, "1 s after the API server on a quiet machine;
 
 def wait_until_usable(kube: Kube, names: Sequence[str], *, hint: str = "", hold: float = 0) -> None:
     """Wait until pods run on these nodes, and until that has held for so many seconds."""
-    _wait(holding(lambda: _all(kube, names, _unusable), hold), names, hint)
+    _wait(holds_for(lambda: _all(kube, names, _unusable), hold), names, hint)
 
 
 def wait_until_ready(kube: Kube, names: Sequence[str], *, hint: str = "") -> None:

@@ -33,7 +33,7 @@ class Clearing:
     def pytest_sessionfinish(self) -> None:
         """No worker is left, and no test."""
         if self._clear(lambda process: process.startswith(f"{self._run}-")):
-            sessions.forget(self._testbed().folder, self._run)
+            sessions.discard_lock(self._testbed().folder, self._run)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say it at the end, where it is read."""

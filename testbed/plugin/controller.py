@@ -67,7 +67,7 @@ class Controller:
         """xdist: workers on this host die with us at once; by themselves they would first go on with their tests for a while."""
         for spec in specs:
             if spec.popen and not spec.python:
-                spec.python = shlex.join(process.tied([sys.executable]))
+                spec.python = shlex.join(process.kill_with_parent([sys.executable]))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

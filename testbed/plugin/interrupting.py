@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.conformance import events
-from testbed.interrupts import unhurried
+from testbed.interrupts import deferred_interrupts
 
 
 class Interrupting:
@@ -30,7 +30,9 @@ class Interrupting:
             return
         with contextlib.ExitStack() as held:
             held.enter_context(
-                unhurried(self._say, "interrupted: tests clean up first", "ended at once", asked=True, ends=True)
+                deferred_interrupts(
+                    self._say, "interrupted: tests clean up first", "ended at once", asked=True, ends=True
+                )
             )
             self._config.add_cleanup(held.pop_all().close)
 

@@ -14,7 +14,7 @@ from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
-from testbed.errors import ApiError, Blocked, NodesShort, NothingToJudge, TestbedError
+from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
 from testbed.models.words import Tier, Verdict
 from testbed.plugin import lane
@@ -84,7 +84,7 @@ class Judge:
             vars(report)["dra"] = {**found, "evidence": "", "observed": False}
         if requirement and report.failed and call.excinfo:
             raised = _first(call.excinfo)
-            if isinstance(raised.value, NodesShort):
+            if isinstance(raised.value, NodesUnderPressure):
                 self._short = self._short or f"{item.nodeid}: {raised.value.hint}"
             verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
@@ -108,7 +108,7 @@ class Judge:
 
     def _stop_if_broken(self, session: pytest.Session) -> None:
         """Where nobody answers any more, that is said once, and not by each test that is left."""
-        session.shouldstop = session.shouldstop or health.broken_for_good(self.context.testbed)
+        session.shouldstop = session.shouldstop or health.permanent_failure(self.context.testbed)
 
     def _asked_for(self, requirement: Requirement | None) -> bool:
         if requirement is None:

@@ -131,10 +131,10 @@ def _attend(config: pytest.Config, context: RunContext) -> None:
     """The testbed knows of this session until pytest has ended; what killed ones left there goes first."""
     testbed = bringup.attach(context.testbed)
     with contextlib.ExitStack() as held:
-        held.enter_context(sessions.attended(testbed.folder, context.run))
+        held.enter_context(sessions.session_lock(testbed.folder, context.run))
         config.add_cleanup(held.pop_all().close)
     set_patience(context.patience)
-    ended = sessions.end_killed(testbed)
+    ended = sessions.clean_up_killed_sessions(testbed)
     if ended:
         Progress().say(f"deleted what a killed session has left: {', '.join(ended)}")
 

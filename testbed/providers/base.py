@@ -193,7 +193,7 @@ class LoadsImages(Protocol):
 
 
 @runtime_checkable
-class RestartsParts(Protocol):
+class RestartsNodeComponents(Protocol):
     """Capability.RESTART_KUBELET and RESTART_RUNTIME, by node."""
 
     def stop_kubelet(self, node: str) -> None:

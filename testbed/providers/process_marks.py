@@ -17,19 +17,21 @@ def mark_of(folder: Path) -> str:
 
     A host sees the processes of its containers too; testbeds in there are none of its business.
     """
-    return f"{process.pid_space()} {folder}"
+    return f"{process.pid_namespace()} {folder}"
 
 
 def marked_processes() -> dict[ProcessId, Path]:
     """Every process of a testbed that was made from here, with its cluster's folder."""
-    here = f"{process.pid_space()} "
-    marked = process.processes_with(MARK)
+    here = f"{process.pid_namespace()} "
+    marked = process.processes_with_variable(MARK)
     return {pid: Path(mark.removeprefix(here)) for pid, mark in marked.items() if mark.startswith(here)}
 
 
-def suites_on(testbed: Path) -> list[ProcessId]:
+def suite_processes(testbed: Path) -> list[ProcessId]:
     """Every process that judges on the testbed with that folder, except for ourselves."""
     mine = os.getpid()
     return [
-        pid for pid, mark in process.processes_with(SUITES_ON).items() if mark == mark_of(testbed) and pid.pid != mine
+        pid
+        for pid, mark in process.processes_with_variable(SUITES_ON).items()
+        if mark == mark_of(testbed) and pid.pid != mine
     ]

@@ -109,7 +109,7 @@ def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceRep
     """
     if not _opened(wanted.report):
         events.discard(wanted.report)
-    argv = process.tied(wanted.argv())
+    argv = process.kill_with_parent(wanted.argv())
     env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
     told: list[str] = []
     try:

@@ -23,7 +23,7 @@ TOLD = Budget("event", 45, "the kubelet and the controllers say what is wrong at
 POD_GONE = Budget("pod gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
 RELEASED = Budget("claim released", 30, "the controller manager acts within a second on a pod that has ended")
 STAYS = Budget("stays so", 2, "whoever could change it acts within a second; a second one makes sure")
-STAYS_UNBOUND = Budget("stays unbound", 7, "the scheduler looks at binding conditions every 5 s", least=6)
+STAYS_UNBOUND = Budget("stays unbound", 7, "the scheduler looks at binding conditions every 5 s", minimum=6)
 NOTICED = Budget(
     "rule noticed", 30, "the controller manager writes what comes of a new rule before it does anything else"
 )

@@ -83,7 +83,7 @@ class Scenario:
 
         Whole ones, and one more, because the API counts no others and forgets the rest of the one that it began in.
         """
-        return math.ceil(2 * budgets.STAYS.stretched) + 1
+        return math.ceil(2 * budgets.STAYS.effective_seconds) + 1
 
     def label_namespace(self, label: str, value: str) -> None:
         """Label the scenario's namespace, as its administrator does."""

@@ -14,7 +14,7 @@ from testbed.cli.main import run
 from testbed.errors import CommandFailed
 from testbed.providers.base import Component
 
-MINE = state.me()
+MINE = state.this_process()
 
 
 class Away:
@@ -41,7 +41,7 @@ def test_a_testbed_whose_engine_is_away_is_shown_with_what_is_wrong(
 
 
 def test_a_testbed_of_a_run_that_was_killed_says_who_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = replace(_record("left"), pid_space=process.pid_space(), ephemeral=True, owner_started=MINE.started + 1)
+    left = replace(_record("left"), pid_space=process.pid_namespace(), ephemeral=True, owner_started=MINE.started + 1)
     state.write(left)
     monkeypatch.setattr(health, "_components", lambda _record: [])
     found = health.status_of("left")
@@ -79,7 +79,7 @@ def test_a_testbed_without_an_api_server_is_broken_for_good(
     monkeypatch.setattr("testbed.waiting._patience", 0.001)
     state.write(_record("lost"))
     monkeypatch.setattr(health, "_components", lambda _: [Component(n, None, up) for n, up in parts.items()])
-    found = health.broken_for_good("lost")
+    found = health.permanent_failure("lost")
     assert said in found
     assert bool(said) == bool(found)
     assert not said or found.endswith("logs: dra-testbed logs --name lost")
@@ -89,8 +89,8 @@ def test_an_api_server_that_somebody_starts_again_is_not(monkeypatch: pytest.Mon
     seen = iter([False, False, True])
     state.write(_record("back"))
     monkeypatch.setattr(health, "_components", lambda _: [Component("control-plane/etcd", None, next(seen))])
-    assert health.broken_for_good("back") == ""
+    assert health.permanent_failure("back") == ""
 
 
 def test_of_a_testbed_that_cannot_be_looked_at_nothing_is_known() -> None:
-    assert health.broken_for_good("nobody") == ""
+    assert health.permanent_failure("nobody") == ""

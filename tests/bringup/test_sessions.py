@@ -43,7 +43,7 @@ def _left_by(testbed: Testbed, process: str, kind: str = "Namespace", owner: Any
 
 def _killed(folder: Path, run: str) -> None:
     """A session that leaves its lock."""
-    with sessions.attended(folder, run):
+    with sessions.session_lock(folder, run):
         pass
 
 
@@ -51,9 +51,9 @@ def test_what_a_killed_session_left_is_deleted_and_it_is_known_no_more(testbed: 
     _killed(testbed.folder, "aaaa")
     left = [_left_by(testbed, "aaaa-main"), _left_by(testbed, "aaaa-gw0", "DeviceClass")]
 
-    assert sorted(sessions.end_killed(testbed)) == sorted(left)
+    assert sorted(sessions.clean_up_killed_sessions(testbed)) == sorted(left)
     assert {name for _, _, name in _kube(testbed).objects}.isdisjoint(left)
-    assert sessions.killed(testbed.folder) == []
+    assert sessions.killed_sessions(testbed.folder) == []
 
 
 def test_what_belongs_to_a_session_that_lives_or_that_nobody_knows_is_never_touched(testbed: Testbed) -> None:
@@ -64,32 +64,32 @@ def test_what_belongs_to_a_session_that_lives_or_that_nobody_knows_is_never_touc
     far = testbed.folder / f"sessions/eeee@{socket.gethostname()}-2"
     far.touch()
 
-    with sessions.attended(testbed.folder, "dddd"):
-        assert sessions.end_killed(testbed) == []
+    with sessions.session_lock(testbed.folder, "dddd"):
+        assert sessions.clean_up_killed_sessions(testbed) == []
     assert {"dra-t-001-aaaa-gw1", *kept} <= {name for _, _, name in _kube(testbed).objects}
     assert far.exists(), "a lock of another host means nothing here"
 
 
 def test_a_session_that_has_nothing_left_is_forgotten(testbed: Testbed) -> None:
-    with sessions.attended(testbed.folder, "aaaa"):
-        assert sessions.killed(testbed.folder) == []
-        sessions.forget(testbed.folder, "aaaa")
-    assert sessions.killed(testbed.folder) == []
+    with sessions.session_lock(testbed.folder, "aaaa"):
+        assert sessions.killed_sessions(testbed.folder) == []
+        sessions.discard_lock(testbed.folder, "aaaa")
+    assert sessions.killed_sessions(testbed.folder) == []
 
 
 def test_a_process_that_is_killed_leaves_its_session(tmp_path: Path) -> None:
     code = (
         "import pathlib, signal\nfrom testbed.bringup import sessions\n"
-        f"with sessions.attended(pathlib.Path({str(tmp_path)!r}), 'aaaa'):\n    print('.', flush=True)\n    signal.pause()\n"
+        f"with sessions.session_lock(pathlib.Path({str(tmp_path)!r}), 'aaaa'):\n    print('.', flush=True)\n    signal.pause()\n"
     )
     log = tmp_path / "log"
     alive = process.start([sys.executable, "-c", code], log=log)
     try:
         assert eventually_true(lambda: log.read_text() == ".\n", SOON)
-        assert sessions.killed(tmp_path) == []
+        assert sessions.killed_sessions(tmp_path) == []
     finally:
         process.kill(alive)
-    assert sessions.killed(tmp_path) == ["aaaa"]
+    assert sessions.killed_sessions(tmp_path) == ["aaaa"]
 
 
 def test_what_does_not_end_is_named_with_the_claims_and_devices_that_it_holds(testbed: Testbed) -> None:
@@ -103,13 +103,13 @@ def test_what_does_not_end_is_named_with_the_claims_and_devices_that_it_holds(te
     set_patience(0.001)
     try:
         with pytest.raises(TestbedError, match="left on testbed fake does not end, and may hold devices") as stuck:
-            sessions.end_killed(testbed)
+            sessions.clean_up_killed_sessions(testbed)
     finally:
         set_patience(1.0)
     assert f"namespace {namespace} with pod pod (Running on node-1), claim claim (holds node-1/gpu-0)" in str(
         stuck.value
     )
-    assert sessions.killed(testbed.folder) == ["aaaa"], "the next one tries again"
+    assert sessions.killed_sessions(testbed.folder) == ["aaaa"], "the next one tries again"
 
 
 def test_where_nothing_may_be_made_nothing_is_looked_for(testbed: Testbed) -> None:
@@ -118,12 +118,12 @@ def test_where_nothing_may_be_made_nothing_is_looked_for(testbed: Testbed) -> No
     able = testbed.cluster.capabilities - {Capability.MAKE_OBJECTS}
     blind = dataclasses.replace(testbed, cluster=dataclasses.replace(cast("Any", testbed.cluster), capabilities=able))
 
-    assert sessions.end_killed(blind) == []
+    assert sessions.clean_up_killed_sessions(blind) == []
 
 
 def test_a_folder_that_may_not_be_written_is_no_hindrance(tmp_path: Path) -> None:
-    with sessions.attended(tmp_path / "not-there", "aaaa"):
-        assert sessions.killed(tmp_path / "not-there") == []
+    with sessions.session_lock(tmp_path / "not-there", "aaaa"):
+        assert sessions.killed_sessions(tmp_path / "not-there") == []
 
 
 @pytest.mark.parametrize(("phase", "removed"), [(Phase.READY, True), (Phase.DELETING, False)])
@@ -132,8 +132,8 @@ def test_sweep_ends_it_on_testbeds_that_are_up(
 ) -> None:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
     monkeypatch.setattr(sweeping, "PROVIDERS", {})
-    mine = state.me()
-    state.write(Record("mine", "local", phase, mine.pid, mine.started, process.pid_space(), False, {}, "aaaa"))
+    mine = state.this_process()
+    state.write(Record("mine", "local", phase, mine.pid, mine.started, process.pid_namespace(), False, {}, "aaaa"))
     monkeypatch.setattr(sweeping, "attach", lambda name: dataclasses.replace(testbed, folder=state.folder_of(name)))
     _killed(state.folder_of("mine"), "aaaa")
     name = _left_by(testbed, "aaaa-main")
@@ -147,8 +147,10 @@ def test_sweep_goes_on_where_a_testbed_does_not_answer(
 ) -> None:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
     monkeypatch.setattr(sweeping, "PROVIDERS", {})
-    mine = state.me()
-    state.write(Record("mine", "local", Phase.READY, mine.pid, mine.started, process.pid_space(), False, {}, "aaaa"))
+    mine = state.this_process()
+    state.write(
+        Record("mine", "local", Phase.READY, mine.pid, mine.started, process.pid_namespace(), False, {}, "aaaa")
+    )
     _kube(testbed).down = True
     monkeypatch.setattr(sweeping, "attach", lambda name: dataclasses.replace(testbed, folder=state.folder_of(name)))
     _killed(state.folder_of("mine"), "aaaa")

@@ -12,9 +12,9 @@ from testbed.bringup import state
 from testbed.bringup.state import Phase, Record
 from testbed.errors import TestbedError, UsageError
 
-MINE = state.me()
+MINE = state.this_process()
 READY = Record(
-    "dev", "local", Phase.READY, MINE.pid, MINE.started, process.pid_space(), ephemeral=False, config={"a": 1}
+    "dev", "local", Phase.READY, MINE.pid, MINE.started, process.pid_namespace(), ephemeral=False, config={"a": 1}
 )
 
 
@@ -33,14 +33,14 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 def test_there_is_no_record_of_what_was_never_made() -> None:
     with pytest.raises(UsageError, match="there is no testbed dev"):
-        state.known("dev")
+        state.require("dev")
 
 
 def test_a_near_name_is_offered() -> None:
     state.write(READY)
 
     with pytest.raises(UsageError, match="did you mean dev"):
-        state.known("dew")
+        state.require("dew")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_a_kill_in_the_middle_left_is_removed_and_what_is_in_work_is_not(fo
     for each in (dead, mine):
         each.mkdir()
 
-    state.discard_remains()
+    state.discard_partial_folders()
 
     assert (dead.exists(), mine.exists()) == (False, True)
 
@@ -107,7 +107,7 @@ def test_a_discarded_testbed_is_gone_and_twice_is_fine() -> None:
 
 
 def test_only_one_changes_a_testbed_at_a_time() -> None:
-    with state.changing("dev"), pytest.raises(UsageError, match="another dra-testbed"), state.changing("dev"):
+    with state.locked("dev"), pytest.raises(UsageError, match="another dra-testbed"), state.locked("dev"):
         pass
 
 
@@ -121,18 +121,18 @@ def test_the_logs_of_a_failed_up_replace_older_ones(folder: Path) -> None:
 
 def test_a_lock_goes_with_its_testbed_and_stays_as_long_as_there_is_one(folder: Path) -> None:
     lock = folder / ".locks/dev"
-    with state.changing("dev"):
+    with state.locked("dev"):
         state.write(READY)
     assert lock.exists()
-    with state.changing("dev"):
+    with state.locked("dev"):
         state.discard("dev")
     assert not lock.exists()
 
 
 def test_locks_that_a_kill_left_are_removed_and_those_that_are_held_or_of_a_testbed_are_not(folder: Path) -> None:
     state.write(READY)
-    with state.changing("held"):
+    with state.locked("held"):
         for name in ("left", "dev"):
             (folder / ".locks" / name).touch()
-        state.discard_locks()
+        state.discard_stale_locks()
         assert sorted(path.name for path in (folder / ".locks").glob("[!.]*")) == ["dev", "held"]

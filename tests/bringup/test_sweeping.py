@@ -19,11 +19,11 @@ from testbed.kube.ownership import Owner
 from testbed.progress import Progress, Silent
 from tests.fakes import api_server
 
-MINE = state.me()
+MINE = state.this_process()
 DEAD = MINE.started + 1
 SECRETS = Resource("v1", "secrets", "Secret", namespaced=True)
 RECORD = Record(
-    "dev", "existing", Phase.READY, MINE.pid, DEAD, process.pid_space(), ephemeral=False, config={}, identity="aaaa"
+    "dev", "existing", Phase.READY, MINE.pid, DEAD, process.pid_namespace(), ephemeral=False, config={}, identity="aaaa"
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from testbed import process
-from testbed.bringup import health, on_record, state, sweeping, testbeds
+from testbed.bringup import health, state, sweeping, temporary_cluster_folder, testbeds
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import attach, remove_if_abandoned
 from testbed.cli.main import run
@@ -23,7 +23,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cluster_on_record_is_in_use_until_its_user_is_done() -> None:
-    with on_record(TestbedConfig(name="bench"), Silent()) as cluster:
+    with temporary_cluster_folder(TestbedConfig(name="bench"), Silent()) as cluster:
         assert sweeping.in_use(cluster)
         assert state.names() == ["bench"]
     assert not sweeping.in_use(cluster)
@@ -31,7 +31,7 @@ def test_a_cluster_on_record_is_in_use_until_its_user_is_done() -> None:
 
 
 def test_a_cluster_on_record_is_taken_from_the_record_when_its_user_fails() -> None:
-    with pytest.raises(RuntimeError), on_record(TestbedConfig(name="bench"), Silent()):
+    with pytest.raises(RuntimeError), temporary_cluster_folder(TestbedConfig(name="bench"), Silent()):
         raise RuntimeError
     assert state.names() == []
 
@@ -41,9 +41,11 @@ def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobod
         env = {"PATH": os.defpath, SUITES_ON: mark_of(state.folder_of(name))}
         return process.start(["sleep", "1000"], log=tmp_path / "log", env=env)
 
-    config, dead = config_to_record(TestbedConfig(name="killed")), state.me().started + 1
+    config, dead = config_to_record(TestbedConfig(name="killed")), state.this_process().started + 1
     state.write(
-        Record("killed", "local", Phase.CREATING, os.getpid(), dead, process.pid_space(), ephemeral=True, config=config)
+        Record(
+            "killed", "local", Phase.CREATING, os.getpid(), dead, process.pid_namespace(), ephemeral=True, config=config
+        )
     )
     orphan, another = judging("killed"), judging("other")
     try:
@@ -57,10 +59,10 @@ def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobod
     ("started", "why"), [(1, "whoever made it was killed; dra-testbed sweep removes it"), (0, "creating")]
 )
 def test_a_testbed_that_is_not_up_says_what_became_of_its_maker(started: int, why: str) -> None:
-    config, maker = config_to_record(TestbedConfig(name="x")), state.me()
+    config, maker = config_to_record(TestbedConfig(name="x")), state.this_process()
     born = maker.started + started  # another process had that number
     state.write(
-        Record("x", "local", Phase.CREATING, maker.pid, born, process.pid_space(), ephemeral=False, config=config)
+        Record("x", "local", Phase.CREATING, maker.pid, born, process.pid_namespace(), ephemeral=False, config=config)
     )
     with pytest.raises(UsageError, match=f"testbed x is not up: {why}\n  try"):
         attach("x")

@@ -88,7 +88,7 @@ def test_patience_stretches_the_waits_of_the_bring_up_as_well(command: str, monk
     bring_up = bringup.bring_up
 
     def waiting(*words: Any, **options: Any) -> Any:
-        seen.append(Budget("machine boot", 20, "a test").stretched)
+        seen.append(Budget("machine boot", 20, "a test").effective_seconds)
         return bring_up(*words, **{"ephemeral": True, **options})
 
     monkeypatch.setattr(bringup, "bring_up", waiting)

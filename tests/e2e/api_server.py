@@ -85,10 +85,12 @@ def running(server: Server) -> Iterator[Server]:
     _write_keys(server.folder)
     started = [
         process.start(
-            process.tied(_etcd(programs["etcd"], server.folder, clients, peers)), log=server.folder / "etcd.log"
+            process.kill_with_parent(_etcd(programs["etcd"], server.folder, clients, peers)),
+            log=server.folder / "etcd.log",
         ),
         process.start(
-            process.tied(_api_server(programs["kube-apiserver"], server, clients)), log=server.folder / "api.log"
+            process.kill_with_parent(_api_server(programs["kube-apiserver"], server, clients)),
+            log=server.folder / "api.log",
         ),
     ]
     try:

@@ -345,7 +345,7 @@ def test_a_testbed_that_is_lost_is_told_once_and_ends_the_session(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], broken: bool
 ) -> None:
     said = "testbed fake is broken: kube-apiserver is dead" if broken else ""
-    lost = f"from testbed.bringup import health\nhealth.broken_for_good = lambda name: {said!r}\n"
+    lost = f"from testbed.bringup import health\nhealth.permanent_failure = lambda name: {said!r}\n"
     monkeypatch.setattr("tests.plugin.conftest._CONFTEST", _CONFTEST + lost)
     run = judge(
         _GOOD + "@required(99)\ndef test_next(scenario):\n    pass\n", *workers, fault="api-goes-away", apart=True

@@ -27,7 +27,7 @@ SOON = Budget("soon", 20, "a pytest starts or ends")
 
 def _pytest_that(monkeypatch: pytest.MonkeyPatch, status: int, wanted: SuiteRun, *lines: str) -> None:
     def call(argv: list[str], **_: object) -> int:
-        assert argv == process.tied(wanted.argv())
+        assert argv == process.kill_with_parent(wanted.argv())
         if lines:
             wanted.report.mkdir(exist_ok=True)
             (wanted.report / events.FILE).write_text("".join(f"{line}\n" for line in lines))

@@ -43,7 +43,7 @@ def preload(
         for archive in archives:
             # Pinned, because the node could not pull them again. By the client itself: the server's way wants a snapshotter.
             how = ("--local", "--all-platforms", "--no-unpack", "--label", "io.cri-containerd.pinned=pinned")
-            process.run(process.tied([*ctr, "import", *how, archive]), timeout=300)
+            process.run(process.kill_with_parent([*ctr, "import", *how, archive]), timeout=300)
         there = process.run([*ctr, "list", "--quiet"]).stdout.split()
     missing = set(names) - set(there)
     if missing:
@@ -64,7 +64,7 @@ def _containerd(program: Path, root: Path, scratch: Path) -> Iterator[Path]:
         raise TestbedError(f"{scratch} is too long a path for a socket", hint="set DRA_TESTBED_CACHE to a shorter one")
     config, log = run / "config.toml", run / "containerd.log"
     config.write_text(_configuration(root, run, address))
-    running = process.start(process.tied([program, "--config", config]), log=log)
+    running = process.start(process.kill_with_parent([program, "--config", config]), log=log)
     try:
         eventually(lambda: _serving(running, address, log), "containerd to listen", _START, longest_pause=0.05)
         yield address

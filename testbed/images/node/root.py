@@ -66,7 +66,8 @@ def unpack(layer: Entry, into: Path) -> Path:
     """The layer's content in a folder, everything in it ours; the folder is returned."""
     into.mkdir()
     process.run(
-        process.tied(["tar", "--extract", "--no-same-owner", "--file", layer.file, "--directory", into]), timeout=300
+        process.kill_with_parent(["tar", "--extract", "--no-same-owner", "--file", layer.file, "--directory", into]),
+        timeout=300,
     )
     return into
 
@@ -89,7 +90,7 @@ def _command(target: Path, scratch: Path) -> list[str]:
     ]  # fmt: skip
     # As root, what it starts and what it mounts are in namespaces of its own, and go with it when we are killed.
     own = ["unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child=KILL"] if _is_root() else []
-    return process.tied([*own, "mmdebstrap", "--verbose", *options, SUITE, target, *_mirrors(scratch)])
+    return process.kill_with_parent([*own, "mmdebstrap", "--verbose", *options, SUITE, target, *_mirrors(scratch)])
 
 
 def _run(command: list[str], scratch: Path, step: Step) -> None:

@@ -69,7 +69,7 @@ class ExistingNode:
 
 @dataclass(frozen=True)
 class ExistingCluster:
-    """Fulfils Cluster, and RestartsParts where it may and can."""
+    """Fulfils Cluster, and RestartsNodeComponents where it may and can."""
 
     name: str
     folder: Path

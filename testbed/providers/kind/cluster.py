@@ -42,7 +42,7 @@ class KindNode:
 
 @dataclass(frozen=True)
 class KindCluster:
-    """Fulfils Cluster, LoadsImages, RestartsParts, RebootsNodes, RestartsApiServer, and ReachesSockets where this host sees into nodes."""
+    """A Cluster with every ability but RunsProcesses; ReachesSockets only where this host sees the processes of the nodes."""
 
     name: str
     folder: Path

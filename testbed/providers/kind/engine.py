@@ -154,10 +154,10 @@ def cgroup_version(engine: Engine) -> int:
 def lost(engine: Engine, what: str, failed: CommandFailed) -> TestbedError:
     """The error for something that the engine refused."""
     return TestbedError(
-        f"{engine.program} {what}: {last_words(failed)}", hint=f"try it by hand: {' '.join(failed.argv)}"
+        f"{engine.program} {what}: {last_line(failed)}", hint=f"try it by hand: {' '.join(failed.argv)}"
     )
 
 
-def last_words(failed: CommandFailed) -> str:
+def last_line(failed: CommandFailed) -> str:
     """The last line of what a command said, or how it ended."""
     return next((line for line in reversed(failed.output.strip().splitlines()) if line.strip()), failed.status)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from testbed import process
 from testbed.errors import CommandFailed
 from testbed.providers.base import Problem
-from testbed.providers.kind.engine import CHOICE, DECIDING, Engine, last_words
+from testbed.providers.kind.engine import CHOICE, DECIDING, Engine, last_line
 
 _CHOOSABLE = ("docker", "nerdctl", "nerdctl.lima", "finch", "podman")  # other words kind ignores
 # In the order in which kind looks; podman-docker is a `docker` that says it is Podman.
@@ -70,7 +70,7 @@ def _remote(engine: Engine) -> str:
 
 
 def _refused(engine: Engine, refused: CommandFailed) -> Problem:
-    last = last_words(refused)
+    last = last_line(refused)
     if "permission denied" in refused.output.lower():
         cure = f"let this user use {engine.program} (group docker), or run as root"
         return Problem(f"{engine.program} is there, but this user may not use it: {last}", cure)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import MAKE_ROOM, CommandFailed, TestbedError, UsageError
+from testbed.errors import FREE_DISK_SPACE, CommandFailed, TestbedError, UsageError
 from testbed.progress import Progress
 from testbed.providers.base import NodeImage
-from testbed.providers.kind.engine import Engine, last_words, lost
+from testbed.providers.kind.engine import Engine, last_line, lost
 
 # What Docker, Podman and nerdctl say when no registry answered; anything else is an answer of one, or no matter of registries.
 _OUT_OF_REACH = re.compile(
@@ -55,11 +55,11 @@ def _have(engine: Engine, reference: str, progress: Progress) -> None:
 
 
 def _not_pulled(engine: Engine, reference: str, failed: CommandFailed) -> TestbedError:
-    what = f"{engine.program} cannot pull {reference.partition('@')[0]}: {last_words(failed)}"
+    what = f"{engine.program} cannot pull {reference.partition('@')[0]}: {last_line(failed)}"
     if _OUT_OF_REACH.search(f"{failed.status}\n{failed.output}"):
         return OutOfReach(what, hint=f"look at the network, or at a proxy or a registry mirror of {engine.program}")
     if failed.disk_full:
-        return TestbedError(what, hint=MAKE_ROOM)
+        return TestbedError(what, hint=FREE_DISK_SPACE)
     login = f"{engine.program} login {_registry(reference)}".strip()
     others = "--node-image IMAGE; `dra-testbed images node` makes one without a registry, to load and name so"
     return TestbedError(what, hint=f"{login}, a registry mirror of {engine.program}, or {others}")

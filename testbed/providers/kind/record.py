@@ -55,7 +55,7 @@ def recall(name: str, state: Path) -> KindCluster | None:
 
 def _from_here(state: Path) -> str:
     """Of the folder, the host since it was started, and the namespace of its processes: a path alone says nothing elsewhere."""
-    place = (socket.gethostname(), process.boot_id(), process.pid_space(), str(state))
+    place = (socket.gethostname(), process.boot_id(), process.pid_namespace(), str(state))
     return hashlib.sha256("\n".join(place).encode()).hexdigest()[:_DIGITS]
 
 

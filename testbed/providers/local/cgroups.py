@@ -75,7 +75,7 @@ def all_of_ours() -> set[str]:
 
 
 def _space() -> str:
-    return "".join(filter(str.isdigit, process.pid_space()))
+    return "".join(filter(str.isdigit, process.pid_namespace()))
 
 
 def _hierarchies() -> Iterator[Path]:

@@ -105,7 +105,7 @@ class LocalCluster:
             path = f"/var/lib/containerd/{archive.name}"
             kind = components.snapshotter(self.settings)
             importing = (*_CTR, "images", "import", "--local", "--snapshotter", kind, path)
-            node.run(*importing, timeout=_IMPORT.stretched)
+            node.run(*importing, timeout=_IMPORT.effective_seconds)
         finally:
             inside.unlink(missing_ok=True)
 

@@ -65,7 +65,7 @@ def boot(cluster: Path, folder: Path, script: Sequence[str], *, own_root: bool) 
     def ready() -> ProcessId:
         init = _only_child(unshare, folder.name, log)
         if not (folder / "booted").exists() or not (folder / "booted").stat().st_size:
-            raise NotYet(f"it has not finished its mounts; its log ends: {last_words(log)}")
+            raise NotYet(f"it has not finished its mounts; its log ends: {last_line(log)}")
         return init
 
     return Machine(
@@ -83,14 +83,14 @@ def _environment(cluster: Path) -> dict[str, str]:
 def _only_child(parent: ProcessId, name: str, log: Path) -> ProcessId:
     """The program behind the nsenter or unshare that we started."""
     if not process.alive(parent):
-        raise process.Ended(f"{name} ended at once\n  its log ends: {last_words(log)}", hint=f"see {log}")
+        raise process.UnexpectedExit(f"{name} ended at once\n  its log ends: {last_line(log)}", hint=f"see {log}")
     try:
         children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
     except OSError as gone:
         raise NotYet("it is just ending") from gone
     child = ProcessId.of(int(children[0])) if children else None
     if child is None or _program(child) in ("", "nsenter", "unshare"):
-        raise NotYet(f"still entering; the log ends: {last_words(log)}")
+        raise NotYet(f"still entering; the log ends: {last_line(log)}")
     return child
 
 
@@ -102,7 +102,7 @@ def _program(running: ProcessId) -> str:
         return ""
 
 
-def last_words(log: Path) -> str:
+def last_line(log: Path) -> str:
     """The last line of a log, for an error."""
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return lines[-1][-400:] if lines else "(empty)"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.errors import CommandFailed, TestbedError
-from testbed.process import Completed, pid_space, run
+from testbed.process import Completed, pid_namespace, run
 from testbed.providers.local.addresses import Addresses, candidates
 from testbed.providers.local.namespaces import Machine
 from testbed.providers.process_marks import mark_of
@@ -105,7 +105,7 @@ def connect_node(addresses: Addresses, control_plane: Machine, node: Machine, in
 
 def links_of_testbeds() -> dict[str, Path]:
     """The links on this host that testbeds made from here hold, with their clusters' folders. The link itself says whose it is."""
-    here = f"{pid_space()} "
+    here = f"{pid_namespace()} "
     found = {path.name: _alias(path) for path in Path("/sys/class/net").glob("dratb*")}
     return {name: Path(alias.removeprefix(here)) for name, alias in found.items() if alias.startswith(here)}
 

@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 
 from testbed import process
-from testbed.process import Ended, ProcessId
+from testbed.process import ProcessId, UnexpectedExit
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.layout import Layout
-from testbed.providers.local.namespaces import Machine, last_words
+from testbed.providers.local.namespaces import Machine, last_line
 from testbed.waiting import Budget, NotYet, eventually
 
 _API_SERVER = Budget("API server ready", 60, "2 s on a quiet machine; a slow or emulated one takes most of a minute")
@@ -35,7 +35,7 @@ def api_server_ready(layout: Layout, addresses: Addresses, server: ProcessId | N
             answer = connection.getresponse()
             body = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as nothing:
-            raise NotYet(f"{type(nothing).__name__}: {nothing}; the log ends: {last_words(log)}") from nothing
+            raise NotYet(f"{type(nothing).__name__}: {nothing}; the log ends: {last_line(log)}") from nothing
         finally:
             connection.close()
         if answer.status != 200:
@@ -56,7 +56,7 @@ def socket_answers(machine: Machine, server: ProcessId, path: str, log: Path) ->
             try:
                 client.connect(outside)
             except OSError as nothing:
-                raise NotYet(f"{nothing}; the log ends: {last_words(log)}") from nothing
+                raise NotYet(f"{nothing}; the log ends: {last_line(log)}") from nothing
 
     eventually(check, f"{path} on {machine.folder.name}", _SOCKET, hint=f"see {log}", longest_pause=0.05)
 
@@ -69,7 +69,7 @@ def kubelet_serves(address: str, kubelet: ProcessId | None, log: Path) -> None:
         try:
             socket.create_connection((address, 10250), timeout=1).close()
         except OSError as nothing:
-            raise NotYet(f"{nothing}; the log ends: {last_words(log)}") from nothing
+            raise NotYet(f"{nothing}; the log ends: {last_line(log)}") from nothing
 
     eventually(check, f"the kubelet at {address}", _KUBELET, hint=f"see {log}", longest_pause=0.1)
 
@@ -87,4 +87,6 @@ def _context(layout: Layout) -> ssl.SSLContext:
 
 def _still_runs(server: ProcessId | None, name: str, log: Path) -> None:
     if server is None or not process.alive(server):
-        raise Ended(f"{name} ended while it was waited for\n  its log ends: {last_words(log)}", hint=f"see {log}")
+        raise UnexpectedExit(
+            f"{name} ended while it was waited for\n  its log ends: {last_line(log)}", hint=f"see {log}"
+        )

@@ -12,7 +12,7 @@ from typing import Self, cast
 from testbed.drivers.ready import driver_pods
 from testbed.errors import ApiError, Blocked
 from testbed.kube.client import Object
-from testbed.providers.base import Cluster, RebootsNodes, RestartsParts
+from testbed.providers.base import Cluster, RebootsNodes, RestartsNodeComponents
 from testbed.vocabulary import budgets
 from testbed.vocabulary.world import World
 from testbed.waiting import NotYet, eventually
@@ -76,8 +76,8 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
             self.start_kubelet()
 
     @property
-    def _parts(self) -> RestartsParts:
-        return cast("RestartsParts", self._cluster)
+    def _parts(self) -> RestartsNodeComponents:
+        return cast("RestartsNodeComponents", self._cluster)
 
     def _slices(self) -> frozenset[str]:
         return frozenset(

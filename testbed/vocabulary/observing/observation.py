@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from testbed.errors import ApiError, DriverFailed, NodesShort, WaitTimeout
+from testbed.errors import ApiError, DriverFailed, NodesUnderPressure, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.vocabulary import budgets
 from testbed.waiting import Budget, NotYet, eventually
@@ -79,7 +79,7 @@ def observe(
     Every two seconds `meanwhile` is called, for waits that have to look at something else as well.
     """
     seen = f"there is no {target}"
-    for state in _states(kube, target, budget.stretched, meanwhile):
+    for state in _states(kube, target, budget.effective_seconds, meanwhile):
         if state is None:
             seen = f"it was deleted; before that: {seen}"
             continue
@@ -102,7 +102,7 @@ def hold(
 ) -> None:
     """Look at every state of the object for the whole budget, and at one at least; it may not go, and none may make `check` raise."""
     seen = False
-    for state in _states(kube, target, budget.stretched):
+    for state in _states(kube, target, budget.effective_seconds):
         seen = True
         if state is None:
             raise failure(expected, "it was deleted", f"it should last ({budget})", diagnose())
@@ -128,7 +128,7 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
     """The error of a wait that was in vain. Whose fault it is follows from the diagnosis."""
     lines = [seen, *(f"    {line}" for line in diagnosis.warnings)]
     if diagnosis.ours:
-        kind = NodesShort if diagnosis.lasting else WaitTimeout
+        kind = NodesUnderPressure if diagnosis.lasting else WaitTimeout
         return kind(expected, waited, "\n".join(lines), hint=f"{diagnosis.cause}; this is not the driver's fault")
     cause = [f"  likely cause: {diagnosis.cause}"] if diagnosis.cause else []
     return NotObserved(

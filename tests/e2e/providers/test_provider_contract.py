@@ -33,7 +33,7 @@ from testbed.providers.base import (
     ReachesSockets,
     RebootsNodes,
     RestartsApiServer,
-    RestartsParts,
+    RestartsNodeComponents,
     RunsProcesses,
 )
 from testbed.waiting import Budget, NotYet, eventually
@@ -58,8 +58,8 @@ ABILITIES = {
 }
 PROTOCOLS: dict[Capability, type] = {
     Capability.LOAD_IMAGE: LoadsImages,
-    Capability.RESTART_KUBELET: RestartsParts,
-    Capability.RESTART_RUNTIME: RestartsParts,
+    Capability.RESTART_KUBELET: RestartsNodeComponents,
+    Capability.RESTART_RUNTIME: RestartsNodeComponents,
     Capability.REBOOT_NODE: RebootsNodes,
     Capability.RESTART_API_SERVER: RestartsApiServer,
     Capability.PROCESS_ON_NODE: RunsProcesses,

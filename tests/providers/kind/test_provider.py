@@ -20,7 +20,7 @@ from testbed.providers.base import (
     NodeImage,
     RebootsNodes,
     RestartsApiServer,
-    RestartsParts,
+    RestartsNodeComponents,
 )
 from testbed.providers.kind import KindProvider, checks, provider, record
 from testbed.providers.kind.node_processes import first_process
@@ -238,7 +238,7 @@ def test_its_clusters_fulfil_the_protocols_of_their_abilities(fake_engine: FakeE
     (tmp_path / "kind.json").write_text(json.dumps({"cluster": "mine", "kind": "kind", "engine": "docker"}))
     cluster = KindProvider().attach("dev", tmp_path)
 
-    for protocol in (Cluster, LoadsImages, RestartsParts, RebootsNodes, RestartsApiServer):
+    for protocol in (Cluster, LoadsImages, RestartsNodeComponents, RebootsNodes, RestartsApiServer):
         assert isinstance(cluster, protocol)
 
 

@@ -29,7 +29,7 @@ def test_testbeds_of_the_same_name_in_other_folders_have_clusters_of_their_own()
 
 
 @pytest.mark.parametrize(
-    ("where", "what"), [(socket, "gethostname"), (process, "boot_id"), (process, "pid_space")], ids=lambda word: str(word)[:12]
+    ("where", "what"), [(socket, "gethostname"), (process, "boot_id"), (process, "pid_namespace")], ids=lambda word: str(word)[:12]
 )  # fmt: skip
 def test_the_same_folder_of_another_host_boot_or_container_makes_another_name(
     where: object, what: str, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from testbed.providers.local import cgroups
 @pytest.fixture(autouse=True)
 def space(monkeypatch: pytest.MonkeyPatch) -> None:
     """The PID namespace that the tests pretend to be in."""
-    monkeypatch.setattr(process, "pid_space", lambda: "pid:[7]")
+    monkeypatch.setattr(process, "pid_namespace", lambda: "pid:[7]")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from testbed.process import ProcessId
 from testbed.providers.local import cgroups, network, orphans
 
 DEAD, ALIVE, ELSEWHERE = ProcessId(1, 1), ProcessId(2, 2), ProcessId(3, 3)
-HERE = process.pid_space()
+HERE = process.pid_namespace()
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> None:
         ALIVE: f"{HERE} /state/alive/cluster",
         ELSEWHERE: "pid:[1] /state/other/cluster",
     }
-    monkeypatch.setattr(process, "processes_with", lambda _: marks)
+    monkeypatch.setattr(process, "processes_with_variable", lambda _: marks)
     links = {"dratb140": Path("/state/dead/cluster"), "dratb141": Path("/state/alive/cluster")}
     monkeypatch.setattr(network, "links_of_testbeds", lambda: links)
     monkeypatch.setattr(cgroups, "all_of_ours", lambda: {"/dra-testbed/dead.140.7", "/dra-testbed/alive.141.7"})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import NodesShort, WaitTimeout
+from testbed.errors import NodesUnderPressure, WaitTimeout
 from testbed.vocabulary import budgets
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
@@ -184,7 +184,9 @@ def test_a_pod_that_no_node_took_looks_at_those_where_the_driver_is_expected(pod
     with pytest.raises(WaitTimeout, match="no node takes the tests' pods"):
         lost.should_run()
     kube_of(lost).put("Node", "node-2", spec={}, status=pressed)
-    with pytest.raises(NodesShort, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"):
+    with pytest.raises(
+        NodesUnderPressure, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"
+    ):
         lost.should_run()
 
 
@@ -210,7 +212,7 @@ def test_a_pod_that_ends_although_it_should_run(pod: Callable[..., Pod]) -> None
 def test_a_pod_stays_unbound_for_as_long_as_a_scheduler_takes_to_look(
     pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budgets, "STAYS_UNBOUND", replace(budgets.STAYS_UNBOUND, least=0))
+    monkeypatch.setattr(budgets, "STAYS_UNBOUND", replace(budgets.STAYS_UNBOUND, minimum=0))
     assert pod(node="").should_stay_unbound().node == ""
     with pytest.raises(NotObserved, match="without a node"):
         pod(RUNS).should_stay_unbound()
