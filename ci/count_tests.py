@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How many tests ran, over all environments of tox, from their JUnit files: the last line of CI's output.
+"""Print how many tests ran in all tox environments, from their JUnit files: the last line of CI's output.
 
 ci/count_tests.py FOLDER
 """
@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 
 def main(folder: Path) -> int:
-    """Add the files up; no test at all is a failure."""
+    """Print the sums; return 1 if a test failed or none ran."""
     total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for file in sorted(folder.rglob("junit*.xml")):
-        for suite in ElementTree.parse(file).iter("testsuite"):  # noqa: S314 - our own tests wrote it
+        for suite in ElementTree.parse(file).iter("testsuite"):  # noqa: S314 - the file is written by our own tests
             for key in total:
                 total[key] += int(suite.get(key, 0))
     failed = total["failures"] + total["errors"]

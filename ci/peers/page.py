@@ -15,8 +15,8 @@ and an image of the unchanged program, on a testbed with two nodes. The files ar
 
 `tox -e peers` builds the programs from locked sources (`ci/versions/peers.yaml`) and runs the profile `core`;
 `tox -e peers -- --profile full` runs all requirements. It exits with 1 if a failed requirement is not explained here, or if an
-explained one passes. `tox -e peers -- --write` generates this page from the reports so far. It combines the reports of several runs if they are about the
-same program, manifests, requirements and cluster.
+explained one passes. `tox -e peers -- --write` generates this page from the reports so far. It combines the reports of several runs if they
+are about the same program, manifests, requirements and cluster.
 """
 _WHOSE = {"theirs": "theirs", "design": "theirs, on purpose", "ours": "ours"}
 

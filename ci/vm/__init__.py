@@ -1,5 +1,5 @@
-"""`tox -e vm`: an ordinary Debian in a virtual machine without a network, and `dra-testbed run` in it.
+"""`tox -e vm`: run `dra-testbed run` on an ordinary Debian in a virtual machine without a network.
 
-guest.py makes the machine's root file system, job.py the disk with what is to be done there, machine.py runs it. `job.sh` and what lies
-in `root` is executed in the guest.
+guest.py builds the root file system of the machine, job.py the disk with the job, and machine.py runs the machine. The guest executes
+`job.sh` and the files in `root`.
 """

@@ -1,6 +1,6 @@
-"""The machine's root file system, kernel and initrd: an ordinary Debian, made of its packages once and then kept in the cache.
+"""Build the machine's root file system, kernel and initrd from Debian packages, and cache them. Used by ci/vm/__main__.py.
 
-Used by ci/vm/__main__.py. ROOT/base-KEY is there whole or not at all; the key is what it is made of.
+The folder base-KEY appears in the cache when it is complete; the key is a digest of its sources.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACKAGES = (
 FILES = Path(__file__).with_name("root")
 LINKS = {
     "etc/systemd/system/multi-user.target.wants/dra-testbed-job.service": "/etc/systemd/system/dra-testbed-job.service",
-    "etc/systemd/system/serial-getty@ttyS0.service": "/dev/null",  # a login prompt would take the console away
+    "etc/systemd/system/serial-getty@ttyS0.service": "/dev/null",  # no login prompt on the console
 }
 TEXTS = {
     "etc/hostname": "ordinary-debian\n",
@@ -34,7 +34,7 @@ _SIZE = "12G"
 
 
 def key() -> str:
-    """The name of what is made of these packages, files and links by this module."""
+    """Return the digest of this module, with its packages and links, and of the files in `root`."""
     parts = [Path(__file__).read_bytes()]
     for file in sorted(path for path in FILES.rglob("*") if path.is_file()):
         parts += [str(file.relative_to(FILES)).encode(), file.read_bytes()]
@@ -42,24 +42,26 @@ def key() -> str:
 
 
 def base(cache: Path, deadline: Deadline) -> Path:
-    """The folder with root.img, vmlinuz and initrd.img, from the cache or made now."""
+    """Return the folder with root.img, vmlinuz and initrd.img; build it if the cache doesn't have it."""
     place = cache / f"base-{key()}"
     if place.is_dir():
         return place
     if os.geteuid() != 0:
-        raise VmFailed("the machine's file system is made by root, once: run this as root")
-    with alone(cache):
+        raise VmFailed("building the machine's file system needs root: run this as root once")
+    with locked(cache):
         if not place.is_dir():
-            print(f"making {place} of {len(PACKAGES)} packages and what they need; this is done once", flush=True)
-            _make(cache / ".part", deadline)
+            print(
+                f"building {place} from {len(PACKAGES)} packages and their dependencies; this is done once", flush=True
+            )
+            _build(cache / ".part", deadline)
             (cache / ".part/made").rename(place)
-            _forget(cache, but=place)
+            _remove_others(cache, but=place)
     return place
 
 
 @contextlib.contextmanager
-def alone(cache: Path) -> Iterator[None]:
-    """Nobody else makes one meanwhile, and what somebody who was killed had begun is gone."""
+def locked(cache: Path) -> Iterator[None]:
+    """Hold the lock of the cache, and remove the partial build of a killed process."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -70,8 +72,8 @@ def alone(cache: Path) -> Iterator[None]:
             shutil.rmtree(cache / ".part", ignore_errors=True)
 
 
-def furnish(root: Path) -> None:
-    """Put in what this machine is for, and where it starts."""
+def add_files(root: Path) -> None:
+    """Add our files, texts and links to the root file system."""
     shutil.copytree(FILES, root, dirs_exist_ok=True)
     for name, text in TEXTS.items():
         (root / name).write_text(text)
@@ -81,14 +83,14 @@ def furnish(root: Path) -> None:
     (root / "job").mkdir()
 
 
-def _make(scratch: Path, deadline: Deadline) -> None:
+def _build(scratch: Path, deadline: Deadline) -> None:
     root, made = scratch / "root", scratch / "made"
     scratch.mkdir()
     lean = [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in _LEAN]
     call(
         ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *lean, SUITE, root], deadline
     )
-    furnish(root)
+    add_files(root)
     made.mkdir()
     for kind in ("vmlinuz", "initrd.img"):
         (newest,) = (root / "boot").glob(f"{kind}-*")
@@ -96,8 +98,8 @@ def _make(scratch: Path, deadline: Deadline) -> None:
     make_disk(made / "root.img", _SIZE, root)
 
 
-def _forget(cache: Path, *, but: Path) -> None:
-    """Remove what other recipes made."""
+def _remove_others(cache: Path, *, but: Path) -> None:
+    """Remove the folders of other keys."""
     for older in cache.glob("base-*"):
         if older != but:
             shutil.rmtree(older, ignore_errors=True)

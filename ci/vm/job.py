@@ -1,6 +1,6 @@
-"""The disk with the machine's job: wheels, programs and images from the cache, and what to do with them; and the results that come back.
+"""Build the disk with the machine's job (wheels, programs, images, scripts), and unpack its results. Used by ci/vm/__main__.py.
 
-Used by ci/vm/__main__.py. What goes in is exactly what `up` would take, asked for by the same functions.
+The same functions as in `up` select the programs and images.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from ci.vm.machine import Deadline, VmFailed, call, make_disk
 from testbed import binaries, folders, images
 from testbed.progress import Progress
-from testbed.providers import provider
+from testbed.providers.local import LocalProvider
 
 CHECKOUT = Path(__file__).parents[2]
 PYTHON = "3.11"  # the guest's
@@ -28,7 +28,7 @@ _SCRIPTS = {"job.sh": Path(__file__).with_name("job.sh"), "host_snapshot.py": CH
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the job left: the exit code of `run`, its report, and the logs of a bring-up that failed, where there is one."""
+    """The results of the job: the exit code of `run`, its report, and the logs of a failed bring-up."""
 
     code: int
     report: Path
@@ -36,7 +36,7 @@ class Outcome:
 
 
 def pack(folder: Path, kubernetes: str | None, words: Sequence[str], deadline: Deadline) -> Path:
-    """The disk's image, made in `folder`."""
+    """Build the image of the disk in `folder` and return it."""
     content = folder / "job"
     wheels(content / "wheels", deadline)
     link_or_copy({**_SCRIPTS, **cached(folders.cache(), used(kubernetes))}, content)
@@ -45,7 +45,7 @@ def pack(folder: Path, kubernetes: str | None, words: Sequence[str], deadline: D
 
 
 def wheels(into: Path, deadline: Deadline) -> None:
-    """Our wheel, and those of everything that it needs, for the guest's Python."""
+    """Build our wheel and download its dependencies for the guest's Python."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     call([*pip, "wheel", "--no-deps", "--wheel-dir", into, CHECKOUT], deadline)
     (ours,) = into.glob("dra_testbed-*.whl")
@@ -54,27 +54,27 @@ def wheels(into: Path, deadline: Deadline) -> None:
 
 
 def used(kubernetes: str | None) -> list[Path]:
-    """The files of the cache that `up` would use; what is not there yet is fetched or built."""
+    """Return the files in the cache that `up` uses; fetch or build the missing ones."""
     progress = Progress()
     lock = binaries.lock_for(kubernetes or binaries.minors()[0])
-    programs = binaries.ensure(lock, provider("local").programs(), progress=progress)
+    programs = binaries.ensure(lock, LocalProvider().programs(), progress=progress)
     made = [images.sandbox(progress), images.workload(progress), images.driver(progress)]
     return [*programs.values(), *(image.archive for image in made)]
 
 
 def cached(cache: Path, files: Iterable[Path]) -> dict[str, Path]:
-    """Every file of the entries that these files belong to, by its place on the disk; and what names the images' packages."""
+    """Return all files in the folders of these files by their path on the disk, and the list of the images' packages."""
     found: dict[str, Path] = {}
     for file in files:
         if cache not in file.parents:
-            raise VmFailed(f"{file} is not in the cache {cache}, so the machine would look for it in vain")
+            raise VmFailed(f"{file} is not in the cache {cache}, so the machine would not find it")
         found |= {f"cache/{each.relative_to(cache)}": each for each in sorted(file.parent.iterdir())}
     packages = cache / "images/packages.json"
     return found | ({"cache/images/packages.json": packages} if packages.exists() else {})
 
 
 def link_or_copy(files: Mapping[str, Path], into: Path) -> None:
-    """Put the files there; where a hard link is possible it costs nothing."""
+    """Put files into a folder, as hard links where possible."""
     for name, source in files.items():
         target = into / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def link_or_copy(files: Mapping[str, Path], into: Path) -> None:
 
 
 def outcome(result: Path, folder: Path) -> Outcome:
-    """Unpack the results into `folder`, and say how `run` ended there."""
+    """Unpack the results into `folder` and return them."""
     folder.mkdir()
     call(["tar", "--extract", "--no-same-owner", "--file", result, "--directory", folder])
     status = folder / "status"
@@ -93,8 +93,8 @@ def outcome(result: Path, folder: Path) -> Outcome:
 
 
 def code_in(status: str) -> int:
-    """The exit code in the file `status`."""
+    """Return the exit code in the file `status`. Raise VmFailed if there is none."""
     marker = re.fullmatch(r"exit (\d{1,3})\n", status)
     if marker is None:
-        raise VmFailed("the machine ended without having come to the end of `dra-testbed run`")
+        raise VmFailed("the machine switched off before `dra-testbed run` ended")
     return int(marker[1])

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What the virtual machine was booted for, as root: install, look, run, look again. The machine's first process starts it.
-# What it prints goes to the second serial port as it comes; the results go to the third disk, as a tar file, when all is done.
+# The job of the virtual machine, as root: install dra-testbed, run it, check what it left. The machine's first process starts this.
+# The output goes to the second serial port; the results go to the third disk at the end, as a tar file.
 set -u
 export HOME=/root LANG=C.UTF-8 PATH=/root/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export DRA_TESTBED_CACHE=/job/cache
@@ -37,10 +37,10 @@ job() {
   echo "== dra-testbed run --provider local --patience 10 ${words[*]}"
   python3 /job/host_snapshot.py snapshot /root/before
   dra-testbed run --provider local --patience 10 --report "$results/report" "${words[@]}" &
-  failures_of $! # the report comes when all is over; here, what goes wrong is said at once
+  failures_of $! # failures are printed at once; the report is written at the end
   wait $!
   echo "exit $?" >"$results/status"
-  cp -a "$HOME/.local/state/dra-testbed/.failed" "$results/failed" 2>/dev/null # the logs of a bring-up that failed, if it did
+  cp -a "$HOME/.local/state/dra-testbed/.failed" "$results/failed" 2>/dev/null # the logs of a failed bring-up
   echo "== left behind"
   python3 /job/host_snapshot.py compare /root/before && echo nothing
   cgroups after
@@ -49,7 +49,7 @@ job() {
 
 mkdir -p "$results"
 stty -F /dev/ttyS1 raw -echo
-job 2>&1 | cat >/dev/ttyS1 # through a pipe, because what is no terminal is not drawn upon
+job 2>&1 | cat >/dev/ttyS1 # through a pipe, so that progress is not drawn as on a terminal
 tar --create --file /dev/vdc --directory "$results" .
 sync
 echo o >/proc/sysrq-trigger

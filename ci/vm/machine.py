@@ -1,7 +1,7 @@
-"""A virtual machine under QEMU: its command line, its disks, and its life. Used by ci/vm/__main__.py.
+"""Run a virtual machine with QEMU: command line, disks, start and end. Used by ci/vm/__main__.py.
 
-It has no network. Its first serial port is its console, written to a file; the second one is what its job prints, passed on as it comes.
-Its disks: root file system (changes are forgotten), job, result.
+The machine has no network. The first serial port is the console, written to a file; the second one is the output of the job. The disks are
+the root file system (changes are discarded), the job and the results.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ INITS = tuple(_INITS)
 
 
 class VmFailed(Exception):
-    """What kept the machine from doing its job, for humans."""
+    """The machine could not finish its job; the message says why."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a machine is made of."""
+    """The parts of a machine."""
 
     boot: Path  # a folder with root.img, vmlinuz and initrd.img
     job: Path
@@ -36,7 +36,7 @@ class Machine:
 
 
 class Deadline:
-    """When all has to be over."""
+    """The end of a period that begins now."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -44,21 +44,21 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """The seconds until then; never less than none."""
+        """Return the seconds until then, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
 
 def accelerator(boot: Path) -> str:
-    """How this host runs machines: with the processor's help, or emulated. Only a kernel that says something shows that KVM works."""
-    if os.access("/dev/kvm", os.R_OK | os.W_OK) and says_something(_trial(boot), 20):
+    """Return `kvm` if a kernel that boots with KVM prints something, otherwise `tcg` (emulation)."""
+    if os.access("/dev/kvm", os.R_OK | os.W_OK) and prints_anything(_trial(boot), 20):
         return "kvm"
     return "tcg"
 
 
-def says_something(argv: Sequence[str], seconds: float) -> bool:
-    """Whether a program prints anything before it ends and before the time is over; it is ended then."""
+def prints_anything(argv: Sequence[str], seconds: float) -> bool:
+    """Return True if a program prints anything within this time; kill the program."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as qemu:
-        assert qemu.stdout is not None  # noqa: S101 - it was asked for one line above
+        assert qemu.stdout is not None  # noqa: S101 - stdout=PIPE one line above
         try:
             return bool(select.select([qemu.stdout], [], [], seconds)[0] and os.read(qemu.stdout.fileno(), 1))
         finally:
@@ -66,7 +66,7 @@ def says_something(argv: Sequence[str], seconds: float) -> bool:
 
 
 def command(machine: Machine, accel: str) -> list[str]:
-    """QEMU's command line. It dies with us, even of SIGKILL."""
+    """Return QEMU's command line. QEMU is killed when this process ends."""
     append = f"root=/dev/vda rw console=ttyS0 loglevel=5 panic=-1{_INITS[machine.init]}"
     disks = (f"{machine.boot}/root.img,snapshot=on", f"{machine.job},snapshot=on", str(machine.result))
     return [
@@ -78,7 +78,7 @@ def command(machine: Machine, accel: str) -> list[str]:
 
 
 def _trial(boot: Path) -> list[str]:
-    """A machine without disks, whose kernel greets us."""
+    """Return the command line of a machine without disks, whose kernel prints to stdout."""
     return [*_bare(boot, "kvm", "console=ttyS0 panic=-1"), "-m", "512", "-serial", "stdio"]
 
 
@@ -91,30 +91,30 @@ def _bare(boot: Path, accel: str, append: str) -> list[str]:
     ]  # fmt: skip
 
 
-def live(argv: Sequence[str], deadline: Deadline, say: Callable[[bytes], None]) -> None:
-    """Start the machine, pass on what its job prints, and return when it has switched itself off. It never outlives this call."""
+def run_until_off(argv: Sequence[str], deadline: Deadline, forward: Callable[[bytes], None]) -> None:
+    """Start the machine, forward the output of its job, and return when it has switched itself off. Kill it at the deadline."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as qemu:
-        assert qemu.stdout is not None  # noqa: S101 - it was asked for one line above
+        assert qemu.stdout is not None  # noqa: S101 - stdout=PIPE one line above
         try:
             while select.select([qemu.stdout], [], [], deadline.left)[0]:
                 piece = os.read(qemu.stdout.fileno(), 1 << 16)
                 if not piece:
-                    return _ended(qemu.wait(deadline.left))
-                say(piece)
+                    return _check_exit(qemu.wait(deadline.left))
+                forward(piece)
         except subprocess.TimeoutExpired:
             pass
         finally:
             qemu.kill()
-    raise VmFailed(f"not done within {deadline.seconds / 60:g} minutes")
+    raise VmFailed(f"the machine did not finish within {deadline.seconds / 60:g} minutes")
 
 
-def _ended(code: int) -> None:
+def _check_exit(code: int) -> None:
     if code:
-        raise VmFailed(f"QEMU ended with {code}")
+        raise VmFailed(f"QEMU exited with {code}")
 
 
 def make_disk(image: Path, size: str, content: Path | None = None) -> Path:
-    """An ext4 image that holds a folder's content, or an empty raw one; it takes no room but for what is written."""
+    """Create an ext4 image with the content of a folder, or an empty sparse one, and return it."""
     call(["truncate", "--size", size, image])
     if content is not None:
         call(["mke2fs", "-q", "-F", "-t", "ext4", "-d", content, image])
@@ -122,13 +122,13 @@ def make_disk(image: Path, size: str, content: Path | None = None) -> Path:
 
 
 def call(argv: Sequence[str | Path], deadline: Deadline | None = None) -> None:
-    """Run a program of this host to its end."""
+    """Run a program on this host. Raise VmFailed if it fails or the deadline passes."""
     words = [os.fspath(word) for word in argv]
     try:
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL, timeout=deadline.left if deadline else None)
     except FileNotFoundError as missing:
         raise VmFailed(f"{words[0]} is not installed: run `ci/install-host-packages vm` as root") from missing
     except subprocess.CalledProcessError as failed:
-        raise VmFailed(f"{' '.join(words[:4])} … ended with {failed.returncode}") from failed
+        raise VmFailed(f"{' '.join(words[:4])} … exited with {failed.returncode}") from failed
     except subprocess.TimeoutExpired as late:
-        raise VmFailed(f"{' '.join(words[:4])} … had no time to end") from late
+        raise VmFailed(f"{' '.join(words[:4])} … did not finish before the deadline") from late

@@ -1,4 +1,4 @@
-"""A host where the action's steps run without a cluster: a `dra-testbed` that does as it is told, and programs that note their words."""
+"""A host where the action's steps run without a cluster: `dra-testbed` and other programs are shell scripts that record their calls."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Host:
-    """A folder of programs that come before all others on the PATH."""
+    """A folder of programs that is first on the PATH, and a folder for their records."""
 
     programs: Path
     notes: Path
     python: str = sys.executable
 
     def has(self, name: str, script: str) -> None:
-        """Put a shell script there."""
+        """Add a program that is a shell script."""
         file = self.programs / name
         file.write_text(f"#!/usr/bin/env bash\n{script}\n")
         file.chmod(0o755)
 
     def has_testbed(self, verdict: str, code: int) -> None:
-        """A dra-testbed whose run gives this verdict, or breaks before there is one ('')."""
+        """Add a dra-testbed whose run gives this verdict and exit code; with '' it breaks before there is a verdict."""
         done = {
             "event": "test-finished",
             "time": 2.0,
@@ -55,12 +55,12 @@ class Host:
             "verdict": verdict,
             "seconds": 1.0,
         }
-        told = {
+        failure = {
             "message": "expected two\n  likely cause: one bug" if verdict == "fail" else "",
             "evidence": "evidence/T-001",
         }
         end = {"event": "run-finished", "time": 3.0, "status": code}
-        log = [STARTED, {"event": "selected", "time": 1.0, "requirements": [KNOWN], "digest": "x"}, done | told, end]
+        log = [STARTED, {"event": "selected", "time": 1.0, "requirements": [KNOWN], "digest": "x"}, done | failure, end]
         made = self.programs.parent / "made"
         (made / "evidence/T-001").mkdir(parents=True, exist_ok=True)
         (made / "evidence/T-001/pods.yaml").write_text("pod")
@@ -78,7 +78,7 @@ exit {code}""",
         )
 
     def argv(self) -> list[str]:
-        """The words that dra-testbed got."""
+        """Return the arguments that dra-testbed got."""
         return (self.notes / "argv").read_text().splitlines()
 
 
@@ -98,7 +98,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 @pytest.fixture
 def root(host: Host) -> Callable[[bool], None]:
-    """Say whether we are root: what `id` answers, with a sudo that notes its words and obeys."""
+    """Decide whether `id` reports root, and add a sudo that records its arguments and runs them."""
 
     def answer(really: bool) -> None:
         host.has("id", 'case "$1" in -u) echo ' + ("0" if really else "1001") + ";; *) echo 1001;; esac")
@@ -111,5 +111,5 @@ def root(host: Host) -> Callable[[bool], None]:
 
 
 def read(file: Path) -> Any:
-    """What a program noted, or ''."""
+    """Return the content of a file, or '' if there is none."""
     return file.read_text() if file.exists() else ""

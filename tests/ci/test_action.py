@@ -141,7 +141,7 @@ def test_a_folder_with_the_report_of_another_run_is_refused_and_not_shown(host: 
 
     assert judged.code == 2
     assert judged.outputs == {"verdict": "none", "exit-code": "2"}
-    assert "holds a report already" in summary
+    assert "already has a report" in summary
     assert "conformant" not in summary
 
 

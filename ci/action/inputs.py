@@ -1,4 +1,4 @@
-"""The inputs of the action, INPUT_… in the environment, as words of `dra-testbed run`; for the steps `key` and `judge`."""
+"""Turn the inputs of the action (variables INPUT_…) into arguments of `dra-testbed run`; for the steps `key` and `judge`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ FLAGS = ("driver", "provider", "kubernetes", "nodes", "config", "kubeconfig")
 
 
 def given(name: str) -> str:
-    """An input of the action; '' when it was not given."""
+    """Return an input of the action; '' if it was not given."""
     return os.environ.get(f"INPUT_{name.upper()}", "").strip()
 
 
 def report() -> Path:
-    """The report folder."""
+    """Return the report folder."""
     return Path(given("report") or "dra-testbed-report").absolute()
 
 
-def of_run() -> list[str]:
-    """What `dra-testbed run` is told."""
+def run_arguments() -> list[str]:
+    """Return the arguments of `dra-testbed run`."""
     flags = [f"--{name}={given(name)}" for name in FLAGS if given(name)]
     tiers = [f"--tier={tier}" for tier in re.split(r"[\s,]+", given("tier")) if tier]
     return [*flags, *tiers, f"--report={report()}", *shlex.split(given("arguments"))]
 
 
 def installed(program: str) -> str:
-    """A program of the environment that the step `install` made."""
+    """Return the path of a program in the environment of the step `install`."""
     return str(Path(os.environ.get("DRA_TESTBED_BIN", ""), program))
 
 
-def tell(name: str, value: str) -> None:
-    """Set an output of the step."""
+def write_output(name: str, value: str) -> None:
+    """Write an output of the step."""
     with Path(os.environ["GITHUB_OUTPUT"]).open("a") as outputs:
         outputs.write(f"{name}={value}\n")
