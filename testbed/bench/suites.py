@@ -26,7 +26,7 @@ from testbed.models.report import DriverConformanceReport
 from testbed.models.words import Result, Tier
 from testbed.progress import Progress, Silent
 from testbed.runs.pytest_process import SuiteRun, run_suites
-from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import RESOURCE, World
 
 T = TypeVar("T")
@@ -113,13 +113,13 @@ def _of_one_pod(made: Testbed) -> dict[str, float]:
 
 
 def _claim_alone(world: World) -> None:
-    with opened(world, "BENCH") as scenario:
+    with new_scenario(world, "BENCH") as scenario:
         scenario.ledger.apply(_claim(world, scenario.namespace))
 
 
 def _start(world: World, *, with_claim: bool) -> float:
     """Seconds from the first request until a pod runs."""
-    with opened(world, "BENCH") as scenario:
+    with new_scenario(world, "BENCH") as scenario:
         began = time.monotonic()
         if with_claim:
             scenario.ledger.apply(_claim(world, scenario.namespace))

@@ -18,7 +18,7 @@ import filelock
 from testbed.bringup.testbeds import Testbed
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.providers.base import Capability
-from testbed.vocabulary.orphaned_objects import end_leftovers
+from testbed.vocabulary.orphaned_objects import delete_orphans_and_wait
 
 _FOLDER, _GATE = "sessions", ".gate"
 
@@ -60,7 +60,7 @@ def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
     if not runs or Capability.MAKE_OBJECTS not in testbed.cluster.capabilities:
         return []
     try:
-        ended = end_leftovers(testbed.kube, testbed.owner, lambda process: process.rpartition("-")[0] in runs)
+        ended = delete_orphans_and_wait(testbed.kube, testbed.owner, lambda process: process.rpartition("-")[0] in runs)
     except WaitTimeout as stuck:
         raise TestbedError(
             f"what a killed session left on testbed {testbed.name} does not end, and may hold devices\n"

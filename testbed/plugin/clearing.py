@@ -12,7 +12,7 @@ import pytest
 
 from testbed.bringup import Testbed, sessions
 from testbed.errors import TestbedError
-from testbed.vocabulary.orphaned_objects import delete_leftovers
+from testbed.vocabulary.orphaned_objects import delete_orphans
 
 
 class Clearing:
@@ -43,7 +43,7 @@ class Clearing:
     def _clear(self, is_gone: Callable[[str], bool]) -> bool:
         try:
             testbed = self._testbed()
-            deleted = delete_leftovers(testbed.kube, testbed.owner, is_gone)
+            deleted = delete_orphans(testbed.kube, testbed.owner, is_gone)
         except TestbedError as refused:
             self._said.append(f"what tests have left could not be deleted: {refused}")
             return False

@@ -12,7 +12,7 @@ from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
 from testbed.models.words import Verdict
 from testbed.plugin.wording import Comparison, worded
-from testbed.vocabulary.pods.probe_results import blind
+from testbed.vocabulary.pods.probe_results import describe_empty_results
 from testbed.vocabulary.scenario import Scenario
 
 _NOT_THE_DRIVER = {
@@ -61,8 +61,10 @@ def _cause(
         said = str(raised.value) or "assertion failed"
         if told and said.startswith(f"assert {told[0]}"):
             return "\n".join(told)
-        looks = [look for each in scenarios(item).values() for look in each.world.looks.of(each.namespace)]
-        return "\n".join([worded(_statement(item, raised), said, compared), *blind(looks)])
+        probe_results = [
+            look for each in scenarios(item).values() for look in each.world.probe_results.of(each.namespace)
+        ]
+        return "\n".join([worded(_statement(item, raised), said, compared), *describe_empty_results(probe_results)])
     if isinstance(raised.value, TestbedError | pytest.fail.Exception):
         return str(raised.value)
     shown = raised.getrepr(style="short", tbfilter=lambda each: each.traceback.cut(path=item.path))

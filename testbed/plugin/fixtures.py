@@ -20,11 +20,11 @@ from testbed.plugin import lane
 from testbed.plugin.marking import required
 from testbed.vocabulary.cluster.accounts import Account
 from testbed.vocabulary.cluster.kubelets import Kubelets
-from testbed.vocabulary.cluster.nodes import Node, borrowed
-from testbed.vocabulary.driver.daemon import Daemon, returning
+from testbed.vocabulary.cluster.nodes import Node, restored_node
+from testbed.vocabulary.driver.daemon import Daemon, restored_driver
 from testbed.vocabulary.driver.driver import Driver
-from testbed.vocabulary.driver.hardware import Hardware, changeable
-from testbed.vocabulary.scenario import Scenario, opened
+from testbed.vocabulary.driver.hardware import Hardware, restored_hardware
+from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
 
 CONTEXT = pytest.StashKey[RunContext]()
@@ -78,14 +78,14 @@ def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
 @pytest.fixture
 def scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
     """An empty namespace for one test, and the words for what it puts there."""
-    with opened(world, lease.id) as made:
+    with new_scenario(world, lease.id) as made:
         yield made
 
 
 @pytest.fixture
 def admin_scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
     """A second namespace, which its administrator has labelled for admin access to devices."""
-    with opened(world, lease.id) as made:
+    with new_scenario(world, lease.id) as made:
         made.label_namespace("resource.kubernetes.io/admin-access", "true")
         yield made
 
@@ -93,21 +93,21 @@ def admin_scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
 @pytest.fixture
 def hardware(world: World) -> Iterator[Hardware]:
     """The driver's hardware, which a test may change; it is as before afterwards."""
-    with changeable(world) as made:
+    with restored_hardware(world) as made:
         yield made
 
 
 @pytest.fixture
 def daemon(world: World) -> Iterator[Daemon]:
     """The driver's pods, which a test may end, keep away from a node and update."""
-    with returning(world) as made:
+    with restored_driver(world) as made:
         yield made
 
 
 @pytest.fixture
 def node(nodes: frozenset[str], world: World, testbed: Testbed) -> Iterator[Node]:
     """One of the nodes where the driver is expected."""
-    with borrowed(min(nodes), world, testbed.cluster) as made:
+    with restored_node(min(nodes), world, testbed.cluster) as made:
         yield made
 
 

@@ -22,7 +22,7 @@ from testbed.plugin.explaining import explanation, looking, scenarios
 from testbed.plugin.marking import required
 from testbed.plugin.wording import Comparison
 from testbed.vocabulary import budgets
-from testbed.vocabulary.pods.probe_results import explained
+from testbed.vocabulary.pods.probe_results import explain_comparison
 from testbed.vocabulary.scenario import Scenario
 
 _CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here
@@ -56,7 +56,7 @@ class Judge:
 
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
         """A comparison of devices that failed, in words; pytest shortens what it is told, so the whole is kept for the report."""
-        told = explained(op, left, right)
+        told = explain_comparison(op, left, right)
         self._told = told or self._told
         self._compared = Comparison(op, left, right)
         return told or None

@@ -13,7 +13,7 @@ from testbed.conformance.selection import Facts, alone
 from testbed.errors import Blocked, TestbedError
 from testbed.models.words import Tier
 from testbed.plugin.marking import required
-from testbed.vocabulary.cluster.cluster_condition import condition, wait_for_the_same
+from testbed.vocabulary.cluster.cluster_condition import condition, wait_until_restored
 from testbed.vocabulary.world import World
 
 _SPOILT = pytest.StashKey[str]()
@@ -67,7 +67,7 @@ def undisturbed(config: pytest.Config, world: World, test: str) -> Iterator[None
     before = condition(world)
     yield
     try:
-        wait_for_the_same(world, before)
+        wait_until_restored(world, before)
     except TestbedError as worse:
         config.stash[_SPOILT] = f"{test}: {worse}"
         raise

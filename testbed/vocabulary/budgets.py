@@ -19,21 +19,25 @@ RESTARTED = Budget("container runs again", 60, "the first restart comes at once;
 UNSCHEDULABLE = Budget(
     "scheduler refuses", 30, "it says so at its first attempt; an attempt may come after a back-off of 10 s"
 )
-TOLD = Budget("event", 45, "the kubelet and the controllers say what is wrong at their first attempt")
+EVENT = Budget("event", 45, "the kubelet and the controllers say what is wrong at their first attempt")
 POD_GONE = Budget("pod gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
 RELEASED = Budget("claim released", 30, "the controller manager acts within a second on a pod that has ended")
 STAYS = Budget("stays so", 2, "whoever could change it acts within a second; a second one makes sure")
 STAYS_UNBOUND = Budget("stays unbound", 7, "the scheduler looks at binding conditions every 5 s", minimum=6)
-NOTICED = Budget(
+TAINT_RULE_OBSERVED = Budget(
     "rule noticed", 30, "the controller manager writes what comes of a new rule before it does anything else"
 )
 HEALTH = Budget(
     "health in the status", 45, "a kubelet that lost the driver's stream asks again every 5 s, and writes then"
 )
-COUNTED = Budget("quota counted", 30, "the controller counts within a second, and again only at its next round")
-ANSWERED = Budget("API server answers", 30, "it gives up a request of its own after 10 s of waiting for its store")
+QUOTA_COUNTED = Budget("quota counted", 30, "the controller counts within a second, and again only at its next round")
+API_SERVER_ANSWERED = Budget(
+    "API server answers", 30, "it gives up a request of its own after 10 s of waiting for its store"
+)
 POOL = Budget("pool complete", 15, "a driver that writes a pool anew makes slice after slice")
-AS_BEFORE = Budget("cluster as before", 120, "a node that comes back is Ready within a minute, and its driver after it")
+CLUSTER_RESTORED = Budget(
+    "cluster as before", 120, "a node that comes back is Ready within a minute, and its driver after it"
+)
 NODE_READY = Budget(
     "node ready", 90, "a kubelet reports every 10 s at the latest, and looks for its pods once in a second"
 )
@@ -48,7 +52,7 @@ RECOVERED = Budget(
 REPUBLISHED = Budget(
     "published again", 60, "upstream's library for drivers waits 30 s before it repairs what was deleted"
 )
-WIPED = Budget(
+SLICES_DELETED = Budget(
     "slices deleted",
     150,
     "a kubelet waits 30 s for a driver that has gone, whatever the patience, and tries again what the API server refuses",
@@ -61,8 +65,19 @@ def repeated(budget: Budget, times: int) -> Budget:
 
 
 ALL = (
-    *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, TOLD, STAYS, STAYS_UNBOUND, NOTICED),
+    *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, EVENT, STAYS, STAYS_UNBOUND, TAINT_RULE_OBSERVED),
     HEALTH,
-    *(CREATED, ALLOCATED, RELEASED, COUNTED, POD_GONE, PODS_GONE, CLAIMS_GONE, ANSWERED, POOL, AS_BEFORE),
-    *(NODE_READY, DRIVER_PODS, REPUBLISHED, RECOVERED, WIPED),
+    *(
+        CREATED,
+        ALLOCATED,
+        RELEASED,
+        QUOTA_COUNTED,
+        POD_GONE,
+        PODS_GONE,
+        CLAIMS_GONE,
+        API_SERVER_ANSWERED,
+        POOL,
+        CLUSTER_RESTORED,
+    ),
+    *(NODE_READY, DRIVER_PODS, REPUBLISHED, RECOVERED, SLICES_DELETED),
 )

@@ -173,7 +173,7 @@ class Claim:
         guess = Diagnosis("no pod asks for it, or no free device fits")
 
         def why() -> Diagnosis:
-            return queries.why_unallocated(self.world, self.namespace, self.name, guess)
+            return queries.diagnose_claim(self.world, self.namespace, self.name, guess)
 
         observe(self.world.kube, self._target, _allocated, f"{self._target} to be allocated", budgets.ALLOCATED, why)
         return self
@@ -256,7 +256,9 @@ class Claim:
         try:
             eventually(gone, expected, budgets.CLAIMS_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, queries.unless_away(self.world, _STILL_USED)) from late
+            raise failure(
+                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _STILL_USED)
+            ) from late
 
     @property
     def _target(self) -> Target:

@@ -16,7 +16,7 @@ from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Object
 from testbed.models.names import safe_name
 from testbed.providers.base import Capability
-from testbed.vocabulary.observing.diagnosis import in_order
+from testbed.vocabulary.observing.diagnosis import oldest_first
 from testbed.vocabulary.world import CDI_FOLDERS, RESOURCE, World
 
 # Only these kinds: Secrets and ConfigMaps are nobody's evidence.
@@ -70,7 +70,7 @@ def _health(node: Object) -> Object:
 
 
 def _events(world: World, namespace: str, into: Path) -> None:
-    found = in_order(world.kube.list("v1", "Event", namespace))
+    found = oldest_first(world.kube.list("v1", "Event", namespace))
     lines = [
         f"{each.get('lastTimestamp') or each.get('eventTime') or ''}  {each.get('type')}  "
         f"{each['involvedObject'].get('kind')}/{each['involvedObject'].get('name')}  {each.get('reason')}: {each.get('message')}"
@@ -86,7 +86,7 @@ def _pod_logs(world: World, namespace: str, into: Path) -> None:
 
 
 def _probes(world: World, namespace: str, into: Path) -> None:
-    for look in world.looks.of(namespace):
+    for look in world.probe_results.of(namespace):
         (into / "probe").mkdir(exist_ok=True)
         kind = ".settings" if look.of_settings else ""
         (into / "probe" / f"{safe_name(look.pod)}.{safe_name(look.container)}{kind}.txt").write_text(look.redacted)

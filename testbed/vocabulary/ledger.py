@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from testbed.errors import WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.vocabulary import budgets
-from testbed.vocabulary.observing.diagnosis import HELD, tell, unready
+from testbed.vocabulary.observing.diagnosis import NOT_UNPREPARED, describe_pod, describe_unready
 from testbed.vocabulary.observing.observation import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
 
 # What makes pods goes before the pods, or it would make them again; claims go after the pods that hold them.
 BEFORE_PODS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob", "ReplicaSet")
-_STUCK = f"{HELD.cause}: the driver's log in the evidence says what it was asked"
+_STUCK = f"{NOT_UNPREPARED.cause}: the driver's log in the evidence says what it was asked"
 
 
 @dataclass
@@ -66,10 +66,10 @@ class Ledger:
     def _why_stuck(self) -> Diagnosis:
         """A kubelet that is away ends no pod, whatever the driver does."""
         mine = {pod["spec"].get("nodeName") for pod in self.kube.list("v1", "Pod", self.namespace)}
-        away = unready(node for node in self.kube.list("v1", "Node") if node["metadata"]["name"] in mine)
-        return Diagnosis(away, ours=True) if away else Diagnosis(_STUCK)
+        away = describe_unready(node for node in self.kube.list("v1", "Node") if node["metadata"]["name"] in mine)
+        return Diagnosis(away, by_environment=True) if away else Diagnosis(_STUCK)
 
 
 def _left(each: Object) -> str:
     name = f"{each['kind'].lower()} {each['metadata']['name']}"
-    return f"{name} ({tell(each)})" if each["kind"] == "Pod" else name
+    return f"{name} ({describe_pod(each)})" if each["kind"] == "Pod" else name

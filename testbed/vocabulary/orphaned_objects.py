@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from testbed.errors import UsageError
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import PROCESS, Owner
-from testbed.vocabulary.observing.diagnosis import tell
+from testbed.vocabulary.observing.diagnosis import describe_pod
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -16,7 +16,7 @@ _KINDS = (("v1", "Namespace"), (RESOURCE, "DeviceClass"), (RESOURCE, "DeviceTain
 _GONE = Budget("leftovers gone", 120, "a namespace ends after all that is in it; pods get their grace period")
 
 
-def delete_leftovers(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[str]:
+def delete_orphans(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[str]:
     """Delete what was made by processes that are gone, by their words; the names. Namespaces that are ending already count as deleted."""
     left = [each for each in _left(kube, owner, is_gone) if not each["metadata"].get("deletionTimestamp")]
     for each in left:
@@ -24,9 +24,9 @@ def delete_leftovers(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -
     return [each["metadata"]["name"] for each in left]
 
 
-def end_leftovers(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[str]:
+def delete_orphans_and_wait(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[str]:
     """The same, and return when all of it is gone, also what was ending already: until then its pods and claims hold devices."""
-    names = delete_leftovers(kube, owner, is_gone)
+    names = delete_orphans(kube, owner, is_gone)
     left = _left(kube, owner, is_gone)
 
     def gone() -> None:
@@ -68,7 +68,7 @@ def _told(kube: Kube, each: Object) -> str:
 
 def _pods(kube: Kube, namespace: str) -> Iterator[str]:
     for each in kube.list("v1", "Pod", namespace):
-        yield f"pod {each['metadata']['name']} ({tell(each)})"
+        yield f"pod {each['metadata']['name']} ({describe_pod(each)})"
 
 
 def _claims(kube: Kube, namespace: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.pod_list import Pods
-from testbed.vocabulary.pods.tolerations import tolerating
+from testbed.vocabulary.pods.tolerations import with_tolerations
 from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
@@ -155,7 +155,7 @@ class Scenario:
         text = render_file(path, {**facts, **variables}, allow_unused=True)
         tolerations = self.world.driver_file.nodes.tolerations
         placed = [_placed(document, self.namespace) for document in _documents(text, path)]
-        return [tolerating(document, tolerations) for document in placed]
+        return [with_tolerations(document, tolerations) for document in placed]
 
     def _refusal(self, manifest: str, attempt: Callable[[], None]) -> str:
         try:
@@ -168,7 +168,7 @@ class Scenario:
 
 
 @contextlib.contextmanager
-def opened(world: World, requirement: str) -> Iterator[Scenario]:
+def new_scenario(world: World, requirement: str) -> Iterator[Scenario]:
     """A new scenario in a namespace that nobody else has; all of it is deleted again, however the test ends."""
     name = f"dra-{requirement.lower()}-{secrets.token_hex(3)}"
     marks = {REQUIREMENT: requirement, PROCESS: world.process}
@@ -179,7 +179,7 @@ def opened(world: World, requirement: str) -> Iterator[Scenario]:
         yield scenario
     finally:
         scenario.ledger.clean_up()
-        world.looks.forget(name)
+        world.probe_results.forget(name)
 
 
 def _settings(known: Configuration | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
 from testbed.providers.base import Cluster
-from testbed.vocabulary.pods.probe_results import Looks
+from testbed.vocabulary.pods.probe_results import ProbeResults
 
 RESOURCE = "resource.k8s.io/v1"
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")  # of a node, where runtimes look
@@ -33,7 +33,7 @@ class World:
     process: str = ""
     companions: tuple[DriverFile, ...] = ()
     cluster: Cluster | None = None
-    looks: Looks = field(default_factory=Looks, repr=False, compare=False)
+    probe_results: ProbeResults = field(default_factory=ProbeResults, repr=False, compare=False)
 
     @cached_property
     def class_selectors(self) -> tuple[str, ...]:

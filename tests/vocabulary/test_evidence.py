@@ -12,7 +12,7 @@ import yaml
 from testbed.errors import ApiError
 from testbed.providers.base import Capability
 from testbed.vocabulary import evidence
-from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 
 Make = Callable[..., World]
@@ -29,7 +29,7 @@ def test_objects_events_and_logs_of_the_test_and_of_the_driver_are_kept(world: M
         metadata={"labels": {"app": "fake-gpu-driver"}},
     )
     kube.texts["driver-1/driver"] = "prepare refused\n"
-    with opened(here, "SHARE-001") as scenario:
+    with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         kube.texts["first/cat"] = "hello\n"
         scenario.capture(tmp_path / "kept")
@@ -92,7 +92,7 @@ def test_where_something_was_said_of_cdi_the_nodes_folders_are_listed(
 def test_only_what_belongs_to_the_test_is_kept_and_never_a_secret(world: Make, tmp_path: Path) -> None:
     here = world()
     kube: Any = here.kube
-    with opened(here, "SHARE-001") as scenario:
+    with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         kube.put("Secret", "token", scenario.namespace, data={"token": "c2VjcmV0"})
         kube.put("ConfigMap", "token", scenario.namespace, data={"token": "c2VjcmV0"})
@@ -119,7 +119,7 @@ def test_of_nodes_taints_and_conditions_are_kept_and_no_name_becomes_a_path(worl
 
 def test_managed_fields_are_left_out(world: Make, tmp_path: Path) -> None:
     here = world()
-    with opened(here, "CLAIM-001") as scenario:
+    with new_scenario(here, "CLAIM-001") as scenario:
         kube: Any = here.kube
         kube.put("ResourceClaim", "c", scenario.namespace, metadata={"managedFields": [{"manager": "x"}]})
         scenario.capture(tmp_path)

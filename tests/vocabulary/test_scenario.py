@@ -9,7 +9,7 @@ import pytest
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.vocabulary import budgets
 from testbed.vocabulary.observing.observation import NotObserved
-from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 from testbed.waiting import set_patience
 
@@ -21,20 +21,20 @@ def _kube(world: World) -> Any:
 
 
 def _one_that_passes(here: World) -> None:
-    with opened(here, "SHARE-001") as scenario:
+    with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         scenario.pods("first", "second").should_run()
 
 
 def _one_that_fails(here: World) -> None:
-    with opened(here, "SHARE-001") as scenario:
+    with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         raise AssertionError("wrong")
 
 
 def test_a_scenario_lives_in_a_labelled_namespace_of_its_own(world: Make) -> None:
     here = world()
-    with opened(here, "CLAIM-001") as one, opened(here, "CLAIM-001") as other:
+    with new_scenario(here, "CLAIM-001") as one, new_scenario(here, "CLAIM-001") as other:
         assert one.namespace != other.namespace
         made = _kube(here).objects["Namespace", "default", one.namespace]
         assert here.owner.owns(made)
@@ -43,7 +43,7 @@ def test_a_scenario_lives_in_a_labelled_namespace_of_its_own(world: Make) -> Non
 
 
 def test_its_pods_run_with_the_devices_of_their_claims(world: Make) -> None:
-    with opened(world(), "CLAIM-001") as scenario:
+    with new_scenario(world(), "CLAIM-001") as scenario:
         scenario.apply("claims/two-cats.yaml")
         pod = scenario.pod("pod-with-cats").should_run()
         first, second = pod.containers("container0", "container1")
@@ -54,7 +54,7 @@ def test_its_pods_run_with_the_devices_of_their_claims(world: Make) -> None:
 
 
 def test_a_container_that_sees_a_wrong_device_is_caught(world: Make) -> None:
-    with opened(world("share-one-device"), "CLAIM-001") as scenario:
+    with new_scenario(world("share-one-device"), "CLAIM-001") as scenario:
         scenario.apply("claims/two-cats.yaml")
         first, second = scenario.pod("pod-with-cats").should_run().containers("container0", "container1")
         assert first.seen_devices == second.seen_devices
@@ -63,7 +63,7 @@ def test_a_container_that_sees_a_wrong_device_is_caught(world: Make) -> None:
 
 def test_everything_is_deleted_in_an_order_that_lets_the_driver_finish(world: Make) -> None:
     here = world()
-    with opened(here, "REG-001") as scenario:
+    with new_scenario(here, "REG-001") as scenario:
         scenario.apply("basic/one-pod-per-node.yaml")
         scenario.daemonset("one-per-node").pods_on(["node-1", "node-2"]).should_run()
     kinds = [each.split("/")[0] for each in _kube(here).deleted]
@@ -73,7 +73,7 @@ def test_everything_is_deleted_in_an_order_that_lets_the_driver_finish(world: Ma
 
 def test_a_claim_that_was_made_by_hand_goes_after_its_pods(world: Make) -> None:
     here = world()
-    with opened(here, "SHARE-001") as scenario:
+    with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         scenario.pods("first", "second").should_run()
     deleted = _kube(here).deleted
@@ -85,9 +85,9 @@ def test_a_while_is_longer_than_a_test_looks_whether_something_stays_and_shorter
     world: Make, patience: float
 ) -> None:
     here = world()
-    with opened(here, "TAINT-024") as scenario:
+    with new_scenario(here, "TAINT-024") as scenario:
         set_patience(patience)
-        assert budgets.STAYS.effective_seconds + 1 < scenario.toleration_seconds < budgets.TOLD.effective_seconds
+        assert budgets.STAYS.effective_seconds + 1 < scenario.toleration_seconds < budgets.EVENT.effective_seconds
         assert isinstance(scenario.toleration_seconds, int)  # as the API wants it
 
 
@@ -106,7 +106,7 @@ def test_pods_that_never_end_blame_the_driver_and_the_namespace_is_deleted_all_t
 
 
 def test_a_pod_that_does_not_run_says_what_was_expected_the_cause_and_what_was_seen(world: Make) -> None:
-    with opened(world("no-pods-start"), "SHARE-001") as scenario:
+    with new_scenario(world("no-pods-start"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         with pytest.raises(NotObserved) as raised:
             scenario.pods("first", "second").should_run()
@@ -118,14 +118,14 @@ def test_a_pod_that_does_not_run_says_what_was_expected_the_cause_and_what_was_s
 
 
 def test_a_missing_image_is_not_the_drivers_fault(world: Make) -> None:
-    with opened(world("image-missing"), "SHARE-001") as scenario:
+    with new_scenario(world("image-missing"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         with pytest.raises(WaitTimeout, match="not the driver's fault"):
             scenario.pod("first").should_run()
 
 
 def test_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
-    with opened(world("node-away"), "SHARE-001") as scenario:
+    with new_scenario(world("node-away"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         with pytest.raises(WaitTimeout, match="node node-1 is not Ready"):
             scenario.pod("first").should_run()
@@ -135,23 +135,23 @@ def test_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
 def test_pods_that_a_dead_kubelet_never_ends_are_not_the_drivers_fault(world: Make) -> None:
     with (
         pytest.raises(WaitTimeout, match=r"node node-1 is not Ready.*not the driver's fault"),
-        opened(world("node-away"), "SHARE-001") as scenario,
+        new_scenario(world("node-away"), "SHARE-001") as scenario,
     ):
         scenario.apply("sharing/two-pods-one-claim.yaml")
 
 
 def test_a_daemonset_without_a_pod_on_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
     here = world()
-    with opened(here, "REG-001") as scenario, pytest.raises(NotObserved, match="got no device on that node"):
+    with new_scenario(here, "REG-001") as scenario, pytest.raises(NotObserved, match="got no device on that node"):
         scenario.daemonset("one-per-node").pods_on(["node-1"])
     gone = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
     _kube(here).objects["Node", "default", "node-1"]["status"]["conditions"] = [gone]
-    with opened(here, "REG-001") as scenario, pytest.raises(WaitTimeout, match="node node-1 is not Ready"):
+    with new_scenario(here, "REG-001") as scenario, pytest.raises(WaitTimeout, match="node node-1 is not Ready"):
         scenario.daemonset("one-per-node").pods_on(["node-1"])
 
 
 def test_what_pods_see_is_told_pod_by_pod(world: Make) -> None:
-    with opened(world("second-sees-another"), "SHARE-001") as scenario:
+    with new_scenario(world("second-sees-another"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pods = scenario.pods("first", "second").should_run()
         assert pods.devices == {"first": pods[0].devices, "second": pods[0].devices}
@@ -161,13 +161,13 @@ def test_what_pods_see_is_told_pod_by_pod(world: Make) -> None:
 
 def test_an_api_server_that_goes_away_is_never_the_drivers_fault(world: Make) -> None:
     here = world("api-goes-away")
-    with pytest.raises(ApiError), opened(here, "SHARE-001") as scenario:
+    with pytest.raises(ApiError), new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
 
 
 def test_a_manifest_that_is_not_there_is_an_error_with_a_near_match(world: Make) -> None:
     with (
-        opened(world(), "CLAIM-001") as scenario,
+        new_scenario(world(), "CLAIM-001") as scenario,
         pytest.raises(UsageError, match=r"did you mean claims/two-cats\.yaml"),
     ):
         scenario.apply("claims/two-cat.yaml")
@@ -175,14 +175,14 @@ def test_a_manifest_that_is_not_there_is_an_error_with_a_near_match(world: Make)
 
 def test_a_variable_that_is_missing_is_an_error(world: Make, tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("kind: Pod\nmetadata: {name: '{{ whose }}'}\n")
-    with opened(world(manifests=tmp_path), "CLAIM-001") as scenario, pytest.raises(UsageError, match="whose"):
+    with new_scenario(world(manifests=tmp_path), "CLAIM-001") as scenario, pytest.raises(UsageError, match="whose"):
         scenario.apply("pod.yaml")
 
 
 def test_a_manifest_that_names_another_namespace_is_refused(world: Make, tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("kind: Pod\nmetadata: {name: a, namespace: kube-system}\n")
     with (
-        opened(world(manifests=tmp_path), "CLAIM-001") as scenario,
+        new_scenario(world(manifests=tmp_path), "CLAIM-001") as scenario,
         pytest.raises(UsageError, match="names a namespace"),
     ):
         scenario.apply("pod.yaml")
@@ -191,7 +191,7 @@ def test_a_manifest_that_names_another_namespace_is_refused(world: Make, tmp_pat
 def test_a_class_of_a_tests_own_takes_what_the_class_of_the_driver_file_takes(world: Make) -> None:
     here, kind = world(), "device.attributes['gpu.dra-testbed.example'].type == \"gpu\""
     _kube(here).put("DeviceClass", here.driver_file.device_class, spec={"selectors": [{"cel": {"expression": kind}}]})
-    with opened(here, "CLAIM-001") as scenario:
+    with new_scenario(here, "CLAIM-001") as scenario:
         scenario.apply("claims/own-class.yaml")
         made = _kube(here).objects["DeviceClass", "default", scenario.namespace]
     assert made["spec"]["selectors"] == [
@@ -202,7 +202,7 @@ def test_a_class_of_a_tests_own_takes_what_the_class_of_the_driver_file_takes(wo
 
 def test_a_class_without_selectors_adds_none(world: Make) -> None:
     here = world()
-    with opened(here, "CLAIM-001") as scenario:
+    with new_scenario(here, "CLAIM-001") as scenario:
         scenario.apply("claims/own-class.yaml")
         made = _kube(here).objects["DeviceClass", "default", scenario.namespace]
     assert len(made["spec"]["selectors"]) == 1

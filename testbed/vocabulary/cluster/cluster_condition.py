@@ -16,7 +16,7 @@ from testbed.waiting import NotYet, eventually
 
 
 @dataclass(frozen=True)
-class Condition:
+class ClusterCondition:
     """What has to be there again, and what may not be there in addition."""
 
     ready_nodes: frozenset[str]
@@ -26,13 +26,13 @@ class Condition:
     allocated_claims: frozenset[str]
 
 
-def condition(world: World) -> Condition:
+def condition(world: World) -> ClusterCondition:
     """What is seen now."""
     kube, driver = world.kube, world.driver_file.driver
     ours = kube.list("v1", "Namespace", labelSelector=world.owner.selector)
     others = namespaces_of_others(kube, world.owner)
     claims = kube.list(RESOURCE, "ResourceClaim")
-    return Condition(
+    return ClusterCondition(
         ready_nodes=frozenset(_name(node) for node in kube.list("v1", "Node") if _ready(node)),
         ready_drivers=frozenset(_node(pod) for pod in driver_pods(kube, world.driver_file) if _ready(pod)),
         devices=frozenset(_devices(world.slices(), driver)),
@@ -42,7 +42,7 @@ def condition(world: World) -> Condition:
     )
 
 
-def wait_for_the_same(world: World, before: Condition) -> None:
+def wait_until_restored(world: World, before: ClusterCondition) -> None:
     """Return when the cluster is as it was; WaitTimeout with what was left otherwise."""
 
     def same() -> None:
@@ -51,10 +51,10 @@ def wait_for_the_same(world: World, before: Condition) -> None:
             raise NotYet("; ".join(left))
 
     hint = "the test has to put this right before it ends; what follows is blocked until then"
-    eventually(same, "the cluster to be as the test found it", budgets.AS_BEFORE, hint=hint)
+    eventually(same, "the cluster to be as the test found it", budgets.CLUSTER_RESTORED, hint=hint)
 
 
-def differences(before: Condition, now: Condition) -> list[str]:
+def differences(before: ClusterCondition, now: ClusterCondition) -> list[str]:
     """What is worse than before, in words."""
     found = {
         "node not Ready": before.ready_nodes - now.ready_nodes,

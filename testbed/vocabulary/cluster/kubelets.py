@@ -128,7 +128,9 @@ class Kubelets:
         try:
             eventually(check, expected, budgets.RELEASED, longest_pause=0.2)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, queries.unless_away(self.world, _NOT_TIDY)) from late
+            raise failure(
+                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_TIDY)
+            ) from late
 
     def _get(self, pod: Pod) -> podresources_v1_pb2.PodResources:
         wanted = podresources_v1_pb2.GetPodResourcesRequest(pod_name=pod.name, pod_namespace=pod.namespace)

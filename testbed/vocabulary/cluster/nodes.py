@@ -112,7 +112,7 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
 
 
 @contextlib.contextmanager
-def borrowed(name: str, world: World, cluster: Cluster) -> Iterator[Node]:
+def restored_node(name: str, world: World, cluster: Cluster) -> Iterator[Node]:
     """A node for one test; its kubelet runs afterwards, however the test ends."""
     node = Node(name, world, cluster)
     try:

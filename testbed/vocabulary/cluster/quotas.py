@@ -28,7 +28,7 @@ class Quota:
                 raise NotYet(f"used: {seen or 'not counted yet'}")
 
         target = Target("v1", "ResourceQuota", self.namespace, self.name)
-        cause = Diagnosis("the controller manager does not count this resource", ours=True)
+        cause = Diagnosis("the controller manager does not count this resource", by_environment=True)
         expected = f"{target} to count {used} of {resource}"
-        observe(self.world.kube, target, counted, expected, budgets.COUNTED, lambda: cause)
+        observe(self.world.kube, target, counted, expected, budgets.QUOTA_COUNTED, lambda: cause)
         return self

@@ -11,7 +11,7 @@ from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet
 
 _CONDITION = "EvictionInProgress"
-_UNNOTICED = Diagnosis("the controller manager does not look at DeviceTaintRules", ours=True)
+_UNNOTICED = Diagnosis("the controller manager does not look at DeviceTaintRules", by_environment=True)
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,5 @@ class TaintRule:
                 raise NotYet(f"its status says {', '.join(said) or 'nothing'}")
 
         target = Target(RESOURCE, "DeviceTaintRule", None, self.name)
-        observe(self.world.kube, target, check, f"{target} to {verb}", budgets.NOTICED, lambda: cause)
+        observe(self.world.kube, target, check, f"{target} to {verb}", budgets.TAINT_RULE_OBSERVED, lambda: cause)
         return self

@@ -138,7 +138,7 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def returning(world: World) -> Iterator[Daemon]:
+def restored_driver(world: World) -> Iterator[Daemon]:
     """The driver's pods for one test; the driver is on all its nodes afterwards, however the test ends."""
     daemon = Daemon(world)
     try:

@@ -16,9 +16,9 @@ from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
 from testbed.vocabulary import budgets
 from testbed.vocabulary.driver import optional_devices, slice_facts
-from testbed.vocabulary.driver.optional_devices import Divisible, Division, Tainted
-from testbed.vocabulary.driver.pool_changes import Watch
-from testbed.vocabulary.driver.published_values import Saying, saying, with_domains
+from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
+from testbed.vocabulary.driver.pool_changes import PoolWatch
+from testbed.vocabulary.driver.published_values import PublishedValue, saying, with_domains
 from testbed.vocabulary.driver.quantities import amount
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.observation import Diagnosis, failure
@@ -137,11 +137,11 @@ class Driver:
         """The UIDs of the slices that it publishes for other nodes."""
         return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) not in ("", node))
 
-    def watch_pools(self, node: str) -> Watch:
+    def watch_pools(self, node: str) -> PoolWatch:
         """What schedulers see, from now on, of its pools on a node."""
         version, slices = self.world.kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         here = tuple(pool.name for pool in pools(slices, self.name) if node in pool.nodes)
-        return Watch(self.world, here, slices, version)
+        return PoolWatch(self.world, here, slices, version)
 
     def should_lose_slices(self, slices: frozenset[str], node: str) -> Driver:
         """Wait until none of these slices, which it published for a node, is there any more."""
@@ -152,9 +152,11 @@ class Driver:
 
         expected = f"the slices of {self.name} for {node} to be deleted"
         try:
-            eventually(gone, expected, budgets.WIPED)
+            eventually(gone, expected, budgets.SLICES_DELETED)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, queries.unless_away(self.world, _NOT_WIPED)) from late
+            raise failure(
+                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_WIPED)
+            ) from late
         return self
 
     def should_replace_slices(self, slices: frozenset[str], node: str) -> Driver:
@@ -171,17 +173,17 @@ class Driver:
             eventually(published, expected, budgets.REPUBLISHED, longest_pause=0.1)
         except WaitTimeout as late:
             raise failure(
-                expected, late.last_seen, late.budget, queries.unless_away(self.world, _NOT_REPAIRED)
+                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_REPAIRED)
             ) from late
         return self
 
-    def devices_with_value(self, saying: Saying, node: str) -> frozenset[Device]:
+    def devices_with_value(self, saying: PublishedValue, node: str) -> frozenset[Device]:
         """The devices on a node of which the same is published."""
         return frozenset(
             each for each in self.devices_on(node) if self.published_value(each, saying.full_name) == saying
         )
 
-    def published_value(self, device: Device, attribute: str) -> Saying:
+    def published_value(self, device: Device, attribute: str) -> PublishedValue:
         """What it publishes about a device under that name; no domain means its own."""
         return saying(self._description(device), attribute, self.name)
 
@@ -193,7 +195,7 @@ class Driver:
         """What it publishes of an attribute of a device, as it stands in the ResourceSlice."""
         return dict(self._description(device).get("attributes", {}).get(name, {}))
 
-    def identity(self, device: Device) -> Saying:
+    def identity(self, device: Device) -> PublishedValue:
         """What it publishes about a device that no other device has; the driver file says which attribute that is."""
         return self.published_value(device, self._identity_attribute)
 
@@ -208,20 +210,20 @@ class Driver:
         """What may be asked of its devices, as the driver file says it."""
         return self.world.driver_file.examples
 
-    def tainted(self, effect: str) -> Tainted:
+    def tainted(self, effect: str) -> TaintedDevice:
         """A device that it has tainted itself, where ordinary pods run."""
         reached = {*self.nodes, ""}
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] in reached)
         return optional_devices.tainted(described, effect)
 
-    def partitionable_on(self, node: str) -> Division:
+    def partitionable_on(self, node: str) -> PartitionableDevices:
         """The devices on a node that can be had whole or in parts."""
         return optional_devices.partitionable((pool for pool in self.pools if node in pool.nodes), self.name)
 
     @property
-    def partitionable_devices(self) -> tuple[Divisible, ...]:
+    def partitionable_devices(self) -> tuple[CounterGroup, ...]:
         """All its devices that can be had whole or in parts, and those that draw from counters which nobody publishes."""
-        return tuple(each for pool in self.pools for each in optional_devices.all_divisible(pool, self.name))
+        return tuple(each for pool in self.pools for each in optional_devices.counter_groups(pool, self.name))
 
     def shareable_on(self, node: str, *, at_least: int = 1) -> tuple[Device, ...]:
         """The devices on a node that several claims may share, sorted. A test for more than there are has nothing to judge."""
@@ -237,7 +239,7 @@ class Driver:
         """What a claim gets of a shared device when it does not say how much."""
         return optional_devices.default_share(self._description(device), self.sharing.capacity.rpartition("/")[2])
 
-    def more_than_any_device_has(self, capacity: str) -> Saying:
+    def more_than_any_device_has(self, capacity: str) -> PublishedValue:
         """More of a capacity than any device of its class has, in the form in which it says how much one has."""
         said = [saying(described, capacity, self.name) for *_, described in self._of_the_class()]
         most = max(said, key=lambda each: each.amount)

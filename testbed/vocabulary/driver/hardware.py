@@ -16,7 +16,7 @@ from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
-from testbed.vocabulary.driver.pool_changes import Change, Watch
+from testbed.vocabulary.driver.pool_changes import PoolChange, PoolWatch
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.observation import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE, World
@@ -32,25 +32,25 @@ class Hardware:
     world: World
     touched: dict[tuple[str, str], State | None] = field(default_factory=dict)  # by node and pool, how that was
 
-    def unplug(self, device: Device) -> Change:
+    def unplug(self, device: Device) -> PoolChange:
         """Take a device out of its node."""
         return self._change(device, ["unplug"], [], _is_gone, "be gone")
 
-    def plug(self, device: Device) -> Change:
+    def plug(self, device: Device) -> PoolChange:
         """Put it back."""
         return self._change(device, ["plug"], [], _is_there, "be there")
 
-    def set(self, device: Device, attribute: str, text: str) -> Change:
+    def set(self, device: Device, attribute: str, text: str) -> PoolChange:
         """Change an attribute that is a text."""
         return self._change(
             device, ["set"], [f"{attribute}={json.dumps(text)}"], _has(text), f"have {attribute} {text}"
         )
 
-    def taint(self, device: Device, key: str, effect: str) -> Change:
+    def taint(self, device: Device, key: str, effect: str) -> PoolChange:
         """Taint a device."""
         return self._change(device, ["taint"], [f"{key}:{effect}"], _has_taint(key), f"have the taint {key}")
 
-    def untaint(self, device: Device, key: str) -> Change:
+    def untaint(self, device: Device, key: str) -> PoolChange:
         """Take a taint away."""
         return self._change(device, ["untaint"], [key], _has_no_taint(key), f"have no taint {key}")
 
@@ -78,7 +78,7 @@ class Hardware:
 
     def _change(
         self, device: Device, verb: list[str], rest: list[str], check: Callable[[list[Object]], bool], verbs: str
-    ) -> Change:
+    ) -> PoolChange:
         kube, driver = self.world.kube, self.world.driver_file.driver
         version, before = kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         node = _node_of(before, device)
@@ -89,7 +89,7 @@ class Hardware:
             return check([each for each in map(json.loads, now.devices) if each["name"] == device.name])
 
         self._wait(device.pool, follows, f"{device} to {verbs} in what is published")
-        return Change(device.pool, Watch(self.world, (device.pool,), before, version))
+        return PoolChange(device.pool, PoolWatch(self.world, (device.pool,), before, version))
 
     def _wait(self, pool: str, check: Callable[[State], bool], expected: str) -> None:
         def followed() -> None:
@@ -101,12 +101,12 @@ class Hardware:
             eventually(followed, expected, budgets.POOL, longest_pause=0.1)
         except WaitTimeout as late:
             raise failure(
-                expected, late.last_seen, late.budget, queries.unless_away(self.world, _NOT_FOLLOWED)
+                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_FOLLOWED)
             ) from late
 
 
 @contextlib.contextmanager
-def changeable(world: World) -> Iterator[Hardware]:
+def restored_hardware(world: World) -> Iterator[Hardware]:
     """The hardware for one test; as it was afterwards, however the test ends."""
     hardware = Hardware(world)
     try:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Tainted:
+class TaintedDevice:
     """A device and the taint that its driver gave it."""
 
     device: Device
@@ -40,7 +40,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Divisible:
+class CounterGroup:
     """The devices that draw from one set of counters, and all counters of their pool: a device may draw from other sets as well."""
 
     parts: tuple[Part, ...]
@@ -72,10 +72,10 @@ class Divisible:
 
 
 @dataclass(frozen=True)
-class Division:
+class PartitionableDevices:
     """All that can be had in parts on a node. Not every driver's devices can be divided in every way: then there is nothing to judge."""
 
-    sets: tuple[Divisible, ...]
+    sets: tuple[CounterGroup, ...]
 
     @property
     def whole(self) -> Device:
@@ -96,7 +96,7 @@ class Division:
         return _there(found, "has two parts that exclude each other")
 
     @property
-    def _in_order(self) -> list[Divisible]:
+    def _in_order(self) -> list[CounterGroup]:
         """Those with a whole first."""
         return sorted(self.sets, key=lambda each: each.whole is None)
 
@@ -107,12 +107,12 @@ def _there(found: T | None, what: str) -> T:
     return found
 
 
-def tainted(described: Iterable[Described], effect: str) -> Tainted:
+def tainted(described: Iterable[Described], effect: str) -> TaintedDevice:
     """The first device with such a taint."""
     for device, spec in described:
         for taint in spec.get("taints", ()):
             if taint["effect"] == effect:
-                return Tainted(device, taint["key"], taint.get("value", ""), effect, taint.get("timeAdded", ""))
+                return TaintedDevice(device, taint["key"], taint.get("value", ""), effect, taint.get("timeAdded", ""))
     raise DriverFailed(f"the driver publishes no device with a taint {effect}", hint=_HINT)
 
 
@@ -132,18 +132,18 @@ def default_share(spec: Object, capacity: str) -> str:
     return str(said[capacity].get("requestPolicy", {}).get("default", said[capacity]["value"]))
 
 
-def partitionable(pools: Iterable[Pool], driver: str) -> Division:
+def partitionable(pools: Iterable[Pool], driver: str) -> PartitionableDevices:
     """All those in some pools; at least one, and none that a scheduler takes for invalid."""
-    found = tuple(each for pool in pools for each in all_divisible(pool, driver))
+    found = tuple(each for pool in pools for each in counter_groups(pool, driver))
     missing = sorted("/".join(name) for each in found for name in each.missing_counters)
     if missing:
         raise DriverFailed(f"devices of the driver draw from counters that nobody publishes: {', '.join(missing)}")
     if not found:
         raise DriverFailed("the driver publishes no devices that draw from the same counters", hint=_HINT)
-    return Division(found)
+    return PartitionableDevices(found)
 
 
-def all_divisible(pool: Pool, driver: str) -> Iterator[Divisible]:
+def counter_groups(pool: Pool, driver: str) -> Iterator[CounterGroup]:
     """The devices of each set of counters that several draw from, or that lacks a counter which somebody draws from."""
     sets = [each for part in pool.slices for each in part["spec"].get("sharedCounters") or ()]
     there = {name: most for each in sets for name, most in _counters(each).items()}
@@ -153,7 +153,7 @@ def all_divisible(pool: Pool, driver: str) -> Iterator[Divisible]:
         takes = {name: much for draw in draws for name, much in _counters(draw, draw["counterSet"]).items()}
         for draw in draws:
             parts.setdefault(draw["counterSet"], []).append(Part(Device(driver, pool.name, spec["name"]), takes))
-    found = (Divisible(tuple(members), there) for _, members in sorted(parts.items()))
+    found = (CounterGroup(tuple(members), there) for _, members in sorted(parts.items()))
     return (each for each in found if len(each.parts) > 1 or each.missing_counters)
 
 

@@ -13,7 +13,7 @@ _SETTLING = 1.0  # seconds in which a driver that is done writes nothing more
 
 
 @dataclass(frozen=True)
-class Watch:
+class PoolWatch:
     """What could be seen of some pools since it began. `version` is that of the API's objects then, `before` the slices."""
 
     world: World
@@ -44,11 +44,11 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Change:
+class PoolChange:
     """One change of the hardware of one pool, and what could be seen of it meanwhile."""
 
     pool: str
-    seen: Watch
+    seen: PoolWatch
 
     @property
     def states(self) -> tuple[State, ...]:

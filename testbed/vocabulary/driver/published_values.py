@@ -13,7 +13,7 @@ from testbed.vocabulary.driver.quantities import amount
 
 
 @dataclass(frozen=True)
-class Saying:
+class PublishedValue:
     """An attribute or a capacity of a device: `device.attributes["domain"].name == literal`."""
 
     domain: str
@@ -31,7 +31,7 @@ class Saying:
         return amount(self.literal.removeprefix('quantity("').removesuffix('")'))
 
 
-def saying(device: Object, name: str, driver: str) -> Saying:
+def saying(device: Object, name: str, driver: str) -> PublishedValue:
     """What the slice says about the device under that name. A name without domain is in the driver's."""
     domain, _, short = name.rpartition("/")
     facts = {**device.get("attributes", {}), **device.get("capacity", {})}
@@ -42,7 +42,7 @@ def saying(device: Object, name: str, driver: str) -> Saying:
             f"device {device['name']} of {driver} has no {name}",
             hint=f"look at the driver file; it has {', '.join(sorted(facts)) or 'nothing'}",
         )
-    return Saying(domain or driver, short, _literal(value))
+    return PublishedValue(domain or driver, short, _literal(value))
 
 
 def with_domains(attributes: Object, driver: str) -> dict[str, Object]:

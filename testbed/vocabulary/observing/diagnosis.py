@@ -14,7 +14,7 @@ _SHOWN = 3
 _NOT_SCHEDULED = "not scheduled"
 # Of a pod that has been started, these tell of another time.
 _BEFORE_START = (messages.FAILED_SCHEDULING, messages.FAILED_PREPARE)
-HELD = Diagnosis("a pod ends only when the driver has unprepared its claims")
+NOT_UNPREPARED = Diagnosis("a pod ends only when the driver has unprepared its claims")
 _WHOLE_CALL = re.compile(re.escape(messages.PREPARE_CALL_FAILED) + r" (?P<code>\w+)")
 _UNANSWERED = {"Unavailable", messages.DEADLINE_EXCEEDED, "Canceled", "Unimplemented"}
 NO_DEVICE_FITS = "no free device fits"
@@ -82,14 +82,14 @@ def diagnose(
 ) -> Diagnosis:
     """What probably keeps a pod from running. `node` is the one that the pod is on; without one, `nodes` are those that it could be on."""
     if pod is None:
-        return Diagnosis("nobody created it: does the scenario's manifest name it so?", ours=True)
+        return Diagnosis("nobody created it: does the scenario's manifest name it so?", by_environment=True)
     heard = [event for event in events if event.get("type") == "Warning" and event.get("reason") not in _NOISE]
     warnings = tuple(map(line, heard))[-_SHOWN:]
     said = _said(pod, warnings)
     unwell = _unwell([node] if node else [], nodes if any(messages.UNTOLERATED_TAINT in each for each in said) else [])
     if unwell:  # whatever else is said, nobody is there who could run the pod
         return replace(unwell, warnings=warnings)
-    known = HELD if _is_held(pod) else _known(_CAUSES, said)
+    known = NOT_UNPREPARED if _is_held(pod) else _known(_CAUSES, said)
     if known:
         return replace(known, warnings=warnings)
     if not pod["spec"].get("nodeName") and not _is_refused(said):
@@ -103,8 +103,8 @@ def _unwell(on: Sequence[Object], refused_by: Iterable[Object]) -> Diagnosis | N
     """The nodes' part in it. Which taints keep a pod away the scheduler does not say since Kubernetes 1.36, so the nodes are asked."""
     nodes = [*on, *refused_by]
     lacking = short(nodes)
-    away = unready(nodes) or lacking
-    return Diagnosis(away, ours=True, lasting=bool(lacking)) if away else None
+    away = describe_unready(nodes) or lacking
+    return Diagnosis(away, by_environment=True, lasting=bool(lacking)) if away else None
 
 
 def _said(pod: Object, warnings: Sequence[str]) -> list[str]:
@@ -127,7 +127,7 @@ def _is_held(pod: Object) -> bool:
     return are_over and (is_once or bool(pod["metadata"].get("deletionTimestamp")))
 
 
-def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:
+def diagnose_interruption(pod: Object | None, node: Object | None = None) -> Diagnosis:
     """What took a pod out of the state in which it was, where that says who; what it was told on the way there does not count."""
     return (
         _unwell([node] if node else [], []) or _known(_INTERRUPTIONS, _statuses(pod) if pod else []) or Diagnosis.none()
@@ -136,10 +136,13 @@ def interrupted(pod: Object | None, node: Object | None = None) -> Diagnosis:
 
 def _known(causes: Sequence[tuple[str, str, bool]], said: Sequence[str]) -> Diagnosis | None:
     """The cause of the newest thing said that has a known one: what was said before is overcome, or follows from the same."""
-    return next((Diagnosis(cause, ours) for line in said for text, cause, ours in causes if text in line), None)
+    return next(
+        (Diagnosis(cause, by_environment) for line in said for text, cause, by_environment in causes if text in line),
+        None,
+    )
 
 
-def unready(nodes: Iterable[Object]) -> str:
+def describe_unready(nodes: Iterable[Object]) -> str:
     """Which of the nodes are not Ready or short of something, and why; '' when all are well."""
     return _which(nodes, lambda condition: _not_ready(condition) or _pressure(condition))
 
@@ -167,14 +170,14 @@ def _pressure(condition: Object) -> str:
     return _PRESSURES.get(condition["type"], "") if condition["status"] == "True" else ""
 
 
-def tell(pod: Object) -> str:
+def describe_pod(pod: Object) -> str:
     """A pod's state in a few words."""
     phase, node = pod.get("status", {}).get("phase", "new"), pod["spec"].get("nodeName")
     phase += ", to be deleted" if pod["metadata"].get("deletionTimestamp") else ""
     return "; ".join([f"{phase} on {node}" if node else f"{phase}, on no node", *_statuses(pod)])
 
 
-def is_refusal(event: Object, claim: str) -> bool:
+def is_prepare_error(event: Object, claim: str) -> bool:
     """Whether a driver refused to prepare a claim, as a kubelet of 1.34 or newer tells it.
 
     The protocol lets a driver refuse one claim in its own entry of the answer, or fail the whole call. A call that nobody
@@ -188,7 +191,7 @@ def is_refusal(event: Object, claim: str) -> bool:
     )
 
 
-def is_absence(event: Object) -> bool:
+def is_driver_unavailable(event: Object) -> bool:
     """Whether a kubelet could prepare nothing because nobody answers for a driver: none is registered, or no call gets through."""
     if event.get("reason") != messages.FAILED_PREPARE:
         return False
@@ -197,7 +200,7 @@ def is_absence(event: Object) -> bool:
     return messages.DRIVER_NOT_REGISTERED in message or bool(call and call["code"] in _UNANSWERED)
 
 
-def in_order(events: Iterable[Object]) -> list[Object]:
+def oldest_first(events: Iterable[Object]) -> list[Object]:
     """Events, the newest last."""
     return sorted(
         events,

@@ -24,7 +24,7 @@ class NotObserved(DriverFailed):
     """Something that the driver had to bring about did not come in time. Blames the driver."""
 
 
-class NeverComes(Exception):
+class StateUnreachable(Exception):
     """Raised by a check when the state cannot come any more, so that nobody waits for it; its text is what was seen."""
 
 
@@ -36,7 +36,7 @@ class Diagnosis:
     """
 
     cause: str
-    ours: bool = False
+    by_environment: bool = False
     warnings: tuple[str, ...] = ()
     lasting: bool = False
 
@@ -87,7 +87,7 @@ def observe(
             return check(state)
         except NotYet as answer:
             seen = str(answer)
-        except NeverComes as answer:
+        except StateUnreachable as answer:
             raise failure(expected, str(answer), f"given up before the budget ({budget})", diagnose()) from None
     raise failure(expected, seen, str(budget), diagnose())
 
@@ -120,14 +120,14 @@ def _demand(
 ) -> None:
     try:
         check(state)
-    except (NotYet, NeverComes) as broken:
+    except (NotYet, StateUnreachable) as broken:
         raise failure(expected, str(broken), f"it should last ({budget})", diagnose()) from None
 
 
 def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotObserved | WaitTimeout:
     """The error of a wait that was in vain. Whose fault it is follows from the diagnosis."""
     lines = [seen, *(f"    {line}" for line in diagnosis.warnings)]
-    if diagnosis.ours:
+    if diagnosis.by_environment:
         kind = NodesUnderPressure if diagnosis.lasting else WaitTimeout
         return kind(expected, waited, "\n".join(lines), hint=f"{diagnosis.cause}; this is not the driver's fault")
     cause = [f"  likely cause: {diagnosis.cause}"] if diagnosis.cause else []
@@ -173,5 +173,5 @@ def _waited_for_an_answer(kube: Kube, target: Target, refused: ApiError) -> floa
 
     if not refused.overloaded:
         raise refused
-    eventually(ask, "the API server to answer", budgets.ANSWERED, hint=_TOO_SLOW)
+    eventually(ask, "the API server to answer", budgets.API_SERVER_ANSWERED, hint=_TOO_SLOW)
     return time.monotonic() - began

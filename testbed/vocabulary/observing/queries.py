@@ -13,11 +13,11 @@ from testbed.kube.client import Object
 from testbed.vocabulary.observing.diagnosis import (
     ABSENT,
     NO_DEVICE_FITS,
+    describe_unready,
     diagnose,
-    in_order,
     lacks_devices,
+    oldest_first,
     refused,
-    unready,
 )
 from testbed.vocabulary.observing.observation import Diagnosis
 from testbed.vocabulary.world import World
@@ -31,11 +31,11 @@ def why(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosi
     node = node_of(world, pod)
     nodes = [] if node or pod is None else _candidates(world)
     found = diagnose(pod, events_of(world, namespace, name), node, nodes)
-    holders = held_by_others(world) if pod and not found.ours and lacks_devices(pod) else ""
+    holders = held_by_others(world) if pod and not found.by_environment and lacks_devices(pod) else ""
     if holders:
-        return replace(found, cause=f"it may wait for devices of others: {holders}", ours=True)
+        return replace(found, cause=f"it may wait for devices of others: {holders}", by_environment=True)
     try:
-        return found if found.ours or not pod else replace(found, cause=_more_of(world, pod, found.cause))
+        return found if found.by_environment or not pod else replace(found, cause=_more_of(world, pod, found.cause))
     except ApiError as refused:
         if refused.status != _FORBIDDEN:
             raise
@@ -82,24 +82,24 @@ def held_by_others(world: World) -> str:
     return told(taken_by_others(world.kube, world.owner, driver, world.slices()))
 
 
-def why_unallocated(world: World, namespace: str, claim: str, otherwise: Diagnosis) -> Diagnosis:
+def diagnose_claim(world: World, namespace: str, claim: str, otherwise: Diagnosis) -> Diagnosis:
     """What the scheduler says to the pods of a claim: no other says why it got no device. What is not the driver's fault goes first."""
     pods = [pod for pod in world.kube.list("v1", "Pod", namespace) if refused(pod) and claim in _claims(pod)]
     found = [why(world, namespace, pod["metadata"]["name"], pod) for pod in pods]
-    told = sorted((each for each in found if each.cause), key=lambda each: not each.ours)
+    told = sorted((each for each in found if each.cause), key=lambda each: not each.by_environment)
     return told[0] if told else otherwise
 
 
-def unless_away(world: World, otherwise: Diagnosis) -> Diagnosis:
+def unless_node_is_away(world: World, otherwise: Diagnosis) -> Diagnosis:
     """For what only somebody on a node can do: a node of the driver that is away explains it, whatever it would mean otherwise."""
-    away = unready(_candidates(world))
-    return Diagnosis(away, ours=True) if away else otherwise
+    away = describe_unready(_candidates(world))
+    return Diagnosis(away, by_environment=True) if away else otherwise
 
 
 def events_of(world: World, namespace: str, name: str) -> list[Object]:
     """What Kubernetes says about a pod, the newest last."""
     selector = f"involvedObject.kind=Pod,involvedObject.name={name}"
-    return in_order(world.kube.list("v1", "Event", namespace, fieldSelector=selector))
+    return oldest_first(world.kube.list("v1", "Event", namespace, fieldSelector=selector))
 
 
 def node_of(world: World, pod: Object | None) -> Object | None:

@@ -13,7 +13,7 @@ from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary import budgets
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
-from testbed.vocabulary.pods.probe_results import Look, Seen, Settings
+from testbed.vocabulary.pods.probe_results import ProbeResult, SeenDevices, Settings
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import NotYet, eventually
 
@@ -56,12 +56,12 @@ class Container:
         return frozenset(device for request in mine if claim for device in claim.devices_of(request))
 
     @property
-    def seen_devices(self) -> Seen:
+    def seen_devices(self) -> SeenDevices:
         """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
         return self._found_in(self._said(self.pod.world.driver_file.probe.command))
 
     @property
-    def printed_devices(self) -> Seen:
+    def printed_devices(self) -> SeenDevices:
         """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
 
@@ -70,8 +70,8 @@ class Container:
         """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
         known = self.pod.world.driver_file.configuration
         printed = self._said(known.command) if known else ""
-        self.pod.world.looks.keep(
-            self.pod.namespace, Look(self.pod.name, self.name, printed, matches="", of_settings=True)
+        self.pod.world.probe_results.keep(
+            self.pod.namespace, ProbeResult(self.pod.name, self.name, printed, matches="", of_settings=True)
         )
         found = known.shown(printed) if known else ()
         return Settings(f"container {self.name} of pod {self.pod.name}", found)
@@ -136,15 +136,15 @@ class Container:
     def _said(self, command: Sequence[str]) -> str:
         return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
-    def _found_in(self, text: str) -> Seen:
+    def _found_in(self, text: str) -> SeenDevices:
         """A pool may just be written anew; what nobody publishes at last is told."""
-        look = Look(self.pod.name, self.name, text, self.pod.world.driver_file.probe.matches)
-        looks, namespace = self.pod.world.looks, self.pod.namespace
-        looks.keep(namespace, look)
+        look = ProbeResult(self.pod.name, self.name, text, self.pod.world.driver_file.probe.matches)
+        probe_results, namespace = self.pod.world.probe_results, self.pod.namespace
+        probe_results.keep(namespace, look)
         expected = f"all that container {self.name} of pod {self.pod.name} sees to be published"
         try:
             devices = eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
-            return Seen([looks.keep(namespace, replace(look, devices=devices))])
+            return SeenDevices([probe_results.keep(namespace, replace(look, devices=devices))])
         except WaitTimeout as late:
             raise DriverFailed(late.last_seen, hint=self._hint()) from late
 

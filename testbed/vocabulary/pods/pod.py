@@ -13,12 +13,20 @@ from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.diagnosis import HELD, interrupted, is_absence, is_refusal, line, tell, times
+from testbed.vocabulary.observing.diagnosis import (
+    NOT_UNPREPARED,
+    describe_pod,
+    diagnose_interruption,
+    is_driver_unavailable,
+    is_prepare_error,
+    line,
+    times,
+)
 from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.container import Container
 from testbed.vocabulary.pods.pod_states import Check
-from testbed.vocabulary.pods.probe_results import Seen
+from testbed.vocabulary.pods.probe_results import SeenDevices
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -89,10 +97,10 @@ class Pod:
         return frozenset(device for claim in self.claims.values() for device in claim.devices)
 
     @property
-    def seen_devices(self) -> Seen:
+    def seen_devices(self) -> SeenDevices:
         """The devices that its containers see. Asks the containers themselves, not Kubernetes."""
         names = [each["name"] for each in self.object["spec"]["containers"]]
-        return Seen(look for each in self.containers(*names) for look in each.seen_devices.looks)
+        return SeenDevices(look for each in self.containers(*names) for look in each.seen_devices.probe_results)
 
     def container(self, name: str) -> Container:
         """One of its containers."""
@@ -164,7 +172,7 @@ class Pod:
 
     def should_wait_for_its_driver(self) -> Pod:
         """Wait until its kubelet has said that nobody answers for its driver."""
-        return self._wait_for_event("that nobody answers for its driver", is_absence)
+        return self._wait_for_event("that nobody answers for its driver", is_driver_unavailable)
 
     def _wait_for_event(self, what: str, is_it: Callable[[Object], bool]) -> Pod:
         def check(event: Object) -> None:
@@ -191,7 +199,7 @@ class Pod:
         about = f"involvedObject.kind=Pod,involvedObject.name={self.name}"
         events = Target("v1", "Event", self.namespace, f"about pod {self.name}", about)
         expected = f"pod {self.name} to {what}"
-        observe(self.world.kube, events, check, expected, budgets.TOLD, self._diagnosis, meanwhile)
+        observe(self.world.kube, events, check, expected, budgets.EVENT, self._diagnosis, meanwhile)
         return self
 
     def should_be_replaced(self, predecessor: str) -> Pod:
@@ -223,7 +231,7 @@ class Pod:
 
     def should_be_disrupted(self, reason: str) -> Pod:
         """Wait until its status says that somebody ends it, and for this reason. It has to live on for long enough to be seen."""
-        return self.should(f"be ended: {reason}", pod_states.disrupted(reason), budgets.TOLD)
+        return self.should(f"be ended: {reason}", pod_states.disrupted(reason), budgets.EVENT)
 
     def should_be_gone(self) -> None:
         """Wait until there is no such pod any more."""
@@ -231,13 +239,15 @@ class Pod:
         def gone() -> None:
             left = self.world.kube.find("v1", "Pod", self.name, self.namespace)
             if left:
-                raise NotYet(tell(left))
+                raise NotYet(describe_pod(left))
 
         expected = f"pod {self.name} to be gone"
         try:
             eventually(gone, expected, budgets.POD_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(expected, late.last_seen, late.budget, queries.unless_away(self.world, HELD)) from late
+            raise failure(
+                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, NOT_UNPREPARED)
+            ) from late
 
     def should(self, verb: str, check: Check, budget: Budget, meanwhile: Meanwhile | None = None) -> Pod:
         """Wait until its state passes the check. The other words, and those of its containers, say it in words."""
@@ -275,7 +285,7 @@ def _refusal(claim: str, because: str) -> str:
 
 
 def _refuses(claim: str, because: str) -> Callable[[Object], bool]:
-    return lambda event: is_refusal(event, claim) and because in event["message"]
+    return lambda event: is_prepare_error(event, claim) and because in event["message"]
 
 
 @dataclass
@@ -294,4 +304,4 @@ class _Told:
         return queries.why(self.pod.world, self.pod.namespace, self.pod.name, self.last)
 
     def interruption(self) -> Diagnosis:
-        return interrupted(self.last, queries.node_of(self.pod.world, self.last))
+        return diagnose_interruption(self.last, queries.node_of(self.pod.world, self.last))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testbed.kube.client import Object
-from testbed.vocabulary.observing.diagnosis import tell
-from testbed.vocabulary.observing.observation import NeverComes
+from testbed.vocabulary.observing.diagnosis import describe_pod
+from testbed.vocabulary.observing.observation import StateUnreachable
 from testbed.waiting import NotYet
 
 Check = Callable[[Object], None]
@@ -17,22 +17,22 @@ def running(pod: Object) -> None:
     status = pod.get("status", {})
     started = [each["name"] for each in status.get("containerStatuses", ()) if "running" in each.get("state", {})]
     if status.get("phase") in ("Succeeded", "Failed"):
-        raise NeverComes(tell(pod))
+        raise StateUnreachable(describe_pod(pod))
     if len(started) < len(pod["spec"]["containers"]):
-        raise NotYet(tell(pod))
+        raise NotYet(describe_pod(pod))
 
 
 def ended(pod: Object) -> None:
     """All its containers have ended, and none will be started again."""
     if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-        raise NotYet(tell(pod))
+        raise NotYet(describe_pod(pod))
 
 
 def succeeded(pod: Object) -> None:
     """All its containers have ended with 0."""
     ended(pod)
     if pod["status"]["phase"] == "Failed":
-        raise NeverComes(tell(pod))
+        raise StateUnreachable(describe_pod(pod))
 
 
 def pending(pod: Object) -> None:
@@ -44,7 +44,7 @@ def pending(pod: Object) -> None:
         if "waiting" not in each.get("state", {"waiting": {}})
     ]
     if status.get("phase", "Pending") != "Pending" or started:
-        raise NotYet(tell(pod))
+        raise NotYet(describe_pod(pod))
 
 
 def staying(check: Check) -> Check:
@@ -52,7 +52,7 @@ def staying(check: Check) -> Check:
 
     def stays(pod: Object) -> None:
         if "deletionTimestamp" in pod["metadata"]:
-            raise NeverComes(f"somebody has asked for its end; {tell(pod)}")
+            raise StateUnreachable(f"somebody has asked for its end; {describe_pod(pod)}")
         check(pod)
 
     return stays
@@ -61,7 +61,7 @@ def staying(check: Check) -> Check:
 def ending(pod: Object) -> None:
     """Somebody has asked for its end."""
     if "deletionTimestamp" not in pod["metadata"]:
-        raise NotYet(f"nobody has asked for its end; {tell(pod)}")
+        raise NotYet(f"nobody has asked for its end; {describe_pod(pod)}")
 
 
 def has_claims(pod: Object) -> None:
@@ -69,13 +69,13 @@ def has_claims(pod: Object) -> None:
     wanted = {each["name"] for each in pod["spec"].get("resourceClaims", ()) if "resourceClaimTemplateName" in each}
     missing = wanted - {each["name"] for each in pod.get("status", {}).get("resourceClaimStatuses", ())}
     if missing:
-        raise NotYet(f"no claim was made for {', '.join(sorted(missing))}; {tell(pod)}")
+        raise NotYet(f"no claim was made for {', '.join(sorted(missing))}; {describe_pod(pod)}")
 
 
 def unplaced(pod: Object) -> None:
     """The scheduler has found no node for it, as far as anybody knows."""
     if pod["spec"].get("nodeName"):
-        raise NeverComes(f"the scheduler gave it to node {pod['spec']['nodeName']}; {tell(pod)}")
+        raise StateUnreachable(f"the scheduler gave it to node {pod['spec']['nodeName']}; {describe_pod(pod)}")
     pending(pod)
 
 
@@ -86,7 +86,7 @@ def unschedulable(because: str) -> Check:
         unplaced(pod)
         said = [each.get("message", "") for each in _refusals(pod)]
         if not any(because in each for each in said):
-            raise NotYet(tell(pod))
+            raise NotYet(describe_pod(pod))
 
     return check
 
@@ -98,7 +98,7 @@ def disrupted(reason: str) -> Check:
         conditions = pod.get("status", {}).get("conditions", ())
         said = [each.get("reason", "") for each in conditions if _is_true(each, "DisruptionTarget")]
         if reason not in said:
-            raise NotYet(f"its status says {', '.join(said) or 'nothing'} of its end; {tell(pod)}")
+            raise NotYet(f"its status says {', '.join(said) or 'nothing'} of its end; {describe_pod(pod)}")
 
     return check
 
@@ -110,7 +110,7 @@ def started_again(container: str, before: int) -> Check:
         for each in pod.get("status", {}).get("containerStatuses", ()):
             if each["name"] == container and each["restartCount"] > before and "running" in each["state"]:
                 return
-        raise NotYet(tell(pod))
+        raise NotYet(describe_pod(pod))
 
     return check
 
@@ -128,7 +128,7 @@ def has_health(container: str, claim: str, health: str) -> Check:
     def check(pod: Object) -> None:
         told = [each.get("health", "nothing") for each in health_of(pod, container, claim)]
         if set(told) != {health}:
-            raise NotYet(f"its status says {', '.join(told) or 'nothing'} of {claim}; {tell(pod)}")
+            raise NotYet(f"its status says {', '.join(told) or 'nothing'} of {claim}; {describe_pod(pod)}")
 
     return check
 
@@ -138,7 +138,7 @@ def other_than(uid: str) -> Check:
 
     def check(pod: Object) -> None:
         if pod["metadata"]["uid"] == uid:
-            raise NotYet(f"still the old one: {tell(pod)}")
+            raise NotYet(f"still the old one: {describe_pod(pod)}")
         running(pod)
 
     return check

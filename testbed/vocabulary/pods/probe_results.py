@@ -38,7 +38,7 @@ _MORE = "the driver put more into the container than was allocated: devices of o
 
 
 @dataclass(frozen=True)
-class Look:
+class ProbeResult:
     """What a probe printed in a container, and the devices in it."""
 
     pod: str
@@ -70,16 +70,16 @@ class Look:
         return f"{printed}, {'some match' if self.devices else 'and none is like it'}"
 
 
-class Seen(frozenset[Device]):
+class SeenDevices(frozenset[Device]):
     """The devices that containers see, and the looks at them."""
 
-    looks: tuple[Look, ...]
+    probe_results: tuple[ProbeResult, ...]
 
-    def __new__(cls, looks: Iterable[Look]) -> Self:
+    def __new__(cls, probe_results: Iterable[ProbeResult]) -> Self:
         """All that was seen in them."""
-        every = tuple(looks)
+        every = tuple(probe_results)
         made = super().__new__(cls, (device for look in every for device in look.devices))
-        made.looks = every
+        made.probe_results = every
         return made
 
     def __repr__(self) -> str:
@@ -89,7 +89,9 @@ class Seen(frozenset[Device]):
     def who(self) -> str:
         """Who sees them."""
         return (
-            str(self.looks[0]) if len(self.looks) == 1 else " and ".join(sorted({f"pod {x.pod}" for x in self.looks}))
+            str(self.probe_results[0])
+            if len(self.probe_results) == 1
+            else " and ".join(sorted({f"pod {x.pod}" for x in self.probe_results}))
         )
 
     @property
@@ -119,17 +121,17 @@ class Settings(frozenset[str]):
 
 
 @dataclass(frozen=True)
-class Looks:
+class ProbeResults:
     """The newest look at each container, by its namespace."""
 
-    kept: dict[str, dict[tuple[str, str, bool], Look]] = field(default_factory=dict)
+    kept: dict[str, dict[tuple[str, str, bool], ProbeResult]] = field(default_factory=dict)
 
-    def keep(self, namespace: str, look: Look) -> Look:
+    def keep(self, namespace: str, look: ProbeResult) -> ProbeResult:
         """Remember it until its namespace is forgotten."""
         self.kept.setdefault(namespace, {})[look.pod, look.container, look.of_settings] = look
         return look
 
-    def of(self, namespace: str) -> tuple[Look, ...]:
+    def of(self, namespace: str) -> tuple[ProbeResult, ...]:
         """The looks at containers of a namespace."""
         return tuple(self.kept.get(namespace, {}).values())
 
@@ -138,43 +140,43 @@ class Looks:
         self.kept.pop(namespace, None)
 
 
-def explained(op: str, left: object, right: object) -> list[str]:
+def explain_comparison(op: str, left: object, right: object) -> list[str]:
     """What a comparison of devices or settings that failed means, in lines; none for what is no such comparison."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         wrong = [each for each in left if each in right and left[each] != right[each]]
-        found = explained(op, left[wrong[0]], right[wrong[0]]) if wrong else []
+        found = explain_comparison(op, left[wrong[0]], right[wrong[0]]) if wrong else []
         return [*found, *([f"  the same of {len(wrong) - 1} more"] if found and wrong[1:] else [])]
-    if op == "==" and isinstance(left, Seen | Settings) and isinstance(right, type(left)):
+    if op == "==" and isinstance(left, SeenDevices | Settings) and isinstance(right, type(left)):
         return _of_two(left, right)
     if op == "==" and isinstance(left, Settings) and isinstance(right, frozenset | set):
         return _of_settings(left, right)
     if op not in ("==", "<=") or not (_are_devices(left) and _are_devices(right)):
         return []
-    seen, wanted = (left, right) if isinstance(left, Seen) else (right, left)
-    if not isinstance(seen, Seen):
+    seen, wanted = (left, right) if isinstance(left, SeenDevices) else (right, left)
+    if not isinstance(seen, SeenDevices):
         return []
     missing = wanted - seen if op == "==" or seen is right else frozenset()
     surplus = seen - wanted if op == "==" or seen is left else frozenset()
     return [
         f"expected {seen.who} to see {'only ' if op == '<=' and seen is left else ''}{_told(wanted)}; it sees {_told(seen)}",
         f"  likely cause: {_cause(seen, missing, surplus)}",
-        _last_seen(seen.looks, blind_first=bool(missing)),
+        _last_seen(seen.probe_results, blind_first=bool(missing)),
     ]
 
 
-def _last_seen(looks: Sequence[Look], *, blind_first: bool) -> str:
-    doubted = next((look for look in looks if not look.devices), None) if blind_first else None
-    seen = doubted or next(iter(looks), None)
+def _last_seen(probe_results: Sequence[ProbeResult], *, blind_first: bool) -> str:
+    doubted = next((look for look in probe_results if not look.devices), None) if blind_first else None
+    seen = doubted or next(iter(probe_results), None)
     return f"  last seen: {seen.told if seen else 'no container'}; all of it is in probe/ of the evidence"
 
 
-def _of_two(one: Seen | Settings, other: Seen | Settings) -> list[str]:
+def _of_two(one: SeenDevices | Settings, other: SeenDevices | Settings) -> list[str]:
     """Nobody knows which of them is wrong, unless one sees no device."""
     first = f"expected {one.who} and {other.who} to see the same; the first sees {one.named}, the other {other.named}"
     if isinstance(one, Settings) or isinstance(other, Settings):
         return [first, f"  likely cause: {_UNLIKE_SETTINGS}"]
     cause = _UNLIKE if one and other else _BLIND
-    return [first, f"  likely cause: {cause}", _last_seen((*one.looks, *other.looks), blind_first=True)]
+    return [first, f"  likely cause: {cause}", _last_seen((*one.probe_results, *other.probe_results), blind_first=True)]
 
 
 def _of_settings(shown: Settings, wanted: frozenset[str] | set[str]) -> list[str]:
@@ -188,16 +190,16 @@ def _of_settings(shown: Settings, wanted: frozenset[str] | set[str]) -> list[str
     ]
 
 
-def blind(looks: Iterable[Look]) -> list[str]:
+def describe_empty_results(probe_results: Iterable[ProbeResult]) -> list[str]:
     """What is told of containers that show no device, where an assertion that failed says nothing of them."""
     return [
         f"  last seen: {look} shows no device; {look.told}"
-        for look in looks
+        for look in probe_results
         if not look.devices and not look.of_settings
     ]
 
 
-def _cause(seen: Seen, missing: frozenset[Device], surplus: frozenset[Device]) -> str:
+def _cause(seen: SeenDevices, missing: frozenset[Device], surplus: frozenset[Device]) -> str:
     if not seen:
         return _BLIND
     if missing:

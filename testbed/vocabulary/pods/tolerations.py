@@ -20,7 +20,7 @@ _POD_SPECS = {
 }
 
 
-def tolerating(manifest: Object, tolerations: Sequence[Toleration]) -> Object:
+def with_tolerations(manifest: Object, tolerations: Sequence[Toleration]) -> Object:
     """The object with these tolerations beside those that it has; as it is, if it makes no pods."""
     if not tolerations or manifest["kind"] not in _POD_SPECS:
         return manifest

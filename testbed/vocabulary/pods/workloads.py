@@ -9,7 +9,7 @@ from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.diagnosis import unready
+from testbed.vocabulary.observing.diagnosis import describe_unready
 from testbed.vocabulary.observing.observation import Diagnosis, failure
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.pod_list import Pods
@@ -32,9 +32,13 @@ class DaemonSet:
         try:
             placed = eventually(lambda: self._placed(wanted), expected, budgets.CREATED, longest_pause=0.1)
         except WaitTimeout as late:
-            away = unready(node for node in self.world.kube.list("v1", "Node") if node["metadata"]["name"] in wanted)
+            away = describe_unready(
+                node for node in self.world.kube.list("v1", "Node") if node["metadata"]["name"] in wanted
+            )
             cause = away or queries.held_by_others(self.world)
-            raise failure(expected, late.last_seen, late.budget, Diagnosis(cause or _CAUSE, ours=bool(cause))) from late
+            raise failure(
+                expected, late.last_seen, late.budget, Diagnosis(cause or _CAUSE, by_environment=bool(cause))
+            ) from late
         return Pods(Pod(self.world, self.namespace, placed[node]) for node in wanted)
 
     def _placed(self, wanted: list[str]) -> dict[str, str]:
@@ -60,7 +64,9 @@ def pods_of(world: World, namespace: str, owner: str, count: int) -> Pods:
     try:
         names = eventually(made, expected, budgets.CREATED, longest_pause=0.1)
     except WaitTimeout as late:
-        cause = Diagnosis("the controller manager did not make them: does the label app name their owner?", ours=True)
+        cause = Diagnosis(
+            "the controller manager did not make them: does the label app name their owner?", by_environment=True
+        )
         raise failure(expected, late.last_seen, late.budget, cause) from late
     return Pods(Pod(world, namespace, name) for name in names)
 

@@ -10,9 +10,9 @@ import pytest
 
 from testbed.errors import UsageError, WaitTimeout
 from testbed.kube.ownership import PROCESS
-from testbed.vocabulary.cluster.cluster_condition import condition, differences, wait_for_the_same
-from testbed.vocabulary.orphaned_objects import delete_leftovers
-from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.cluster.cluster_condition import condition, differences, wait_until_restored
+from testbed.vocabulary.orphaned_objects import delete_orphans
+from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
@@ -90,9 +90,9 @@ def test_what_others_allocate_meanwhile_was_not_left_by_the_test(world: World) -
 
 def test_a_namespace_that_stands_is_told_and_one_that_is_deleted_is_not(world: World) -> None:
     before = condition(world)
-    with opened(world, "T-001") as scenario:
+    with new_scenario(world, "T-001") as scenario:
         assert differences(before, condition(world)) == [f"namespace left: {scenario.namespace}"]
-    wait_for_the_same(world, before)
+    wait_until_restored(world, before)
 
 
 def test_a_cluster_that_does_not_come_back_is_our_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,24 +100,24 @@ def test_a_cluster_that_does_not_come_back_is_our_error(world: World, monkeypatc
     before = condition(world)
     _device_away(_kube(world))
     with pytest.raises(WaitTimeout, match="node-1/gpu-3"):
-        wait_for_the_same(world, before)
+        wait_until_restored(world, before)
 
 
 def test_what_a_killed_worker_made_is_deleted_and_nothing_else(world: World) -> None:
-    with opened(world, "T-001") as dead, opened(replace(world, process="run-gw1"), "T-002") as alive:
+    with new_scenario(world, "T-001") as dead, new_scenario(replace(world, process="run-gw1"), "T-002") as alive:
         kube = _kube(world)
         assert kube.objects["Namespace", "default", dead.namespace]["metadata"]["labels"][PROCESS] == "run-gw0"
-        assert delete_leftovers(world.kube, world.owner, "run-gw0".__eq__) == [dead.namespace]
+        assert delete_orphans(world.kube, world.owner, "run-gw0".__eq__) == [dead.namespace]
         assert ("Namespace", "default", alive.namespace) in kube.objects
-        assert delete_leftovers(world.kube, world.owner, _of_the_run) == [alive.namespace]
-        assert delete_leftovers(world.kube, world.owner, _of_the_run) == []
+        assert delete_orphans(world.kube, world.owner, _of_the_run) == [alive.namespace]
+        assert delete_orphans(world.kube, world.owner, _of_the_run) == []
 
 
 def test_a_rule_that_a_killed_worker_made_is_deleted(world: World) -> None:
     kube = _kube(world)
     mine = {"labels": {**world.owner.mark({"metadata": {}})["metadata"]["labels"], PROCESS: "run-gw0"}}
     kube.put("DeviceTaintRule", "left", metadata=mine)
-    assert delete_leftovers(world.kube, world.owner, "run-gw0".__eq__) == ["left"]
+    assert delete_orphans(world.kube, world.owner, "run-gw0".__eq__) == ["left"]
     assert ("DeviceTaintRule", "default", "left") not in kube.objects
 
 
@@ -130,8 +130,8 @@ def test_an_api_server_without_such_rules_has_none_of_them(world: World, monkeyp
         return known(api_version, kind, *where, **selectors)
 
     monkeypatch.setattr(world.kube, "list", listed)
-    with opened(world, "T-001") as dead:
-        assert delete_leftovers(world.kube, world.owner, _of_the_run) == [dead.namespace]
+    with new_scenario(world, "T-001") as dead:
+        assert delete_orphans(world.kube, world.owner, _of_the_run) == [dead.namespace]
 
 
 def _of_the_run(process: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import Blocked, WaitTimeout
-from testbed.vocabulary.cluster.nodes import Node, borrowed
+from testbed.vocabulary.cluster.nodes import Node, restored_node
 from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
@@ -109,9 +109,9 @@ def test_a_reboot_is_over_when_the_old_containers_are(machines: Callable[..., tu
 
 def test_the_kubelet_runs_after_the_test(machines: Callable[..., tuple[World, Any]]) -> None:
     world, parts = machines()
-    with borrowed("node-1", world, parts) as node:
+    with restored_node("node-1", world, parts) as node:
         node.stop_kubelet()
-    with borrowed("node-1", world, parts) as node:
+    with restored_node("node-1", world, parts) as node:
         node.restart_kubelet()
     with pytest.raises(AssertionError, match="in the middle"):
         _fail_in_the_middle(world, parts)
@@ -119,7 +119,7 @@ def test_the_kubelet_runs_after_the_test(machines: Callable[..., tuple[World, An
 
 
 def _fail_in_the_middle(world: World, parts: Any) -> None:
-    with borrowed("node-1", world, parts) as node:
+    with restored_node("node-1", world, parts) as node:
         node.stop_kubelet()
         assert not node, "in the middle"
 

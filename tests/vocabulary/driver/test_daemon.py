@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
-from testbed.vocabulary.driver.daemon import Daemon, change, returning
+from testbed.vocabulary.driver.daemon import Daemon, change, restored_driver
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
 
@@ -132,7 +132,7 @@ def test_it_comes_back_after_a_test_that_failed(daemon: Callable[..., tuple[Daem
 
 
 def _fail_in_the_middle(world: World) -> None:
-    with returning(world) as daemon:
+    with restored_driver(world) as daemon:
         daemon.stop_on("node-2")
         assert sorted(_nodes(daemon)) == ["node-1", "node-2"], "in the middle"
 

@@ -10,7 +10,7 @@ from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
 from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver.driver import Driver
-from testbed.vocabulary.driver.published_values import Saying
+from testbed.vocabulary.driver.published_values import PublishedValue
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
@@ -121,7 +121,7 @@ def test_a_device_says_what_it_is(world: Make) -> None:
     assert (
         driver.identity(device)
         == driver.published_value(device, "uuid")
-        == Saying(cluster.DRIVER, "uuid", '"node-2-uuid-3"')
+        == PublishedValue(cluster.DRIVER, "uuid", '"node-2-uuid-3"')
     )
     assert driver.devices_with_value(driver.identity(device), "node-2") == {device}
     assert driver.devices_with_value(driver.identity(device), "node-1") == frozenset()
@@ -210,7 +210,7 @@ def test_how_much_devices_have(world: Make) -> None:
     _describe(here, "gpu-2", capacity={"memory": {"value": "16Gi"}})
     driver = Driver(here)
     assert driver.published_value(Device(cluster.DRIVER, "node-2", "gpu-2"), "memory").amount == 16 * 1024**3
-    assert driver.more_than_any_device_has("memory") == Saying(
+    assert driver.more_than_any_device_has("memory") == PublishedValue(
         cluster.DRIVER, "memory", f'quantity("{16 * 1024**3 + 1}")'
     )
 

@@ -9,7 +9,7 @@ import pytest
 from testbed.drivers import live
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, TestbedError
-from testbed.vocabulary.driver.hardware import Hardware, changeable
+from testbed.vocabulary.driver.hardware import Hardware, restored_hardware
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
@@ -55,7 +55,7 @@ def playing(world: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Playi
 
 def test_each_verb_waits_for_what_is_published_and_all_is_undone_at_the_end(playing: Callable[..., Playing]) -> None:
     its = playing()
-    with changeable(its.world) as hardware:
+    with restored_hardware(its.world) as hardware:
         assert [state.names for state in hardware.unplug(GPU).states] == [
             ("gpu-0", "gpu-1", "gpu-2", "gpu-3"),
             ("gpu-0", "gpu-2", "gpu-3"),
@@ -102,7 +102,7 @@ def test_a_pool_that_is_not_as_before_at_the_end_is_told(playing: Callable[..., 
 
 def test_the_health_of_a_device_is_said_and_undone_at_the_end(playing: Callable[..., Playing]) -> None:
     its = playing()
-    with changeable(its.world) as hardware:
+    with restored_hardware(its.world) as hardware:
         hardware.set_health(GPU, "unhealthy")
     assert its.asked == [("node-1", "health", "gpu-1", "unhealthy"), ("node-1", "restore")]
 

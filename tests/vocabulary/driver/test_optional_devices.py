@@ -81,7 +81,7 @@ def test_a_device_and_its_parts() -> None:
     assert found.whole.name == "whole"
     assert [each.name for each in found.compatible_parts] == ["small", "large"]
     assert [each.name for each in found.conflicting_parts] == ["large", "other"]
-    assert [each.missing_counters for each in optional_devices.all_divisible(pool, DRIVER)] == [frozenset()]
+    assert [each.missing_counters for each in optional_devices.counter_groups(pool, DRIVER)] == [frozenset()]
 
 
 TWINS: dict[str, dict[str, int | str]] = {"a": {"compute": 1}, "b": {"compute": 1}}
@@ -118,7 +118,7 @@ def test_parts_that_draw_from_two_sets_have_to_fit_in_both() -> None:
 @pytest.mark.parametrize("parts", [PARTS, {"alone": PARTS["whole"]}])
 def test_counters_that_nobody_publishes(parts: Any) -> None:
     pool = _pool(parts, {"compute": 7})
-    assert [each.missing_counters for each in optional_devices.all_divisible(pool, DRIVER)] == [{("gpu-0", "memory")}]
+    assert [each.missing_counters for each in optional_devices.counter_groups(pool, DRIVER)] == [{("gpu-0", "memory")}]
     with pytest.raises(DriverFailed, match="that nobody publishes: gpu-0/memory"):
         optional_devices.partitionable([pool], DRIVER)
 

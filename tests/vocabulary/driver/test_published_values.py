@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import DriverFailed
-from testbed.vocabulary.driver.published_values import Saying, saying
+from testbed.vocabulary.driver.published_values import PublishedValue, saying
 
 DEVICE: Any = {
     "name": "gpu-0",
@@ -37,7 +37,7 @@ DEVICE: Any = {
 )
 def test_what_is_published_is_said_in_cel(name: str, domain: str, short: str, literal: str) -> None:
     said = saying(DEVICE, name, "gpu.example.com")
-    assert said == Saying(domain, short, literal)
+    assert said == PublishedValue(domain, short, literal)
     assert said.full_name == f"{domain}/{short}"
 
 

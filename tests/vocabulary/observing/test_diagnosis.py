@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from testbed.kube.client import Object
-from testbed.vocabulary.observing.diagnosis import diagnose, in_order, interrupted, tell, unready
+from testbed.vocabulary.observing.diagnosis import (
+    describe_pod,
+    describe_unready,
+    diagnose,
+    diagnose_interruption,
+    oldest_first,
+)
 from testbed.vocabulary.observing.observation import Diagnosis
 
 
@@ -22,7 +28,7 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
 
 
 @pytest.mark.parametrize(
-    ("message", "cause", "ours"),
+    ("message", "cause", "by_environment"),
     [
         ("Failed to prepare dynamic resources: DRA driver x is not registered", "the kubelet does not know", False),
         ("NodePrepareResources failed for ResourceClaim c: no such device", "refused to prepare", False),
@@ -48,26 +54,26 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
         ),
     ],
 )
-def test_an_event_leads_to_its_likely_cause(message: str, cause: str, ours: bool) -> None:
+def test_an_event_leads_to_its_likely_cause(message: str, cause: str, by_environment: bool) -> None:
     found = diagnose(_pod(), [_warning(message)])
     assert cause in found.cause
-    assert found.ours is ours
+    assert found.by_environment is by_environment
     assert found.warnings == (f"FailedPrepareDynamicResources: {message}",)
 
 
 @pytest.mark.parametrize("late", ["unresolvable CDI devices a/b=c", "NodePrepareResources failed: no such device"])
 def test_a_pod_whose_claim_was_prepared_or_refused_was_let_read_it_whatever_was_said_before(late: str) -> None:
     early = _warning("no relationship found between node 'node-2' and this object")
-    assert diagnose(_pod(), [early]).ours
-    assert not diagnose(_pod(), [early, _warning(late)]).ours
-    assert diagnose(_pod(), [_warning(late), early]).ours
+    assert diagnose(_pod(), [early]).by_environment
+    assert not diagnose(_pod(), [early, _warning(late)]).by_environment
+    assert diagnose(_pod(), [_warning(late), early]).by_environment
 
 
 def test_what_keeps_a_pod_from_its_node_now_counts_and_not_what_did_before() -> None:
     before = _warning("0/2 nodes are available: 2 cannot allocate all claims.", "FailedScheduling")
     now = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
-    assert not diagnose(_pod(None), [before]).ours
-    assert diagnose(_pod(None, conditions=[now]), [before]).ours
+    assert not diagnose(_pod(None), [before]).by_environment
+    assert diagnose(_pod(None, conditions=[now]), [before]).by_environment
 
 
 def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ran() -> None:
@@ -77,7 +83,7 @@ def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ra
     assert not diagnose(pod, [early]).cause
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert diagnose(pod, [early]).cause == "a pod ends only when the driver has unprepared its claims"
-    assert not diagnose(pod, [early]).ours
+    assert not diagnose(pod, [early]).by_environment
 
 
 def test_a_pod_whose_containers_have_ended_for_good_is_held_by_its_driver() -> None:
@@ -107,7 +113,7 @@ def test_a_warning_that_every_pod_gets_takes_no_place() -> None:
 
 
 def test_a_pod_that_nobody_made_is_the_scenarios_fault() -> None:
-    assert diagnose(None, []).ours
+    assert diagnose(None, []).by_environment
 
 
 def test_a_pod_that_the_scheduler_parks_in_silence_misses_a_claim() -> None:
@@ -132,7 +138,7 @@ def _node(ready: str, message: str = "Kubelet stopped posting node status.") -> 
 def test_a_node_that_is_not_ready_is_the_cause_whatever_else_was_said(ready: str) -> None:
     found = diagnose(_pod(), [_warning("Failed to prepare dynamic resources: x is not registered")], _node(ready))
     assert found.cause == "node node-1 is not Ready: Kubelet stopped posting node status"
-    assert found.ours
+    assert found.by_environment
 
 
 def _pressed(kind: str = "DiskPressure", name: str = "node-1", status: str = "True") -> Object:
@@ -147,13 +153,13 @@ def _pressed(kind: str = "DiskPressure", name: str = "node-1", status: str = "Tr
     ("kind", "what"), [("DiskPressure", "disk"), ("MemoryPressure", "memory"), ("PIDPressure", "process ids")]
 )
 def test_a_node_under_pressure_is_not_well_and_says_what_it_is_short_of(kind: str, what: str) -> None:
-    assert unready([_pressed(kind)]) == f"node node-1 is short of {what}: kubelet has disk pressure"
-    assert unready([_pressed(kind, status="False"), _pressed(kind, status="Unknown")]) == ""
+    assert describe_unready([_pressed(kind)]) == f"node node-1 is short of {what}: kubelet has disk pressure"
+    assert describe_unready([_pressed(kind, status="False"), _pressed(kind, status="Unknown")]) == ""
 
 
 def test_what_nodes_are_short_of_lasts_and_their_absence_need_not() -> None:
     assert diagnose(_pod(), [], _pressed()).lasting
-    assert interrupted(_pod(), _pressed()).lasting
+    assert diagnose_interruption(_pod(), _pressed()).lasting
     assert not diagnose(_pod(), [], _node("False")).lasting
 
 
@@ -161,35 +167,37 @@ def test_a_pod_that_no_node_took_names_those_under_pressure_or_away() -> None:
     refused = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 cannot allocate all claims."
     pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": refused}])
     found = diagnose(pod, [], nodes=[_pressed(name="node-2"), _node("True")])
-    assert found == Diagnosis("node node-2 is short of disk: kubelet has disk pressure", ours=True, lasting=True)
+    assert found == Diagnosis(
+        "node node-2 is short of disk: kubelet has disk pressure", by_environment=True, lasting=True
+    )
     assert diagnose(pod, [], nodes=[_node("True")]) == diagnose(pod, [])
-    assert not diagnose(pod, []).ours
+    assert not diagnose(pod, []).by_environment
     away = diagnose(pod, [], nodes=[_node("Unknown")])
-    assert away == Diagnosis("node node-1 is not Ready: Kubelet stopped posting node status", ours=True)
+    assert away == Diagnosis("node node-1 is not Ready: Kubelet stopped posting node status", by_environment=True)
 
 
 def test_pressure_explains_nothing_where_no_taint_kept_the_pod_away() -> None:
     pod = _pod(
         None, conditions=[{"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}]
     )
-    assert not diagnose(pod, [], nodes=[_pressed()]).ours
+    assert not diagnose(pod, [], nodes=[_pressed()]).by_environment
 
 
 def test_a_node_that_is_ready_explains_nothing() -> None:
-    assert not diagnose(_pod(), [_warning("driver x is not registered")], _node("True")).ours
+    assert not diagnose(_pod(), [_warning("driver x is not registered")], _node("True")).by_environment
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated"])
 def test_a_pod_that_its_node_ended_is_not_the_drivers_fault(reason: str) -> None:
     pod = _pod(phase="Failed", reason=reason, message="The node was low on resource: memory.")
-    assert diagnose(pod, [_warning("driver x is not registered")]).ours
-    assert f"pod {reason}: The node was low" in tell(pod)
+    assert diagnose(pod, [_warning("driver x is not registered")]).by_environment
+    assert f"pod {reason}: The node was low" in describe_pod(pod)
 
 
 def test_a_pod_is_told_in_a_few_words() -> None:
     broken = {"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
-    told = tell(_pod(node=None, containerStatuses=[broken], conditions=[condition]))
+    told = describe_pod(_pod(node=None, containerStatuses=[broken], conditions=[condition]))
     assert told == "Pending, on no node; container c terminated with 3: Error; not scheduled: 0/2 nodes are available"
 
 
@@ -199,11 +207,13 @@ def test_events_come_in_the_order_of_their_time_whichever_field_has_it() -> None
         {"metadata": {}, "eventTime": "2026-01-02", "message": "b"},
         {"metadata": {}, "lastTimestamp": "2026-01-01", "message": "a"},
     ]
-    assert [each["message"] for each in in_order(made)] == ["a", "b", "c"]
+    assert [each["message"] for each in oldest_first(made)] == ["a", "b", "c"]
 
 
 def test_what_takes_a_pod_out_of_its_state_is_its_node_or_what_its_status_says() -> None:
-    assert interrupted(_pod(), _node("Unknown")).ours
-    assert interrupted(_pod(phase="Failed", reason="Evicted"), _node("True")).cause.endswith("evicted the pod")
-    assert interrupted(_pod(), _node("True")) == Diagnosis.none()
-    assert interrupted(None) == Diagnosis.none()
+    assert diagnose_interruption(_pod(), _node("Unknown")).by_environment
+    assert diagnose_interruption(_pod(phase="Failed", reason="Evicted"), _node("True")).cause.endswith(
+        "evicted the pod"
+    )
+    assert diagnose_interruption(_pod(), _node("True")) == Diagnosis.none()
+    assert diagnose_interruption(None) == Diagnosis.none()

@@ -8,7 +8,7 @@ import pytest
 from testbed.errors import ApiError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
-from testbed.vocabulary.observing.observation import Diagnosis, NeverComes, NotObserved, Target, hold, observe
+from testbed.vocabulary.observing.observation import Diagnosis, NotObserved, StateUnreachable, Target, hold, observe
 from testbed.waiting import Budget, NotYet, set_patience
 
 TARGET = Target("v1", "Pod", "here", "p")
@@ -37,16 +37,18 @@ class Watching:
             yield {"type": kind, "object": {"phase": phase}}
 
 
-def _look(*watches: list[str] | ApiError, ours: bool = False) -> str:
+def _look(*watches: list[str] | ApiError, by_environment: bool = False) -> str:
     def check(state: Object) -> str:
         if state["phase"] == "broken":
-            raise NeverComes("it is broken")
+            raise StateUnreachable("it is broken")
         if state["phase"] != "good":
             raise NotYet(f"it is {state['phase']}")
         return "came"
 
     kube: Any = Watching(*watches)
-    return observe(kube, TARGET, check, "p to be good", BUDGET, lambda: Diagnosis("a reason", ours, ("W: x",)))
+    return observe(
+        kube, TARGET, check, "p to be good", BUDGET, lambda: Diagnosis("a reason", by_environment, ("W: x",))
+    )
 
 
 def test_it_returns_as_soon_as_the_state_comes() -> None:
@@ -69,7 +71,7 @@ def test_an_api_server_that_has_too_much_to_do_is_waited_for() -> None:
 
 def test_an_api_server_that_never_answers_again_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = ApiError("WATCH", 503, "ServiceUnavailable", "busy")
-    monkeypatch.setattr(budgets, "ANSWERED", Budget("API server answers", 0.01, "test"))
+    monkeypatch.setattr(budgets, "API_SERVER_ANSWERED", Budget("API server answers", 0.01, "test"))
     with pytest.raises(WaitTimeout, match="not the driver's fault"):
         _look(*[busy] * 1000)
 
@@ -151,6 +153,6 @@ def test_something_else_is_looked_at_meanwhile() -> None:
         return "came"
 
     kube: Any = Watching(["bad"], ["bad"], ["good"])
-    looks: list[int] = []
-    assert observe(kube, TARGET, check, "p", BUDGET, Diagnosis.none, lambda: looks.append(1)) == "came"
-    assert len(looks) == 2
+    probe_results: list[int] = []
+    assert observe(kube, TARGET, check, "p", BUDGET, Diagnosis.none, lambda: probe_results.append(1)) == "came"
+    assert len(probe_results) == 2

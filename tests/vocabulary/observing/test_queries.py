@@ -36,7 +36,7 @@ def test_where_the_driver_is_gone_that_is_the_cause(world: Make) -> None:
         f"{DRIVER} publishes no ResourceSlice on node-1 and node-2; "
         "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is there"
     )
-    assert not found.ours
+    assert not found.by_environment
 
 
 def test_where_all_devices_are_taken_their_claims_are_named(world: Make) -> None:

@@ -12,7 +12,7 @@ from testbed.errors import DriverFailed
 from testbed.models.driver_file import Probe
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
-from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 from tests.fakes.cluster import DRIVER
 from tests.vocabulary.conftest import RUNS, kube_of
@@ -34,7 +34,7 @@ def _says(here: World, container: str, text: str) -> None:
 
 
 def test_a_name_is_that_of_a_device_of_the_node_where_the_container_runs(here: World) -> None:
-    with opened(here, "REG-001") as scenario:
+    with new_scenario(here, "REG-001") as scenario:
         scenario.apply("basic/one-pod-per-node.yaml")
         pods = scenario.daemonset("one-per-node").pods_on(["node-1", "node-2"]).should_run()
         for pod in pods:
@@ -48,7 +48,7 @@ def test_a_name_is_that_of_a_device_of_the_node_where_the_container_runs(here: W
 
 def test_where_the_driver_publishes_nothing_its_name_is_doubted(here: World) -> None:
     kube: Any = here.kube
-    with opened(here, "SHARE-001") as scenario:
+    with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
         _says(here, "first/cat", "DEVICE=gpu-0\n")
@@ -60,7 +60,7 @@ def test_where_the_driver_publishes_nothing_its_name_is_doubted(here: World) -> 
 
 
 def test_a_name_that_nobody_publishes_is_told(here: World) -> None:
-    with opened(here, "SHARE-001") as scenario:
+    with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
         _says(here, "first/cat", "DEVICE=gpu-9\n")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from testbed.kube.client import Object
-from testbed.vocabulary.observing.observation import NeverComes
+from testbed.vocabulary.observing.observation import StateUnreachable
 from testbed.vocabulary.pods import pod_states
 from testbed.waiting import NotYet
 
@@ -80,7 +80,7 @@ def test_a_state_that_may_come(check: pod_states.Check, pod: Object) -> None:
     ],
 )
 def test_a_state_that_cannot_come_any_more(check: pod_states.Check, pod: Object) -> None:
-    with pytest.raises(NeverComes, match="on node-1"):
+    with pytest.raises(StateUnreachable, match="on node-1"):
         check(pod)
 
 
@@ -100,5 +100,5 @@ def test_a_pod_whose_end_was_asked_for_does_not_stay_what_it_is() -> None:
     pod = _pod(RUNS, phase="Running")
     pod_states.staying(pod_states.running)(pod)
     pod["metadata"]["deletionTimestamp"] = "now"
-    with pytest.raises(NeverComes, match="somebody has asked for its end; Running, to be deleted on node-1"):
+    with pytest.raises(StateUnreachable, match="somebody has asked for its end; Running, to be deleted on node-1"):
         pod_states.staying(pod_states.running)(pod)

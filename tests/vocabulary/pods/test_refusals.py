@@ -12,7 +12,7 @@ from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary.cluster.taint_rules import TaintRule
 from testbed.vocabulary.observing.observation import NotObserved
-from testbed.vocabulary.scenario import Scenario, opened
+from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
 
 Make = Callable[..., World]
@@ -28,7 +28,7 @@ def scenario(world: Make, tmp_path: Path) -> Iterator[Scenario]:
     (tmp_path / "probe.yaml").write_text(PROBE)
     here = world(manifests=tmp_path)
     _quiet(here.kube)
-    with opened(here, "T-001") as made:
+    with new_scenario(here, "T-001") as made:
         yield made
 
 

@@ -13,8 +13,8 @@ import pytest
 from testbed import folders
 from testbed.models.driver_sections import Toleration
 from testbed.vocabulary.ledger import BEFORE_PODS
-from testbed.vocabulary.pods.tolerations import tolerating
-from testbed.vocabulary.scenario import opened
+from testbed.vocabulary.pods.tolerations import with_tolerations
+from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 
 SAID = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -28,25 +28,25 @@ def _made(kind: str, spec: Any) -> Any:
 
 @pytest.mark.parametrize("kind", [kind for kind in BEFORE_PODS if kind != "CronJob"])
 def test_a_template_tolerates_what_the_driver_file_says(kind: str) -> None:
-    made = tolerating(_made(kind, {"template": {"spec": {"containers": []}}}), [TOLERATION])
+    made = with_tolerations(_made(kind, {"template": {"spec": {"containers": []}}}), [TOLERATION])
     assert made["spec"]["template"]["spec"]["tolerations"] == [SAID]
 
 
 def test_a_cron_job_has_its_template_deeper() -> None:
-    made = tolerating(_made("CronJob", {"jobTemplate": {"spec": {"template": {"spec": {}}}}}), [TOLERATION])
+    made = with_tolerations(_made("CronJob", {"jobTemplate": {"spec": {"template": {"spec": {}}}}}), [TOLERATION])
     assert made["spec"]["jobTemplate"]["spec"]["template"]["spec"]["tolerations"] == [SAID]
 
 
 def test_a_pod_keeps_the_tolerations_that_it_has() -> None:
     manifest = _made("Pod", {"tolerations": [OWN]})
-    assert tolerating(manifest, [TOLERATION])["spec"]["tolerations"] == [OWN, SAID]
+    assert with_tolerations(manifest, [TOLERATION])["spec"]["tolerations"] == [OWN, SAID]
     assert manifest["spec"]["tolerations"] == [OWN]  # what was rendered is nobody else's
 
 
 @pytest.mark.parametrize("kind", ["ResourceClaim", "DeviceTaintRule", "DeviceClass"])
 def test_what_makes_no_pod_is_left_as_it_is(kind: str) -> None:
     manifest = _made(kind, {"devices": {}})
-    assert tolerating(manifest, [TOLERATION]) is manifest
+    assert with_tolerations(manifest, [TOLERATION]) is manifest
 
 
 def test_a_pod_of_a_scenario_has_them(world: Callable[..., World]) -> None:
@@ -54,7 +54,7 @@ def test_a_pod_of_a_scenario_has_them(world: Callable[..., World]) -> None:
     nodes = here.driver_file.nodes.model_copy(update={"tolerations": (TOLERATION,)})
     spec = here.driver_file.spec.model_copy(update={"nodes": nodes})
     here = replace(here, driver_file=here.driver_file.model_copy(update={"spec": spec}))
-    with opened(here, "CLAIM-001") as scenario:
+    with new_scenario(here, "CLAIM-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         assert scenario.pod("first").object["spec"]["tolerations"] == [SAID]
 
