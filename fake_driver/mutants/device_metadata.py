@@ -9,7 +9,7 @@ from typing import Any
 
 from fake_driver.preparing.cdi import CdiDevice
 from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
-from fake_driver.preparing.device_metadata import MetadataFolder, Object, stream
+from fake_driver.preparing.device_metadata import MetadataFolder, Object, file_content
 from fake_driver.preparing.driver import Driver
 from fake_driver.roles.node_driver import Parts
 
@@ -41,7 +41,7 @@ class _Elsewhere(MetadataFolder):
 
 class _OldestFirst(MetadataFolder):
     def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
-        return stream(claim, request, devices, self._versions[::-1])
+        return file_content(claim, request, devices, self._versions[::-1])
 
 
 class _NoMounts(Driver):

@@ -1,4 +1,4 @@
-"""One lock per claim: calls for different claims run side by side, calls for the same claim one after the other."""
+"""One lock per claim: calls for the same claim run one after the other, calls for different claims run concurrently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 class ClaimLocks:
-    """Locks by UID that exist only while somebody holds or awaits them."""
+    """Locks by UID. A lock exists only while a thread holds it or waits for it."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -16,7 +16,7 @@ class ClaimLocks:
 
     @contextlib.contextmanager
     def hold(self, uid: str) -> Iterator[None]:
-        """Wait for the claim's lock and hold it."""
+        """Wait for the claim's lock and hold it inside the with statement."""
         lock = self._join(uid)
         try:
             with lock:

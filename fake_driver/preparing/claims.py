@@ -1,6 +1,6 @@
-"""What a ResourceClaim says to this driver. Pure: an object as the API serves it in, the devices to prepare out, or a refusal.
+"""What this driver reads from a ResourceClaim: the devices to prepare, or the reason to refuse it. Pure functions.
 
-The kubelet never looks at the object, so every check that protects a node is here.
+The kubelet does not check the claim, so every check that protects a node is here.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, UID, matches
 
 log = logging.getLogger(__name__)
 Object = Mapping[str, Any]
-Draws = Callable[[str, str], Sequence[CounterConsumption]]  # of a pool and a device in it
-_POD_CLAIM = (
-    "resource.kubernetes.io/pod-claim-name"  # the control plane's own; it knows the template that a claim was made from
-)
+Consumption = Callable[[str, str], Sequence[CounterConsumption]]  # of a pool and a device in it
+# Set by the control plane on claims that it creates from a template.
+_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 
 
 @dataclass(frozen=True)
 class ClaimRef:
-    """How the kubelet names a claim. It says where to read; only the UID says which claim is meant."""
+    """A claim as the kubelet names it. Namespace and name are used to read it; the UID alone identifies it."""
 
     uid: str
     namespace: str = ""
@@ -36,12 +35,12 @@ class ClaimRef:
         return f"{self.namespace}/{self.name} ({self.uid})" if self.name else self.uid
 
     def validated(self) -> ClaimRef:
-        """Itself, when all of it may become part of paths and URLs."""
+        """Return itself. Raise ClaimRefused if a part of it must not be used in paths or URLs."""
         if not matches(UID, self.uid):
-            raise ClaimRefused(f"the claim's UID {self.uid[:300]!r} is not one that this driver puts into paths")
+            raise ClaimRefused(f"the claim's UID {self.uid[:300]!r} must be letters, digits and hyphens, at most 63")
         for what, text in (("namespace", self.namespace), ("name", self.name)):
             if not matches(DNS_SUBDOMAIN, text):
-                raise ClaimRefused(f"the claim's {what} {text[:300]!r} is not one that Kubernetes allows")
+                raise ClaimRefused(f"the claim's {what} {text[:300]!r} must be a DNS subdomain")
         return self
 
 
@@ -50,26 +49,26 @@ ReadClaim = Callable[[ClaimRef, float], Object]  # with a timeout in seconds; ra
 
 @dataclass(frozen=True)
 class AllocatedDevice:
-    """One allocation result of this driver."""
+    """One allocation result of this driver. The checkpoint stores its fields under their names."""
 
     request: str
     pool: str
     device: str
     admin_access: bool = False
     share_id: str | None = None
-    # Of a device that claims share: how much of each capacity is this claim's.
+    # How much of each capacity of a shared device this claim consumes.
     consumed: Mapping[str, str] = field(default_factory=dict, hash=False)
-    # What opaque configuration says: of the device (behind its own name), and in the user's or the admin's own words.
+    # From opaque configuration: values that containers get under the device's name, and variables that its author names.
     facts: Mapping[str, str] = field(default_factory=dict, hash=False)
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def base_request(self) -> str:
-        """The request that containers refer to: without the name of the chosen subrequest."""
+        """Return the request that containers refer to: without the name of the chosen subrequest."""
         return self.request.partition("/")[0]
 
     def excludes(self, other: AllocatedDevice) -> bool:
-        """Whether the two cannot be prepared at the same time. Who has admin access only looks on, and shares lie side by side."""
+        """Return True if the two must not be prepared at the same time. Admin access and two shares of a device do not conflict."""
         if (self.pool, self.device) != (other.pool, other.device) or self.admin_access or other.admin_access:
             return False
         return self.share_id is None or other.share_id is None
@@ -77,7 +76,7 @@ class AllocatedDevice:
 
 @dataclass(frozen=True)
 class PreparedClaim:
-    """A claim and its devices, as they are remembered. A claim that was made for one pod has there a name of its own."""
+    """A claim and its devices, as the checkpoint stores them. `pod_claim` is the pod's name of a claim made from a template."""
 
     ref: ClaimRef
     devices: tuple[AllocatedDevice, ...]
@@ -86,9 +85,9 @@ class PreparedClaim:
 
 @contextlib.contextmanager
 def refuse_malformed(ref: ClaimRef) -> Iterator[None]:
-    """Around the reading of a claim: API servers see to its shape, but what came is somebody else's all the same.
+    """Turn errors while a claim is read into ClaimRefused: an object from the API server may have an unexpected shape.
 
-    Should the mistake be ours after all, the log says where.
+    The traceback is logged, in case that the error is a bug of this driver.
     """
     try:
         yield
@@ -98,7 +97,7 @@ def refuse_malformed(ref: ClaimRef) -> Iterator[None]:
 
 
 def read_allocation(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:
-    """The claim's devices of this driver, when it is the claim that the kubelet meant and it is allocated."""
+    """Return the devices that the claim has from this driver. Raise ClaimRefused if it is another claim or is not allocated."""
     metadata = claim.get("metadata", {})
     uid = metadata.get("uid")
     if uid != ref.uid:
@@ -114,16 +113,16 @@ def read_allocation(claim: Object, ref: ClaimRef, driver: str) -> PreparedClaim:
 def _pod_claim(annotations: Object, ref: ClaimRef) -> str:
     name = annotations.get(_POD_CLAIM, "")
     if name and not matches(DNS_LABEL, name):
-        raise ClaimRefused(f"claim {ref} has an annotation {_POD_CLAIM} that is no name: {str(name)[:300]!r}")
+        raise ClaimRefused(f"claim {ref}: annotation {_POD_CLAIM} must be a DNS label, but is {str(name)[:300]!r}")
     return str(name)
 
 
 def _device(result: Object, ref: ClaimRef) -> AllocatedDevice:
     request, share = result.get("request"), result.get("shareID")
     parts = request.split("/") if isinstance(request, str) else []
-    named = 1 <= len(parts) <= 2 and all(matches(DNS_LABEL, part) for part in parts)
-    if not (named and matches(DNS_LABEL, result.get("device")) and (share is None or matches(UID, share))):
-        raise ClaimRefused(f"claim {ref} has an allocation result that is malformed: {str(dict(result))[:300]}")
+    is_named = 1 <= len(parts) <= 2 and all(matches(DNS_LABEL, part) for part in parts)
+    if not (is_named and matches(DNS_LABEL, result.get("device")) and (share is None or matches(UID, share))):
+        raise ClaimRefused(f"claim {ref} has a malformed allocation result: {str(dict(result))[:300]}")
     consumed = {str(name): str(value) for name, value in (result.get("consumedCapacity") or {}).items()}
     return AllocatedDevice(
         str(request), str(result.get("pool")), result["device"], bool(result.get("adminAccess")), share, consumed
@@ -131,44 +130,47 @@ def _device(result: Object, ref: ClaimRef) -> AllocatedDevice:
 
 
 def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
-    """Which device another claim still has, in words; '' when all are free. `others` is by UID and may hold the claim itself."""
+    """Describe a device of the claim that is still prepared for another claim; '' if there is none.
+
+    `others` are the prepared claims by UID. The claim itself may be among them.
+    """
     ours: dict[tuple[str, str], list[AllocatedDevice]] = {}
     for device in wanted.devices:
         ours.setdefault((device.pool, device.device), []).append(device)
     for uid, other in others.items():
         for held in other.devices:
-            uses = ours.get((held.pool, held.device), ())
-            if uid != wanted.ref.uid and any(use.excludes(held) for use in uses):
+            mine = ours.get((held.pool, held.device), ())
+            if uid != wanted.ref.uid and any(device.excludes(held) for device in mine):
                 return f"device {held.device} is still prepared for claim {other.ref}, which was not unprepared yet"
     return ""
 
 
-def counter_conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim], draws: Draws) -> str:
-    """Which devices of several claims, or of this one, are the same hardware, in words; '' when there is enough for all.
+def counter_conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim], consumption: Consumption) -> str:
+    """Describe devices of the claims that consume more than all of a counter; '' if there are none.
 
-    A whole and its parts draw from one set of counters. Schedulers see to it, but one that never saw the counters, because a feature
-    gate is off, gives away both. `draws` says what a device takes.
+    A device and its partitions consume from one set of counters. A scheduler without that feature does not see the counters and
+    may allocate both. `consumption` returns what a device consumes.
     """
-    used = (device for device in wanted.devices if not device.admin_access)
-    if not any(draws(device.pool, device.device) for device in used):
-        return ""  # most devices share nothing, however many claims there are
-    users: dict[tuple[str, str], dict[str, tuple[PreparedClaim, CounterConsumption]]] = {}
+    consuming = (device for device in wanted.devices if not device.admin_access)
+    if not any(consumption(device.pool, device.device) for device in consuming):
+        return ""  # the usual case; it must not cost time for each of the other claims
+    consumers: dict[tuple[str, str], dict[str, tuple[PreparedClaim, CounterConsumption]]] = {}
     for claim in (*(other for uid, other in others.items() if uid != wanted.ref.uid), wanted):
         for device in (device for device in claim.devices if not device.admin_access):
-            for draw in draws(device.pool, device.device):
-                users.setdefault((device.pool, draw.counter_set), {})[device.device] = claim, draw
-    for found in users.values():
+            for consumed in consumption(device.pool, device.device):
+                consumers.setdefault((device.pool, consumed.counter_set), {})[device.device] = claim, consumed
+    for found in consumers.values():
         mine = [name for name, (claim, _) in found.items() if claim is wanted]
-        if mine and exceeds_counters([draw for _, draw in found.values()]):
+        if mine and exceeds_counters([consumed for _, consumed in found.values()]):
             return _same_hardware(mine, wanted, {name: claim for name, (claim, _) in found.items() if name not in mine})
     return ""
 
 
 def _same_hardware(mine: Sequence[str], wanted: PreparedClaim, theirs: Mapping[str, PreparedClaim]) -> str:
     if not theirs:
-        return f"claim {wanted.ref} has {', '.join(mine)}, which are the same hardware"
+        return f"claim {wanted.ref} has devices {', '.join(mine)}, which are parts of the same hardware"
     name, other = next(iter(theirs.items()))
     return (
-        f"device {mine[0]} is of the same hardware as device {name}, which is still prepared for claim {other.ref}, "
+        f"device {mine[0]} is part of the same hardware as device {name}, which is still prepared for claim {other.ref}, "
         "which was not unprepared yet"
     )

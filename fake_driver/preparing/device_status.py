@@ -1,6 +1,6 @@
-"""What the driver says of prepared devices in `status.devices` of their claim. Pure; the reporter writes it.
+"""The device status that the driver writes to `status.devices` of a claim. Pure; the status reporter applies it.
 
-The API server removes it together with the allocation, so nobody has to clean up.
+The API server removes it when the claim is deallocated, so the driver need not.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from fake_driver.preparing.opaque_configuration import INTERFACE, IPS
 
 Object = dict[str, Any]
 StatusData = Callable[[Device, AllocatedDevice], Object]
-Find = Callable[[str, str], Device]
 _KEY = ("driver", "pool", "device", "shareID")
 
 
-def status_data(device: Device, use: AllocatedDevice) -> Object:
-    """What is known of a device: its attributes, and the network that a container finds behind it."""
+def status_data(device: Device, allocated: AllocatedDevice) -> Object:
+    """Return the data of an allocated device: its attributes, and its network interface if it has one."""
     data = {"data": {name: _plain(device.attributes[name]) for name in sorted(device.attributes)}}
     if not device.network:
         return data
-    configured = use.facts.get(IPS)
+    configured = allocated.facts.get(IPS)
     network = {
-        "interfaceName": use.facts.get(INTERFACE, device.network.interface),
+        "interfaceName": allocated.facts.get(INTERFACE, device.network.interface),
         "ips": configured.split(",") if configured else list(device.network.ips),
         "hardwareAddress": device.network.hardware_address,
     }
@@ -37,47 +36,46 @@ def entries(
     claim: PreparedClaim,
     driver: str,
     served: Mapping[str, Any],
-    status_data: Callable[[AllocatedDevice], Object],
+    data_of: Callable[[AllocatedDevice], Object],
     now: datetime,
 ) -> list[Object]:
-    """The entries of a claim's devices; `known` says what is known of each, `served` is the claim as it is."""
-    there = {_key(entry): entry for entry in served.get("status", {}).get("devices") or []}
+    """Return the status entries of a claim's devices. `served` is the claim with its present status."""
+    present = {_key(entry): entry for entry in served.get("status", {}).get("devices") or []}
     found: dict[tuple[Any, ...], Object] = {}
-    for use in claim.devices:
-        place = _place(driver, use)
-        # Who looks on at a device of its own claim has it twice there, but the status has room for it once.
-        found.setdefault(
-            _key(place), {**place, "conditions": [_ready(there.get(_key(place), {}), now)], **status_data(use)}
-        )
+    for allocated in claim.devices:
+        identity = _identity(driver, allocated)
+        conditions = [_ready(present.get(_key(identity), {}), now)]
+        # A claim may have a device twice, once with admin access, but the status has one entry for it.
+        found.setdefault(_key(identity), {**identity, "conditions": conditions, **data_of(allocated)})
     return list(found.values())
 
 
 def missing(wanted: list[Object], claim: Mapping[str, Any]) -> list[str]:
-    """Paths of what is wanted in a claim's status and is not there."""
-    there = {_key(entry): entry for entry in claim.get("status", {}).get("devices") or []}
+    """Return the paths of wanted values that the claim's status does not have."""
+    present = {_key(entry): entry for entry in claim.get("status", {}).get("devices") or []}
     return [
         path
         for entry in wanted
-        for path in _missing(entry, there.get(_key(entry)), f"status.devices[{entry['device']}]")
+        for path in _missing(entry, present.get(_key(entry)), f"status.devices[{entry['device']}]")
     ]
 
 
-def _missing(wanted: Any, there: Any, path: str) -> Iterator[str]:
-    if path.endswith(".conditions") and isinstance(there, list):
-        wanted, there = ({one["type"]: one for one in some} for some in (wanted, there))
-    if isinstance(wanted, Mapping) and isinstance(there, Mapping):
+def _missing(wanted: Any, present: Any, path: str) -> Iterator[str]:
+    if path.endswith(".conditions") and isinstance(present, list):
+        wanted, present = ({each["type"]: each for each in conditions} for conditions in (wanted, present))
+    if isinstance(wanted, Mapping) and isinstance(present, Mapping):
         for name, inner in wanted.items():
-            yield from _missing(inner, there.get(name), f"{path}.{name}")
-    elif wanted != there:
+            yield from _missing(inner, present.get(name), f"{path}.{name}")
+    elif wanted != present:
         yield path
 
 
 def _ready(before: Object, now: datetime) -> Object:
-    """The condition; the time is that of the change, so telling it twice changes nothing."""
+    """Return the Ready condition. It keeps its transition time, so that writing it again changes nothing."""
     since = (
-        one["lastTransitionTime"]
-        for one in before.get("conditions") or []
-        if (one["type"], one["status"]) == ("Ready", "True")
+        each["lastTransitionTime"]
+        for each in before.get("conditions") or []
+        if (each["type"], each["status"]) == ("Ready", "True")
     )
     return {
         "type": "Ready",
@@ -88,9 +86,9 @@ def _ready(before: Object, now: datetime) -> Object:
     }
 
 
-def _place(driver: str, use: AllocatedDevice) -> Object:
-    place: Object = {"driver": driver, "pool": use.pool, "device": use.device}
-    return {**place, "shareID": use.share_id} if use.share_id else place
+def _identity(driver: str, allocated: AllocatedDevice) -> Object:
+    identity: Object = {"driver": driver, "pool": allocated.pool, "device": allocated.device}
+    return {**identity, "shareID": allocated.share_id} if allocated.share_id else identity
 
 
 def _key(entry: Object) -> tuple[Any, ...]:
@@ -99,5 +97,5 @@ def _key(entry: Object) -> tuple[Any, ...]:
 
 def _plain(value: Value) -> Any:
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(each) for each in value]
     return value.text if isinstance(value, Version) else value

@@ -1,7 +1,7 @@
-"""Claims that are still prepared here though nobody needs them any more, because their Unprepare never came or was lost.
+"""Stale claims: still prepared on this node, although nothing needs them. Used by the driver for refusals and for `release`.
 
-The kubelet forgets a claim in rare cases; then its devices would be taken for ever. Nobody can tell from here whether the kubelet has
-forgotten or is only late, so the driver says what it sees, and a person decides: `release` gives the devices back.
+In rare cases the kubelet forgets a claim and never unprepares it, so its devices stay held. The driver cannot see whether the kubelet has
+forgotten the claim or is late. It reports what it sees, and a person decides to release the claim.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from fake_driver.preparing.claims import ClaimRef, ReadClaim, refuse_malformed
 
 
 class DeviceHeld(ClaimRefused):
-    """Other claims still have what this one needs."""
+    """The claim needs what other claims, the holders, still hold."""
 
     def __init__(self, problem: str, holders: Iterable[ClaimRef]) -> None:
         self.holders = tuple(holders)
         super().__init__(problem)
 
 
-def explain(taken: DeviceHeld, read: ReadClaim, timeout: Callable[[], float]) -> str:
-    """What the refusal says, and what to do about holders that nobody needs any more."""
-    return "; ".join([str(taken), *filter(None, (_advice(ref, read, timeout()) for ref in taken.holders))])
+def explain(held: DeviceHeld, read: ReadClaim, timeout: Callable[[], float]) -> str:
+    """Return the text of the refusal, with advice for each holder that is stale."""
+    return "; ".join([str(held), *filter(None, (_advice(ref, read, timeout()) for ref in held.holders))])
 
 
 def why_stale(ref: ClaimRef, read: ReadClaim, timeout: float) -> str:
-    """Why nobody needs what a claim has here any more, in words that follow its name; '' where somebody may.
+    """Describe why a prepared claim is stale, as a phrase that follows its name; '' if it may still be needed.
 
-    ApiError where nobody can tell.
+    Raise ApiError if the claim cannot be read.
     """
     try:
         claim = read(ref, timeout)
-    except ApiError as missing:
-        if missing.status == 404:
+    except ApiError as error:
+        if error.status == 404:
             return "does not exist any more"
         raise
     with refuse_malformed(ref):
@@ -45,26 +45,36 @@ def why_stale(ref: ClaimRef, read: ReadClaim, timeout: float) -> str:
 
 
 def check_stale(ref: ClaimRef, read: ReadClaim) -> None:
-    """Refuse to release what somebody may need, or of which nobody can tell."""
+    """Raise ClaimRefused if a prepared claim may still be needed, or if that cannot be read."""
     if not ref.name:
-        raise ClaimRefused(f"claim {ref} is known by its UID alone, so nobody can tell whether it exists; force it")
+        raise ClaimRefused(
+            f"claim {ref} has no known name, so the driver cannot read whether it exists; if no claim has this UID, use force"
+        )
     try:
         why = why_stale(ref, read, REQUEST_TIMEOUT)
-    except ApiError as lost:
-        raise ClaimRefused(f"whether claim {ref} is still needed cannot be read: {lost}") from lost
+    except ApiError as error:
+        raise ClaimRefused(f"claim {ref} cannot be read, so it may still be needed: {error}") from error
     if not why:
         raise ClaimRefused(
-            f"claim {ref} exists and is allocated: end its pods, and the kubelet unprepares it; or force it"
+            f"claim {ref} exists and is allocated: delete its pods, and the kubelet unprepares it; or use force"
         )
 
 
 def _advice(ref: ClaimRef, read: ReadClaim, timeout: float) -> str:
-    words = f"release {ref.uid}"
-    what = f"`dra-testbed hardware {words}`, or `python3 -m fake_driver.control {words}` in the driver's pod, gives it back"
     if not ref.name:
-        return f"its name was lost with its checkpoint; if no claim has this UID, {what} with --force"
+        command = _release_command(f"{ref.uid} --force")
+        return f"its name was lost with its checkpoint; if no claim has this UID, release it: {command}"
     try:
         why = why_stale(ref, read, timeout)
     except (ApiError, ClaimRefused):
         return ""
-    return f"claim {ref.name} {why}; unless the kubelet unprepares it soon, {what}" if why else ""
+    return (
+        f"claim {ref.name} {why}; if the kubelet does not unprepare it soon, release it: {_release_command(ref.uid)}"
+        if why
+        else ""
+    )
+
+
+def _release_command(arguments: str) -> str:
+    command = f"release {arguments}"
+    return f"`dra-testbed hardware {command}`, or `python3 -m fake_driver.control {command}` in the driver's pod"

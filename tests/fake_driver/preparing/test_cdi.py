@@ -37,12 +37,12 @@ def test_a_container_learns_every_attribute_and_capacity() -> None:
     }
 
 
-def test_a_container_learns_that_it_only_looks_on() -> None:
+def test_a_container_learns_that_it_has_admin_access() -> None:
     found = environment(Device("gpu-0", "gpu", {"adminAccess": "never"}, {}), replace(USE, admin_access=True), "worker")
     assert found == {"GPU_DEVICE_GPU_0": "gpu-0", "GPU_DEVICE_GPU_0_ADMIN_ACCESS": "true"}
 
 
-def test_shares_of_one_device_tell_their_parts_without_a_clash() -> None:
+def test_shares_of_one_device_have_variables_of_different_names() -> None:
     gpu = Device("gpu-0", "gpu", {}, {"memory": "48Gi"})
     one, two = (
         environment(
@@ -60,7 +60,7 @@ def test_shares_of_one_device_tell_their_parts_without_a_clash() -> None:
     }
 
 
-def test_a_container_learns_what_configuration_says_over_what_the_hardware_says() -> None:
+def test_opaque_configuration_overrides_the_hardware_file_in_a_container() -> None:
     device = Device(
         "nic-0",
         "nic",
@@ -88,7 +88,7 @@ def test_a_container_learns_what_configuration_says_over_what_the_hardware_says(
         ({"additionalGids": [5], "mounts": [{"type": "bind"}]}, "0.7.0"),
     ],
 )
-def test_what_the_hardware_file_adds_is_in_the_spec_with_the_version_that_it_needs(
+def test_the_spec_has_the_hardware_files_edits_and_declares_the_version_that_they_need(
     edits: dict[str, Any], version: str
 ) -> None:
     found = spec("v/c", (CdiDevice("a", {"A": "b"}, edits),))
@@ -130,7 +130,7 @@ def test_names_are_valid_unique_and_can_be_read_back(
     assert list(claim.devices) == devices
 
 
-def test_devices_of_one_name_in_two_pools_are_two_for_containers() -> None:
+def test_devices_with_the_same_name_in_two_pools_stay_different_in_containers() -> None:
     uses = [AllocatedDevice("r", pool, "port-0") for pool in ("worker", "box-a", "box.a")]
     names = [device_name("u1", use, "worker") for use in uses]
     assert names == ["u1.r.port-0", "u1.r.port-0:pool_box-a", "u1.r.port-0:pool_box.a"]
@@ -145,7 +145,7 @@ def test_devices_of_one_name_in_two_pools_are_two_for_containers() -> None:
     assert not set(one) & set(two)
 
 
-def test_two_devices_that_only_have_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_different_devices_with_the_same_cdi_name_are_refused(tmp_path: Path) -> None:
     folder = CdiFolder(tmp_path / "cdi", "gpu.example")
     with pytest.raises(ClaimRefused, match=r"two devices of the claim have the CDI name u1\.r\.a, and they differ"):
         folder.write("u1", (CdiDevice("u1.r.a", {"A": "b"}), CdiDevice("u1.r.a", {"A": "c"})))
@@ -161,7 +161,7 @@ def test_a_file_is_named_by_the_claim_and_readable_by_the_runtime(tmp_path: Path
     assert [device["name"] for device in json.loads(file.read_text())["devices"]] == ["a"]
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cdi_file_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     really = os.fsync
 
@@ -174,7 +174,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
     assert seen[0] == []
 
 
-def test_only_our_own_files_count(tmp_path: Path) -> None:
+def test_files_of_other_drivers_are_ignored(tmp_path: Path) -> None:
     folder = CdiFolder(tmp_path, "gpu.example")
     CdiFolder(tmp_path, "gpu.example-2").write("aa", (CdiDevice("aa.r.d", {"A": "b"}),))
     folder.write("bb", (CdiDevice("bb.r.d", {"A": "b"}),))
@@ -182,7 +182,7 @@ def test_only_our_own_files_count(tmp_path: Path) -> None:
     assert folder.claims() == ["bb"]
 
 
-def test_files_of_a_driver_whose_name_begins_with_ours_are_not_lost_or_swept(tmp_path: Path) -> None:
+def test_files_of_a_driver_whose_name_begins_with_ours_are_not_removed_or_swept(tmp_path: Path) -> None:
     other = [f"gpu.example-2-{UID}.json", "gpu.example-3-aa.json", f".gpu.example-2-{UID}.json.unfinished"]
     for name in other:
         (tmp_path / name).write_text('{"kind": "gpu.example-3/device"}' if "aa" in name else "")
@@ -197,13 +197,13 @@ def test_files_of_a_driver_whose_name_begins_with_ours_are_not_lost_or_swept(tmp
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"kind": "gpu.example/device", "devices": [{"name": "other.r.d"}]}']
 )
-def test_a_file_that_says_something_else_is_damaged(tmp_path: Path, content: str) -> None:
+def test_a_file_with_unexpected_content_is_damaged(tmp_path: Path, content: str) -> None:
     (tmp_path / "gpu.example-aa.json").write_text(content)
     with pytest.raises(DamagedFile, match="does not say what we once wrote"):
         CdiFolder(tmp_path, "gpu.example").rebuild_claim("aa", "worker")
 
 
-def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+def test_only_unfinished_files_of_a_killed_process_are_swept(tmp_path: Path) -> None:
     for name in (".gpu.example-aa.json.unfinished", ".other-aa.json.unfinished", "gpu.example-bb.json"):
         (tmp_path / name).touch()
     CdiFolder(tmp_path, "gpu.example").sweep()

@@ -43,12 +43,12 @@ claims = st.builds(PreparedClaim, st.builds(ClaimRef, texts, texts, texts), st.l
 
 
 @given(claims)
-def test_what_is_written_is_read_back(one: PreparedClaim) -> None:
+def test_a_claim_is_decoded_as_it_was_encoded(one: PreparedClaim) -> None:
     assert decode(encode(one), one.ref.uid) == one
 
 
 @given(claims, st.data())
-def test_no_damage_goes_unseen(one: PreparedClaim, data: st.DataObject) -> None:
+def test_every_damage_is_detected(one: PreparedClaim, data: st.DataObject) -> None:
     whole = encode(one)
     position = data.draw(st.integers(0, len(whole) - 1))
     byte = data.draw(st.integers(0, 255).filter(lambda value: value != whole[position]))
@@ -65,18 +65,18 @@ def test_no_damage_goes_unseen(one: PreparedClaim, data: st.DataObject) -> None:
     st.binary(max_size=60)
     | st.recursive(st.none() | st.integers() | texts, st.lists).map(lambda value: json.dumps(value).encode())
 )
-def test_anything_else_is_damaged(content: bytes) -> None:
+def test_any_other_content_is_damaged(content: bytes) -> None:
     with pytest.raises(DamagedFile):
         decode(content, "aa")
 
 
-def test_a_newer_version_is_not_guessed_at() -> None:
+def test_a_file_of_a_newer_version_is_not_decoded() -> None:
     newer = json.dumps({**json.loads(encode(claim())), "version": 2}).encode()
     with pytest.raises(DamagedFile, match="it has version 2, this driver writes 1"):
         decode(newer, "aa")
 
 
-def test_what_a_newer_driver_added_is_left_alone() -> None:
+def test_fields_that_a_newer_driver_added_are_ignored() -> None:
     inner = {
         "ref": {"uid": "aa", "zone": "z"},
         "devices": [{"request": "r", "pool": "p", "device": "d", "color": "red"}],
@@ -87,13 +87,13 @@ def test_what_a_newer_driver_added_is_left_alone() -> None:
     assert decode(text.encode(), "aa") == PreparedClaim(ClaimRef("aa"), (AllocatedDevice("r", "p", "d"),))
 
 
-def test_all_that_is_known_of_a_claim_is_kept() -> None:
+def test_all_fields_of_a_claim_are_encoded() -> None:
     share = AllocatedDevice("r", "p", "d", share_id="s", consumed={"memory": "4Gi"})
     whole = PreparedClaim(ClaimRef("aa", "default", "one"), (share,), "mine")
     assert decode(encode(whole), "aa") == whole
 
 
-def test_a_claim_survives_the_process(tmp_path: Path) -> None:
+def test_a_claim_survives_a_restart(tmp_path: Path) -> None:
     keep(Checkpoint(tmp_path), claim("aa", "gpu-0"), claim("bb", "gpu-1"))
     after = Checkpoint(tmp_path)
     with after.locked() as locked:
@@ -119,7 +119,7 @@ def test_two_processes_see_what_the_other_writes(tmp_path: Path) -> None:
     assert known(new) == {}
 
 
-def test_the_other_process_is_heard_also_within_one_tick_of_the_clock(
+def test_a_write_of_the_other_process_is_seen_within_the_same_clock_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Checkpoint, "_stamps", still_clock(Checkpoint._stamps))
@@ -138,7 +138,9 @@ def still_clock(really: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[
     return stamps
 
 
-def test_nothing_is_read_again_while_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_not_read_again_while_no_other_process_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoint = Checkpoint(tmp_path)
     keep(checkpoint, claim("aa"))
     monkeypatch.setattr(Checkpoint, "_stamps", lambda _self: pytest.fail("it looked"))
@@ -146,18 +148,14 @@ def test_nothing_is_read_again_while_nobody_else_writes(tmp_path: Path, monkeypa
     assert set(known(checkpoint)) == {"aa", "bb"}
 
 
-def test_after_a_failure_in_the_middle_the_folder_is_believed_and_not_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_failed_change_the_files_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint(tmp_path)
     with pytest.raises(AttributeError):
         keep(checkpoint, claim("aa"), "broken")  # type: ignore[arg-type]  # what fails in the middle
     assert known(checkpoint) == {"aa": claim("aa")}
 
 
-def test_nobody_waits_for_the_lock_while_another_waits_for_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lock_is_free_while_a_thread_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint(tmp_path)
     both_wait = threading.Barrier(2, timeout=20)
     monkeypatch.setattr("fake_driver.preparing.checkpoint.sync_file", lambda _path: both_wait.wait())
@@ -166,9 +164,7 @@ def test_nobody_waits_for_the_lock_while_another_waits_for_the_disk(
     assert set(known(checkpoint)) == {"aa", "bb"}
 
 
-def test_nothing_is_said_to_be_kept_or_forgotten_before_the_disk_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_is_on_disk_before_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lasting: list[str] = []
     monkeypatch.setattr("fake_driver.preparing.checkpoint.sync_file", lambda path: lasting.append(path.name))
     monkeypatch.setattr("fake_driver.preparing.checkpoint.sync_folder", lambda folder: lasting.append(folder.name))
@@ -180,7 +176,7 @@ def test_nothing_is_said_to_be_kept_or_forgotten_before_the_disk_has_it(
     assert lasting[3:] == ["claims"]
 
 
-def test_what_replaces_a_file_is_on_the_disk_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_content_is_on_disk_before_it_replaces_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint(tmp_path)
     keep(checkpoint, claim("aa", "gpu-0"))
     there: list[bytes] = []
@@ -189,7 +185,7 @@ def test_what_replaces_a_file_is_on_the_disk_first(tmp_path: Path, monkeypatch: 
     assert decode(there[0], "aa") == claim("aa", "gpu-0")
 
 
-def test_what_the_disk_refuses_is_not_known_and_is_written_again(
+def test_a_claim_that_cannot_be_synced_is_discarded_and_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_path: Path) -> None:
@@ -206,7 +202,7 @@ def test_what_the_disk_refuses_is_not_known_and_is_written_again(
     assert set(known(Checkpoint(tmp_path))) == {"aa", "bb"}
 
 
-def test_a_folder_that_goes_comes_back(tmp_path: Path) -> None:
+def test_a_removed_folder_is_created_again(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "claims")
     keep(checkpoint, claim("aa"))
     shutil.rmtree(tmp_path / "claims")
@@ -220,9 +216,7 @@ steps = st.tuples(st.integers(0, 1), st.booleans(), st.sampled_from(["aa", "bb",
 
 @settings(max_examples=30, deadline=None)  # it waits for the disk
 @given(st.lists(steps, max_size=12))
-def test_whatever_two_processes_do_both_know_the_same(
-    tmp_path_factory: pytest.TempPathFactory, some: list[Any]
-) -> None:
+def test_two_processes_always_know_the_same_claims(tmp_path_factory: pytest.TempPathFactory, some: list[Any]) -> None:
     folder = tmp_path_factory.mktemp("shared")
     both, expected = (Checkpoint(folder), Checkpoint(folder)), {}
     for who, keeps, uid, device in some:
@@ -244,7 +238,7 @@ def test_many_threads_of_two_processes_lose_nothing(tmp_path: Path) -> None:
     assert len(known(Checkpoint(tmp_path))) == 40
 
 
-def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
+def test_an_unchanged_claim_is_not_written_again(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     keep(checkpoint, claim())
     before = (tmp_path / "aa.json").stat().st_ino
@@ -253,7 +247,7 @@ def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"null", b'{"version": 9}'])
-def test_a_damaged_file_is_set_aside_rebuilt_and_told(
+def test_a_damaged_file_is_set_aside_rebuilt_and_logged(
     tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     keep(Checkpoint(tmp_path), claim("aa", "gpu-0"), claim("bb", "gpu-1"))
@@ -295,7 +289,7 @@ def test_a_claim_of_a_newer_version_keeps_its_devices_and_its_file(tmp_path: Pat
     assert not list(tmp_path.glob("*.damaged-*"))
 
 
-def test_a_claim_of_a_newer_version_can_be_forgotten_and_kept_anew(tmp_path: Path) -> None:
+def test_a_claim_of_a_newer_version_can_be_deleted_and_saved_again(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     (tmp_path / "aa.json").write_bytes(written())
     with checkpoint.locked() as locked:
@@ -306,7 +300,7 @@ def test_a_claim_of_a_newer_version_can_be_forgotten_and_kept_anew(tmp_path: Pat
     assert known(Checkpoint(tmp_path)) == {"aa": claim("aa", "gpu-1")}
 
 
-def test_what_the_newer_process_forgets_or_an_older_one_writes_is_not_newer_any_more(tmp_path: Path) -> None:
+def test_a_claim_that_the_newer_process_deletes_or_an_older_one_writes_is_no_longer_newer(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     for content in (None, encode(claim("aa", "gpu-3"))):
         (tmp_path / "aa.json").write_bytes(written())
@@ -320,20 +314,20 @@ def test_what_the_newer_process_forgets_or_an_older_one_writes_is_not_newer_any_
 
 
 @pytest.mark.parametrize("data", [[], {"ref": {}}, {"ref": {}, "devices": [{"pool": "p"}]}, 7])
-def test_a_newer_version_that_breaks_its_promise_keeps_its_file(tmp_path: Path, data: Any) -> None:
+def test_a_file_of_a_newer_version_without_the_common_fields_is_kept(tmp_path: Path, data: Any) -> None:
     (tmp_path / "aa.json").write_bytes(written(3, data))
     assert known(Checkpoint(tmp_path)) == {"aa": PreparedClaim(ClaimRef("aa"), ())}
     assert (tmp_path / "aa.json").exists()
 
 
 @pytest.mark.parametrize("content", [written(2, checksum="x"), written(0), written("2"), written(2, data=None)[:-9]])
-def test_what_is_not_whole_or_older_is_damaged(tmp_path: Path, content: bytes) -> None:
+def test_an_incomplete_or_older_file_is_damaged(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "aa.json").write_bytes(content)
     assert known(Checkpoint(tmp_path)) == {}
     assert len(list(tmp_path.glob("aa.json.damaged-*"))) == 1
 
 
-def test_what_cannot_be_read_costs_no_other_claim_its_call(tmp_path: Path) -> None:
+def test_an_unreadable_file_does_not_fail_calls_for_other_claims(tmp_path: Path) -> None:
     keep(Checkpoint(tmp_path), claim("bb", "gpu-1"))
     (tmp_path / "aa.json").mkdir()
     (tmp_path / "cc.json").symlink_to(tmp_path / "nowhere")
@@ -365,7 +359,7 @@ def test_a_damaged_file_that_cannot_be_replaced_stays_and_its_devices_are_held(
     assert known(checkpoint) == {"aa": claim("aa", "gpu-0"), "bb": claim("bb", "gpu-1")}
 
 
-def test_what_cannot_be_rebuilt_is_told_and_harms_no_other_claim(
+def test_a_claim_that_cannot_be_rebuilt_is_logged_and_harms_no_other_claim(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def hopeless(uid: str) -> PreparedClaim:
@@ -390,7 +384,7 @@ def test_a_lost_folder_is_rebuilt_from_the_claims_that_have_cdi_files(
     assert not list(tmp_path.glob(".*.unfinished"))
 
 
-def test_a_file_that_goes_while_they_are_counted_does_not_make_them_none(tmp_path: Path) -> None:
+def test_a_file_that_is_removed_while_files_are_counted_does_not_make_the_count_zero(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     keep(checkpoint, claim())
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")  # its name is still read, but there is no file behind it

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fake_driver.preparing.claim_locks import ClaimLocks
 
 
-def test_one_claim_one_at_a_time() -> None:
+def test_calls_for_one_claim_run_one_after_the_other() -> None:
     locks, inside, most = ClaimLocks(), [0], [0]
 
     def work(_: int) -> None:
@@ -19,7 +19,7 @@ def test_one_claim_one_at_a_time() -> None:
     assert most == [1]
 
 
-def test_different_claims_side_by_side() -> None:
+def test_calls_for_different_claims_run_concurrently() -> None:
     locks, meeting = ClaimLocks(), threading.Barrier(2)
 
     def work(uid: str) -> None:
@@ -30,7 +30,7 @@ def test_different_claims_side_by_side() -> None:
         list(pool.map(work, ["a", "b"]))
 
 
-def test_nothing_is_kept_of_claims_that_nobody_holds() -> None:
+def test_locks_that_no_thread_holds_are_removed() -> None:
     locks = ClaimLocks()
     with locks.hold("a"):
         assert list(locks._locks) == ["a"]

@@ -28,7 +28,7 @@ def result(request: str = "gpu", device: str = "gpu-0", driver: str = DRIVER, **
     return {"request": request, "driver": driver, "pool": "worker", "device": device, **more}
 
 
-def test_only_results_of_this_driver_are_taken_in_their_order() -> None:
+def test_only_results_of_this_driver_are_read_in_their_order() -> None:
     found = read_allocation(claim(result(device="gpu-1"), result(driver="other"), result(device="gpu-0")), REF, DRIVER)
     assert [device.device for device in found.devices] == ["gpu-1", "gpu-0"]
 
@@ -44,14 +44,14 @@ def test_admin_access_and_shares_are_read() -> None:
     assert [device.share_id for device in devices] == [None, "share-1", None]
 
 
-def test_how_much_of_a_shared_device_is_ours_is_read() -> None:
+def test_the_consumed_capacity_of_a_shared_device_is_read() -> None:
     (device,) = read_allocation(
         claim(result(shareID="s", consumedCapacity={"memory": "4Gi", "slices": "1"})), REF, DRIVER
     ).devices
     assert device.consumed == {"memory": "4Gi", "slices": "1"}
 
 
-def test_a_generated_claim_keeps_the_name_that_its_pod_has_for_it() -> None:
+def test_a_generated_claim_keeps_the_pods_name_for_it() -> None:
     generated = claim(result())
     assert read_allocation(generated, REF, DRIVER).pod_claim == ""
     generated["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": "mine"}
@@ -62,7 +62,7 @@ def test_a_generated_claim_keeps_the_name_that_its_pod_has_for_it() -> None:
 def test_a_name_that_must_not_become_part_of_a_path_is_refused(name: str) -> None:
     generated = claim(result())
     generated["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": name}
-    with pytest.raises(ClaimRefused, match="that is no name"):
+    with pytest.raises(ClaimRefused, match="must be a DNS label"):
         read_allocation(generated, REF, DRIVER)
 
 
@@ -84,11 +84,13 @@ SHARE, ADMIN = replace(GPU, share_id="s"), replace(GPU, admin_access=True)
         (GPU, replace(GPU, pool="q"), False),
     ],
 )
-def test_who_excludes_whom(ours: AllocatedDevice, theirs: AllocatedDevice, exclude: bool) -> None:
+def test_which_allocations_of_a_device_exclude_each_other(
+    ours: AllocatedDevice, theirs: AllocatedDevice, exclude: bool
+) -> None:
     assert ours.excludes(theirs) is exclude
 
 
-def test_a_claim_of_another_driver_has_nothing_for_us() -> None:
+def test_a_claim_with_devices_of_another_driver_has_no_devices_to_prepare() -> None:
     assert read_allocation(claim(result(driver="other")), REF, DRIVER).devices == ()
 
 
@@ -104,7 +106,7 @@ def test_a_claim_of_another_driver_has_nothing_for_us() -> None:
         (claim(result(shareID="a/b")), "malformed"),
     ],
 )
-def test_what_must_not_be_prepared_is_refused(served: dict[str, Any], text: str) -> None:
+def test_a_claim_that_must_not_be_prepared_is_refused(served: dict[str, Any], text: str) -> None:
     with pytest.raises(ClaimRefused, match=text):
         read_allocation(served, REF, DRIVER)
 
@@ -121,7 +123,7 @@ def prepared(uid: str, *devices: AllocatedDevice) -> PreparedClaim:
     return PreparedClaim(ClaimRef(uid), devices)
 
 
-def test_a_device_that_another_claim_has_is_a_conflict_that_names_both() -> None:
+def test_a_conflict_names_the_device_and_the_other_claim() -> None:
     text = conflict(
         prepared("new", AllocatedDevice("r", "p", "gpu-0")),
         {"old": prepared("old", AllocatedDevice("r", "p", "gpu-0"))},
@@ -130,7 +132,7 @@ def test_a_device_that_another_claim_has_is_a_conflict_that_names_both() -> None
     assert "old" in text
 
 
-def test_its_own_devices_are_no_conflict_for_a_claim() -> None:
+def test_a_claim_does_not_conflict_with_itself() -> None:
     mine = prepared("mine", AllocatedDevice("r", "p", "gpu-0"))
     assert not conflict(mine, {"mine": mine})
 
@@ -146,7 +148,7 @@ devices = st.builds(
 
 
 @given(st.lists(devices, max_size=3), st.lists(devices, max_size=3))
-def test_there_is_a_conflict_exactly_where_two_uses_exclude_each_other(
+def test_there_is_a_conflict_exactly_if_two_allocations_exclude_each_other(
     ours: list[AllocatedDevice], theirs: list[AllocatedDevice]
 ) -> None:
     one, other = prepared("a", *ours), prepared("b", *theirs)
@@ -194,19 +196,21 @@ def of(device: str, pool: str = "p", admin: bool = False) -> AllocatedDevice:
         ([of("whole")], [of("whole")], False),  # that is a conflict already
     ],
 )
-def test_who_is_the_same_hardware(ours: list[AllocatedDevice], theirs: list[AllocatedDevice], is_refused: bool) -> None:
+def test_which_devices_are_parts_of_the_same_hardware(
+    ours: list[AllocatedDevice], theirs: list[AllocatedDevice], is_refused: bool
+) -> None:
     assert bool(counter_conflict(prepared("a", *ours), {"b": prepared("b", *theirs)}, draws)) is is_refused
 
 
-def test_the_same_hardware_is_named_with_the_claim_that_has_it() -> None:
+def test_a_counter_conflict_names_the_device_and_the_claim_that_holds_it() -> None:
     whole, part = prepared("a", of("whole")), prepared("b", of("one"))
     assert counter_conflict(part, {"a": whole}, draws) == (
-        "device one is of the same hardware as device whole, which is still prepared for claim a, which was not unprepared yet"
+        "device one is part of the same hardware as device whole, which is still prepared for claim a, which was not unprepared yet"
     )
     both = prepared("c", of("whole"), of("one"))
-    assert counter_conflict(both, {}, draws) == "claim c has whole, one, which are the same hardware"
+    assert counter_conflict(both, {}, draws) == "claim c has devices whole, one, which are parts of the same hardware"
 
 
-def test_a_claim_is_prepared_again_beside_itself() -> None:
+def test_a_claim_has_no_counter_conflict_with_itself() -> None:
     whole = prepared("a", of("whole"))
     assert not counter_conflict(whole, {"a": whole}, draws)

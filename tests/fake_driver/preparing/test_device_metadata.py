@@ -11,7 +11,7 @@ import pytest
 from fake_driver.devices.model import Device, Version
 from fake_driver.errors import ConfigurationError
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
-from fake_driver.preparing.device_metadata import VERSIONS, MetadataFolder, container_path, described
+from fake_driver.preparing.device_metadata import VERSIONS, MetadataFolder, container_path, device_entry
 
 DRIVER = "gpu.example"
 REF = ClaimRef("u-1", "default", "one")
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> MetadataFolder:
 
 
 def objects(path: str) -> list[dict[str, Any]]:
-    """All objects of a stream."""
+    """Return all objects in a file."""
     text, found = Path(path).read_text(), []
     while text.strip():
         one, end = json.JSONDecoder().raw_decode(text)
@@ -43,7 +43,7 @@ def objects(path: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_container_finds_a_claim_by_its_name_and_a_generated_one_by_the_name_in_the_pod() -> None:
+def test_the_path_has_the_name_of_the_claim_or_the_pods_name_for_a_generated_claim() -> None:
     start = "/var/run/kubernetes.io/dra-device-attributes"
     assert container_path(BOTH, "gpu", DRIVER) == f"{start}/resourceclaims/one/gpu/gpu.example-metadata.json"
     generated = PreparedClaim(REF, (), "mine")
@@ -62,12 +62,12 @@ def test_there_is_a_file_for_each_request_with_an_object_in_each_version(folder:
     assert newest == {
         "kind": "DeviceMetadata",
         "metadata": {"name": "one", "namespace": "default", "uid": "u-1", "generation": 1},
-        "requests": [{"name": "gpu/big", "devices": [described(GPU, BOTH.devices[0], DRIVER, {})]}],
+        "requests": [{"name": "gpu/big", "devices": [device_entry(GPU, BOTH.devices[0], DRIVER, {})]}],
     }
 
 
 def test_a_device_has_its_attributes_as_in_its_slice_and_its_network(folder: MetadataFolder) -> None:
-    assert described(GPU, BOTH.devices[0], DRIVER, {}) == {
+    assert device_entry(GPU, BOTH.devices[0], DRIVER, {}) == {
         "driver": DRIVER,
         "pool": "worker",
         "name": "gpu-0",
@@ -79,18 +79,18 @@ def test_a_device_has_its_attributes_as_in_its_slice_and_its_network(folder: Met
     assert device["networkData"] == NETWORK
 
 
-def test_a_generated_claim_says_how_the_pod_calls_it(folder: MetadataFolder) -> None:
+def test_metadata_of_a_generated_claim_has_the_pods_name_for_it(folder: MetadataFolder) -> None:
     mounts = folder.write(PreparedClaim(REF, BOTH.devices, "mine"), find)
     assert objects(mounts["gpu"]["hostPath"])[0]["podClaimName"] == "mine"
 
 
-def test_it_is_mounted_read_only_where_readers_look(folder: MetadataFolder) -> None:
+def test_a_file_is_mounted_read_only_at_the_path_that_readers_expect(folder: MetadataFolder) -> None:
     mount = folder.write(BOTH, find)["gpu"]
     assert (mount["containerPath"], mount["options"]) == (container_path(BOTH, "gpu", DRIVER), ["ro", "bind"])
     assert Path(mount["hostPath"]).stat().st_mode & 0o777 == 0o644
 
 
-def test_a_file_that_says_the_same_already_stays_the_same_file(folder: MetadataFolder) -> None:
+def test_an_unchanged_file_is_not_replaced(folder: MetadataFolder) -> None:
     path = Path(folder.write(BOTH, find)["gpu"]["hostPath"])
     before = path.stat().st_ino
     folder.write(BOTH, find)
@@ -100,7 +100,9 @@ def test_a_file_that_says_the_same_already_stays_the_same_file(folder: MetadataF
     assert objects(str(path))[0]["kind"] == "DeviceMetadata"
 
 
-def test_it_goes_with_the_claim_and_what_was_left_is_swept(folder: MetadataFolder, tmp_path: Path) -> None:
+def test_files_are_removed_with_their_claim_and_orphaned_files_are_swept(
+    folder: MetadataFolder, tmp_path: Path
+) -> None:
     folder.write(BOTH, find)
     folder.write(PreparedClaim(ClaimRef("u-2", "default", "two"), BOTH.devices), find)
     folder.remove("u-1")
@@ -118,5 +120,5 @@ def test_without_versions_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_an_unknown_version_is_refused_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no version 'v1beta2' of device metadata; did you mean v1beta1"):
+    with pytest.raises(ConfigurationError, match="unknown version 'v1beta2' of device metadata; did you mean v1beta1"):
         MetadataFolder(tmp_path, DRIVER, ("v1beta2",), known)

@@ -35,26 +35,26 @@ def said(use: AllocatedDevice = USE, *there: Object) -> list[Object]:
     return entries(claim, "gpu.example", {"status": {"devices": list(there)}}, lambda _: {"data": {"uuid": "u-0"}}, NOW)
 
 
-def test_a_device_is_known_by_its_attributes() -> None:
+def test_status_data_has_the_attributes() -> None:
     assert status_data(GPU, USE) == {
         "data": {"driverVersion": "1.2.3", "ecc": True, "index": 0, "model": "F100", "roots": ["a", "b"], "uuid": "u-0"}
     }
 
 
-def test_a_network_device_has_a_network() -> None:
+def test_status_data_of_a_network_device_has_its_network() -> None:
     assert status_data(NIC, AllocatedDevice("nic", "worker", "nic-0")) == {
         "data": {"uuid": "u-1"},
         "networkData": {"interfaceName": "eth0", "ips": ["192.0.2.1/24"], "hardwareAddress": "02:00:00:00:00:01"},
     }
 
 
-def test_the_network_is_the_one_that_was_configured() -> None:
+def test_configured_network_values_override_the_hardware_file() -> None:
     use = AllocatedDevice("nic", "worker", "nic-0", facts={"INTERFACE": "net1", "IPS": "192.0.2.7/24,2001:db8::7/64"})
     network = status_data(NIC, use)["networkData"]
     assert (network["interfaceName"], network["ips"]) == ("net1", ["192.0.2.7/24", "2001:db8::7/64"])
 
 
-def test_an_entry_says_which_device_and_that_it_is_ready() -> None:
+def test_an_entry_names_the_device_and_is_ready() -> None:
     key = {"driver": "gpu.example", "pool": "worker", "device": "gpu-0"}
     assert said() == [{**key, "conditions": [READY], "data": {"uuid": "u-0"}}]
     assert said(AllocatedDevice("gpu", "worker", "gpu-0", share_id="s"))[0]["shareID"] == "s"
@@ -73,25 +73,25 @@ def test_a_device_that_a_claim_has_twice_has_one_entry() -> None:
     assert entries(claim, "gpu.example", {}, lambda _: {"data": {"uuid": "u-0"}}, NOW) == said()
 
 
-def test_it_has_been_ready_since_it_was_first_said() -> None:
+def test_a_ready_condition_keeps_its_transition_time() -> None:
     before = {**said()[0], "conditions": [{**READY, "lastTransitionTime": "2025-01-01T00:00:00Z"}]}
     assert said(USE, before)[0]["conditions"][0]["lastTransitionTime"] == "2025-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("change", [{"status": "False"}, {"type": "Attached"}])
-def test_another_condition_is_no_reason_to_be_older(change: Object) -> None:
+def test_a_changed_condition_gets_a_new_transition_time(change: Object) -> None:
     before = {**said()[0], "conditions": [{**READY, "lastTransitionTime": "2025-01-01T00:00:00Z", **change}]}
     assert said(USE, before)[0]["conditions"] == [READY]
 
 
-def test_nothing_is_missing_beside_what_others_say() -> None:
+def test_entries_of_others_do_not_count_as_missing() -> None:
     (mine,) = said()
     other = {**mine, "driver": "other"}
     both = {**mine, "conditions": [{**READY, "type": "Attached"}, READY], "networkData": {"interfaceName": "x"}}
     assert missing([mine], {"status": {"devices": [other, both]}}) == []
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_fields_are_named_by_path() -> None:
     (mine,) = said()
     there = {**mine, "data": {"uuid": "u-9"}, "conditions": []}
     paths = ["status.devices[gpu-0].conditions.Ready", "status.devices[gpu-0].data.uuid"]

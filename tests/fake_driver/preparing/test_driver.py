@@ -25,14 +25,14 @@ def test_a_claim_gets_its_devices_and_their_cdi_ids(node: Node) -> None:
     assert {"GPU_DEVICE_GPU_0_UUID=u-0", "GPU_DEVICE_GPU_2_UUID=u-2"} <= set(node.env(ref))
 
 
-def test_what_the_hardware_file_adds_to_a_container_is_in_the_cdi_file(node: Node) -> None:
+def test_container_edits_of_the_hardware_file_are_in_the_cdi_file(node: Node) -> None:
     ref = node.allocate("one", "gpu-2")
     node.driver.prepare(ref)
     content = json.loads((node.folder / f"cdi/{NAME}-{ref.uid}.json").read_text())
     assert content["devices"][0]["containerEdits"]["deviceNodes"] == EDITS["deviceNodes"]
 
 
-def test_the_first_device_of_a_request_brings_its_metadata_which_goes_with_the_claim(node: Node) -> None:
+def test_the_first_device_of_a_request_mounts_its_metadata_until_unprepare(node: Node) -> None:
     ref = node.allocate("one", "gpu-0", "gpu-1")
     node.driver.prepare(ref)
     first, second = node.edits(ref)
@@ -43,7 +43,7 @@ def test_the_first_device_of_a_request_brings_its_metadata_which_goes_with_the_c
     assert not Path(mount["hostPath"]).parent.exists()
 
 
-def test_a_driver_that_starts_removes_metadata_that_nobody_has_any_more(node: Node) -> None:
+def test_a_driver_that_starts_removes_orphaned_metadata(node: Node) -> None:
     kept, lost = node.allocate("kept", "gpu-0"), node.allocate("lost", "gpu-1")
     node.driver.prepare(kept)
     node.driver.prepare(lost)
@@ -53,7 +53,7 @@ def test_a_driver_that_starts_removes_metadata_that_nobody_has_any_more(node: No
     assert [path.name for path in (node.folder / "metadata").iterdir()] == [kept.uid]
 
 
-def test_asked_again_it_gives_the_same_answer_and_the_file_is_back(node: Node) -> None:
+def test_a_repeated_prepare_has_the_same_answer_and_writes_the_cdi_file_again(node: Node) -> None:
     ref = node.allocate("one", "gpu-0")
     first = node.driver.prepare(ref)
     (node.folder / f"cdi/{NAME}-{ref.uid}.json").unlink()
@@ -89,7 +89,7 @@ def test_a_device_that_another_claim_has_is_refused_until_that_one_is_unprepared
     assert names(node.driver.prepare(second)) == ["gpu-0"]
 
 
-def test_admin_access_disturbs_nobody_and_is_disturbed_by_nobody(node: Node) -> None:
+def test_admin_access_conflicts_with_no_other_claim(node: Node) -> None:
     monitors = [node.allocate(name, "gpu-0", adminAccess=True) for name in ("early", "late")]
     node.driver.prepare(monitors[0])
     user = node.allocate("one", "gpu-0")
@@ -103,7 +103,7 @@ def test_admin_access_disturbs_nobody_and_is_disturbed_by_nobody(node: Node) -> 
 
 
 @pytest.mark.parametrize("lost", ["nothing", "checkpoint"])
-def test_admin_access_is_remembered(node: Node, lost: str) -> None:
+def test_admin_access_is_kept_in_the_checkpoint(node: Node, lost: str) -> None:
     monitor = node.allocate("monitor", "gpu-0", adminAccess=True)
     node.driver.prepare(monitor)
     if lost == "checkpoint":
@@ -112,7 +112,7 @@ def test_admin_access_is_remembered(node: Node, lost: str) -> None:
     assert names(node.driver.prepare(node.allocate("one", "gpu-0"))) == ["gpu-0"]
 
 
-def test_configuration_reaches_the_container_also_while_the_api_server_is_away(node: Node) -> None:
+def test_configuration_is_applied_from_the_checkpoint_while_the_api_server_is_unavailable(node: Node) -> None:
     sharing = {"strategy": "TimeSlicing", "interval": "Long"}
     ref = node.allocate("one", "gpu-0", config=[config(env={"a": "b"}, sharing=sharing)])
     first = node.driver.prepare(ref)
@@ -128,14 +128,14 @@ def test_configuration_reaches_the_container_also_while_the_api_server_is_away(n
     assert node.env(ref) == env
 
 
-def test_configuration_that_is_wrong_is_refused_without_a_trace(node: Node) -> None:
+def test_a_claim_with_invalid_configuration_leaves_no_files(node: Node) -> None:
     ref = node.allocate("one", "gpu-0", config=[config(env={"a": 1})])
     with pytest.raises(ClaimRefused, match=r"config\[0\].opaque.parameters.env.a must be a printable text"):
         node.driver.prepare(ref)
     assert node.files() == []
 
 
-def test_what_was_rebuilt_from_a_cdi_file_is_not_enough_to_prepare(node: Node) -> None:
+def test_a_claim_rebuilt_from_a_cdi_file_is_not_prepared_without_the_api_server(node: Node) -> None:
     ref = node.allocate("one", "gpu-0", config=[config(env={"a": "b"})])
     node.driver.prepare(ref)
     (node.folder / f"claims/{ref.uid}.json").unlink()
@@ -148,7 +148,7 @@ def test_what_was_rebuilt_from_a_cdi_file_is_not_enough_to_prepare(node: Node) -
     assert "user_a=b" in node.env(ref)
 
 
-def test_others_are_told_what_became_of_a_claim_and_again_after_a_restart(node: Node) -> None:
+def test_status_updates_follow_prepare_and_unprepare_and_are_repeated_after_a_restart(node: Node) -> None:
     ref = node.allocate("one", "gpu-0")
     node.driver.prepare(ref)
     node.start()
@@ -165,19 +165,19 @@ def test_a_claim_that_was_replaced_is_refused_and_the_old_one_stays(node: Node) 
     assert node.files() == ["gpu.example-old.json"]
 
 
-def test_a_claim_that_got_other_devices_gives_the_first_ones_back(node: Node) -> None:
+def test_a_claim_that_was_reallocated_frees_its_first_devices(node: Node) -> None:
     node.driver.prepare(node.allocate("one", "gpu-0"))
     node.driver.prepare(node.allocate("one", "gpu-1"))
     assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 
-def test_a_claim_without_a_device_of_ours_needs_nothing(node: Node) -> None:
+def test_nothing_is_prepared_for_a_claim_without_devices_of_this_driver(node: Node) -> None:
     assert node.driver.prepare(node.allocate("one")) == ()
     assert node.files() == []
 
 
 @pytest.mark.parametrize(("device", "text"), [("gpu-9", "not in pool worker"), ("a/b", "malformed")])
-def test_a_device_that_is_not_here_is_refused_without_a_trace(node: Node, device: str, text: str) -> None:
+def test_a_claim_for_a_device_of_another_node_leaves_no_files(node: Node, device: str, text: str) -> None:
     with pytest.raises(ClaimRefused, match=text):
         node.driver.prepare(node.allocate("one", "gpu-0", device))
     assert node.files() == []
@@ -185,7 +185,7 @@ def test_a_device_that_is_not_here_is_refused_without_a_trace(node: Node, device
 
 
 @pytest.mark.parametrize("status", [0, 429, 500, 503])
-def test_a_prepared_claim_is_prepared_again_while_the_api_server_is_away(node: Node, status: int) -> None:
+def test_a_prepared_claim_is_prepared_again_while_the_api_server_is_unavailable(node: Node, status: int) -> None:
     ref = node.allocate("one", "gpu-0")
     first = node.driver.prepare(ref)
     node.trouble = ApiError("GET claim", status, "away")
@@ -194,7 +194,7 @@ def test_a_prepared_claim_is_prepared_again_while_the_api_server_is_away(node: N
         node.driver.prepare(node.allocate("two", "gpu-1"))
 
 
-def test_a_claim_that_was_deleted_is_not_prepared_from_memory(node: Node) -> None:
+def test_a_deleted_claim_is_not_prepared_from_the_checkpoint(node: Node) -> None:
     ref = node.allocate("one", "gpu-0")
     node.driver.prepare(ref)
     del node.api["one"]
@@ -202,7 +202,7 @@ def test_a_claim_that_was_deleted_is_not_prepared_from_memory(node: Node) -> Non
         node.driver.prepare(ref)
 
 
-def test_a_full_disk_leaves_nothing_of_the_claim(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_refused_by_a_full_disk_leaves_no_files(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -238,7 +238,7 @@ def test_a_claim_that_a_newer_version_prepared_is_left_alone_until_it_is_unprepa
 
 
 @pytest.mark.parametrize("failing", ["sync_file", "sync_folder"])
-def test_what_the_disk_refuses_to_keep_leaves_nothing_that_takes_the_device_at_the_next_start(
+def test_a_claim_that_cannot_be_synced_does_not_hold_its_device_after_a_restart(
     node: Node, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     def broken(_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_what_the_disk_refuses_to_keep_leaves_nothing_that_takes_the_device_at_t
     assert names(node.driver.prepare(second)) == ["gpu-0"]
 
 
-def test_a_disk_error_costs_a_claim_that_was_prepared_before_nothing(
+def test_a_claim_that_was_prepared_before_a_disk_error_stays_prepared(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_disk_error_costs_a_claim_that_was_prepared_before_nothing(
     assert (node.folder / "claims/uid-one.json").exists()
 
 
-def test_a_device_that_is_unplugged_in_the_middle_of_prepare_is_refused_without_a_trace(
+def test_a_claim_whose_device_is_unplugged_during_prepare_leaves_no_files(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = node.allocate("one", "gpu-0")
@@ -285,7 +285,7 @@ def test_a_device_that_is_unplugged_in_the_middle_of_prepare_is_refused_without_
     assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 
-def test_a_lost_checkpoint_does_not_give_a_busy_device_away(node: Node) -> None:
+def test_a_device_stays_held_after_its_checkpoint_was_lost(node: Node) -> None:
     ref = node.allocate("one", "gpu-0")
     node.driver.prepare(ref)
     (node.folder / f"claims/{ref.uid}.json").unlink()
@@ -312,9 +312,7 @@ def test_many_claims_at_once_and_one_claim_many_times(node: Node) -> None:
     assert answers[:12] == answers[12:24] == answers[24:]
 
 
-def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unprepare_waits_for_a_running_prepare_of_the_same_claim(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, go_on = threading.Event(), threading.Event()
     ref = node.allocate("one", "gpu-0")
     read = node.read
@@ -336,7 +334,7 @@ def test_unprepare_waits_for_a_prepare_of_the_same_claim_that_is_under_way(
     assert node.files() == []
 
 
-def test_devices_of_one_name_in_two_pools_are_both_there_and_are_rebuilt_as_what_they_are(tmp_path: Path) -> None:
+def test_devices_with_the_same_name_in_two_pools_are_prepared_and_rebuilt_apart(tmp_path: Path) -> None:
     node, (port,) = Node(tmp_path), (Device("port-0", "port", {}, {}),)
     boxes = [Pool(name, (port,)) for name in ("box-a", "box-b")]
     node.inventory = Inventory("worker", INVENTORY.devices, boxes)

@@ -33,7 +33,7 @@ def refusal(*entries: Any) -> str:
     return str(refused.value)
 
 
-def test_variables_say_whether_a_user_or_an_admin_named_them() -> None:
+def test_the_prefix_of_a_variable_tells_the_user_from_the_admin() -> None:
     found = told(entry(source="FromClass", env={"a": "1"}), entry(env={"a": "b"}))
     assert found.variables == {"admin_a": "1", "user_a": "b"}
 
@@ -73,7 +73,7 @@ def test_the_claim_wins_over_the_class_wherever_it_is_listed_and_the_later_over_
     assert found.variables == {"user_a": "late", "user_c": "kept"}
 
 
-def test_an_entry_that_is_there_twice_does_no_harm() -> None:
+def test_a_repeated_entry_does_no_harm() -> None:
     assert told(entry(env={"a": "b"}), entry(env={"a": "b"})) == told(entry(env={"a": "b"}))
 
 
@@ -90,14 +90,14 @@ def test_an_entry_that_is_there_twice_does_no_harm() -> None:
         (("gpu/big",), "gpu", False),
     ],
 )
-def test_an_entry_is_for_the_requests_and_subrequests_that_it_names(
+def test_an_entry_applies_to_the_requests_and_subrequests_that_it_names(
     requests: tuple[str, ...], request_: str, applies: bool
 ) -> None:
     found = told(entry(requests=requests, env={"a": "b"}), request=request_)
     assert found.variables == ({"user_a": "b"} if applies else {})
 
 
-def test_what_other_drivers_are_told_is_not_looked_at() -> None:
+def test_configuration_for_other_drivers_is_ignored() -> None:
     foreign = {"source": "FromClaim", "opaque": {"driver": "other", "parameters": {"what": "ever"}}}
     assert read_configs(claim(foreign, {"source": "FromClass"}), REF, DRIVER) == []
 
@@ -105,11 +105,11 @@ def test_what_other_drivers_are_told_is_not_looked_at() -> None:
 @pytest.mark.parametrize(
     "bystander", [entry("NicConfig", mtu=9000), entry("NicConfig", "FromClass", ("gpu",), mtu=9000)]
 )
-def test_who_speaks_of_all_devices_means_those_that_it_fits(bystander: Object) -> None:
+def test_an_entry_for_all_requests_applies_to_devices_of_its_kind(bystander: Object) -> None:
     assert told(bystander, entry(env={"a": "b"})).variables == {"user_a": "b"}
 
 
-def test_who_names_a_request_with_a_device_of_another_sort_is_told() -> None:
+def test_an_entry_that_names_a_request_with_another_kind_of_device_is_refused() -> None:
     with pytest.raises(ClaimRefused, match="a NicConfig names request gpu, but its device gpu-0 takes a GpuConfig"):
         told(entry("NicConfig", requests=("gpu",), mtu=9000))
 
@@ -124,7 +124,7 @@ def test_who_names_a_request_with_a_device_of_another_sort_is_told() -> None:
         (None, "parameters is empty, but must be a mapping"),
     ],
 )
-def test_what_is_no_configuration_is_refused(parameters: Any, text: str) -> None:
+def test_invalid_configuration_is_refused(parameters: Any, text: str) -> None:
     found = refusal({"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}})
     assert (
         f"claim default/one (uid-1) has configuration that is not valid: status.allocation.devices.config[0].opaque.{text}"
@@ -188,7 +188,7 @@ def test_a_wrong_field_of_a_nic_is_named(fields: Object, text: str) -> None:
     assert text in refusal(entry("NicConfig", **fields))
 
 
-def test_a_report_is_one_line_that_is_not_too_long() -> None:
+def test_a_refusal_is_one_line_of_limited_length() -> None:
     wrong: Object = {f"wrong\n{number}{'x' * 500}": 1 for number in range(20)}
     found = refusal(entry(**wrong))
     assert "\n" not in found
@@ -209,7 +209,7 @@ fields_ = st.dictionaries(
 
 
 @given(st.sampled_from(["GpuConfig", "NicConfig"]), fields_)
-def test_whatever_a_user_writes_is_understood_or_refused(kind: str, fields: Object) -> None:
+def test_any_configuration_is_applied_or_refused(kind: str, fields: Object) -> None:
     parameters = {**fields, "apiVersion": API_VERSION, "kind": kind}
     try:
         (found,) = read_configs(claim({"opaque": {"driver": DRIVER, "parameters": parameters}}), REF, DRIVER)

@@ -1,4 +1,4 @@
-"""Claims that are still prepared though nobody may need them any more: who waits for their devices is told, and a person releases them."""
+"""Stale claims: a refusal names them and says how to release them, and `release` refuses to release what may be needed."""
 
 import pytest
 
@@ -14,12 +14,14 @@ from tests.fake_driver.fake_node import Node, names
         ("deallocated", "claim one is not allocated any more"),
     ],
 )
-def test_who_needs_a_device_that_a_lost_claim_has_is_told_what_to_do(node: Node, fate: str, why: str) -> None:
-    lost = node.allocate("one", "gpu-0")
-    node.driver.prepare(lost)
+def test_a_refusal_advises_to_release_a_stale_claim_that_holds_the_device(node: Node, fate: str, why: str) -> None:
+    stale = node.allocate("one", "gpu-0")
+    node.driver.prepare(stale)
     meet(node, fate)
     second = node.allocate("two", "gpu-0")
-    with pytest.raises(ClaimRefused, match=f"; {why}; unless the .*`dra-testbed hardware release uid-one`"):
+    with pytest.raises(
+        ClaimRefused, match=f"; {why}; if the kubelet .* release it: `dra-testbed hardware release uid-one`"
+    ):
         node.driver.prepare(second)
     assert node.driver.release("uid-one")
     assert names(node.driver.prepare(second)) == ["gpu-0"]
@@ -35,7 +37,7 @@ def meet(node: Node, fate: str) -> None:
             node.api["one"]["status"] = {}
 
 
-def test_of_a_claim_that_is_needed_or_that_nobody_can_read_no_advice_is_given(node: Node) -> None:
+def test_a_refusal_has_no_advice_if_the_holder_is_needed_or_cannot_be_read(node: Node) -> None:
     node.driver.prepare(node.allocate("one", "gpu-0"))
     second = node.allocate("two", "gpu-0")
     with pytest.raises(ClaimRefused, match=r"was not unprepared yet$"):
@@ -48,10 +50,10 @@ def test_of_a_claim_that_is_needed_or_that_nobody_can_read_no_advice_is_given(no
 def test_a_claim_that_may_be_needed_is_released_only_by_force(node: Node) -> None:
     ref = node.allocate("one", "gpu-0")
     node.driver.prepare(ref)
-    with pytest.raises(ClaimRefused, match=r"default/one \(uid-one\) exists and is allocated: end its pods"):
+    with pytest.raises(ClaimRefused, match=r"default/one \(uid-one\) exists and is allocated: delete its pods"):
         node.driver.release("uid-one")
     node.trouble = ApiError("GET claim", 503, "away")
-    with pytest.raises(ClaimRefused, match=r"still needed cannot be read: .*away"):
+    with pytest.raises(ClaimRefused, match=r"cannot be read, so it may still be needed: .*away"):
         node.driver.release("uid-one")
     assert len(node.files()) == 1
     assert node.driver.release("uid-one", force=True)
@@ -60,14 +62,14 @@ def test_a_claim_that_may_be_needed_is_released_only_by_force(node: Node) -> Non
 
 
 @pytest.mark.parametrize("lost", ["the name", "the checkpoint"])
-def test_a_claim_that_is_known_by_its_uid_alone_is_released_only_by_force(node: Node, lost: str) -> None:
+def test_a_claim_without_a_known_name_is_released_only_by_force(node: Node, lost: str) -> None:
     node.driver.prepare(node.allocate("one", "gpu-0"))
     (node.folder / "claims/uid-one.json").unlink()
     if lost == "the name":
         node.start()
-        with pytest.raises(ClaimRefused, match=r"its name was lost with its checkpoint; .* with --force"):
+        with pytest.raises(ClaimRefused, match=r"its name was lost with its checkpoint; .* release uid-one --force`"):
             node.driver.prepare(node.allocate("two", "gpu-0"))
-    with pytest.raises(ClaimRefused, match="known by its UID alone"):
+    with pytest.raises(ClaimRefused, match="has no known name"):
         node.driver.release("uid-one")
     assert node.driver.release("uid-one", force=True)
     assert node.files() == []

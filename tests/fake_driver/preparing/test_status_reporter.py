@@ -14,7 +14,7 @@ from fake_driver.api.client import ApiClient
 from fake_driver.journal import Journal
 from fake_driver.preparing import status_reporter
 from fake_driver.preparing.claims import ClaimRef, PreparedClaim, read_allocation
-from fake_driver.preparing.status_reporter import StatusReporter, manager
+from fake_driver.preparing.status_reporter import StatusReporter, field_manager
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -24,17 +24,19 @@ DRIVER = "gpu.dra-testbed.example"
 
 @pytest.fixture
 def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., StatusReporter]]:
-    """Make reporters that hurry."""
-    monkeypatch.setattr(status_reporter, "_FIRST", 0.01)
+    """Make reporters with short delays."""
+    monkeypatch.setattr(status_reporter, "_FIRST_DELAY", 0.01)
     monkeypatch.setattr(status_reporter, "_QUIET", 0.01)
     running: list[tuple[StatusReporter, ApiClient]] = []
 
     def made(
-        driver: str = DRIVER, node: str = "worker", known: Callable[..., Any] = lambda use: {"data": {"of": use.device}}
+        driver: str = DRIVER,
+        node: str = "worker",
+        status_data: Callable[..., Any] = lambda allocated: {"data": {"of": allocated.device}},
     ) -> StatusReporter:
         api = ApiClient(server)
         running.append(
-            (StatusReporter(ClaimClient(api), driver, node, known, Journal(tmp_path / "journal.jsonl")), api)
+            (StatusReporter(ClaimClient(api), driver, node, status_data, Journal(tmp_path / "journal.jsonl")), api)
         )
         running[-1][0].start()
         return running[-1][0]
@@ -60,19 +62,19 @@ def test_each_device_has_its_entry(make: Callable[..., StatusReporter], fake_api
     assert all(entry["conditions"][0]["type"] == "Ready" for entry in fake_api.status())
 
 
-def test_a_status_waits_while_claims_come_but_not_for_ever(
+def test_a_status_waits_while_claims_arrive_but_only_for_a_limited_time(
     make: Callable[..., StatusReporter], fake_api: FakeApi
 ) -> None:
     one = make()
     one.prepared(claim(fake_api), None)
-    quiet = one._quiet
+    quiet = one._quiet_at
 
-    assert one._begin(quiet - 1) == quiet
-    assert one._begin(quiet - 60) == quiet - 60 + status_reporter._LONGEST_BUSY
-    assert one._begin(quiet + 5) == quiet + 5
+    assert one._start_time(quiet - 1) == quiet
+    assert one._start_time(quiet - 60) == quiet - 60 + status_reporter._LONGEST_WAIT_FOR_QUIET
+    assert one._start_time(quiet + 5) == quiet + 5
 
 
-def test_what_is_there_already_is_not_written_again(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
+def test_a_status_that_is_present_is_not_written_again(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
     one = claim(fake_api)
     first = make()
     first.prepared(one, None)
@@ -83,7 +85,9 @@ def test_what_is_there_already_is_not_written_again(make: Callable[..., StatusRe
     assert len(fake_api.applied) == 2
 
 
-def test_two_drivers_write_side_by_side_each_as_itself(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
+def test_two_drivers_write_with_their_own_field_managers(
+    make: Callable[..., StatusReporter], fake_api: FakeApi
+) -> None:
     one = claim(fake_api, "gpu-0")
     results = fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"]
     results.append({**results[0], "driver": "nic.example", "device": "nic-0"})
@@ -96,13 +100,13 @@ def test_two_drivers_write_side_by_side_each_as_itself(make: Callable[..., Statu
 
 
 def test_a_field_manager_has_at_most_128_letters_and_belongs_to_one_node() -> None:
-    long = [manager("d" * 63, "n" * 200 + digit) for digit in "12"]
+    long = [field_manager("d" * 63, "n" * 200 + digit) for digit in "12"]
     assert max(map(len, long)) == 128
     assert len(set(long)) == 2
 
 
 @pytest.mark.parametrize("status", [403, 409, 422, 429, 500])
-def test_it_is_tried_again_until_it_succeeds(
+def test_a_failed_write_is_retried_until_it_succeeds(
     make: Callable[..., StatusReporter], fake_api: FakeApi, status: int
 ) -> None:
     attempts: list[str] = []
@@ -119,7 +123,7 @@ def test_it_is_tried_again_until_it_succeeds(
     assert len(attempts) == 4
 
 
-def test_trouble_is_told_once_in_the_log(
+def test_a_failure_is_logged_as_a_warning_once(
     make: Callable[..., StatusReporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = threading.Semaphore(0)
@@ -138,24 +142,24 @@ def test_trouble_is_told_once_in_the_log(
     assert "requires permission" in warnings[0]
 
 
-def test_an_error_of_its_own_is_survived(
+def test_the_thread_survives_an_internal_error(
     make: Callable[..., StatusReporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: list[str] = []
 
-    def known(use: Any) -> dict[str, Any]:
-        calls.append(use.device)
+    def status_data(allocated: Any) -> dict[str, Any]:
+        calls.append(allocated.device)
         if len(calls) == 1:
             raise KeyError("oops")
         return {"data": {}}
 
-    make(known=known).prepared(claim(fake_api), None)
+    make(status_data=status_data).prepared(claim(fake_api), None)
     fake_api.until(lambda: bool(fake_api.status()))
     assert "oops" in caplog.text
 
 
 @pytest.mark.parametrize("change", ["deleted", "replaced", "deallocated", "reallocated"])
-def test_a_claim_that_is_another_by_now_is_left_alone(
+def test_the_status_of_a_changed_claim_is_not_written(
     make: Callable[..., StatusReporter], fake_api: FakeApi, change: str
 ) -> None:
     old = claim(fake_api)
@@ -173,9 +177,7 @@ def test_a_claim_that_is_another_by_now_is_left_alone(
     assert old.ref.uid not in asked._jobs
 
 
-def test_a_claim_that_was_given_back_is_not_written_about(
-    make: Callable[..., StatusReporter], fake_api: FakeApi
-) -> None:
+def test_the_status_of_a_released_claim_is_not_written(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
     fake_api.gate.clear()
     one, busy = claim(fake_api), claim(fake_api, name="busy")
     asked = make()
@@ -189,7 +191,7 @@ def test_a_claim_that_was_given_back_is_not_written_about(
     assert fake_api.status("one") == []
 
 
-def test_a_claim_whose_name_is_not_known_cannot_be_written_about(
+def test_the_status_of_a_claim_without_a_known_name_is_not_written(
     make: Callable[..., StatusReporter], fake_api: FakeApi
 ) -> None:
     one = claim(fake_api)
@@ -198,7 +200,7 @@ def test_a_claim_whose_name_is_not_known_cannot_be_written_about(
     assert asked._jobs == {}
 
 
-def test_a_server_that_keeps_no_status_is_told_of_once(
+def test_fields_that_the_server_drops_are_logged_once(
     make: Callable[..., StatusReporter], fake_api: FakeApi, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     fake_api.keep_status = lambda _devices: []
@@ -209,8 +211,6 @@ def test_a_server_that_keeps_no_status_is_told_of_once(
     fake_api.keep_status = lambda devices: devices
     asked.prepared(claim(fake_api, name="three"), None)
     fake_api.until(lambda: bool(fake_api.status("three")))
-    assert (
-        caplog.text.count("the API server dropped the status of devices; is a feature gate off? status.devices[gpu-0]")
-        == 1
-    )
+    warning = "dropped fields of the device status, probably because a feature gate is off: status.devices[gpu-0]"
+    assert caplog.text.count(f"the API server {warning}") == 1
     assert (tmp_path / "journal.jsonl").read_text().count("status-fields-dropped") == 1

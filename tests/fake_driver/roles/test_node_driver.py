@@ -108,12 +108,14 @@ def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplu
     process._hardware.change("unplug", Section("", {"device": "gpu-0-half-0"}, []))
     kubelet.unprepare(socket, other)
     refusal = kubelet.prepare(socket, whole)[whole["uid"]].error
-    assert "device gpu-0 is of the same hardware as device gpu-0-half-0, which is still prepared for claim" in refusal
+    assert (
+        "device gpu-0 is part of the same hardware as device gpu-0-half-0, which is still prepared for claim" in refusal
+    )
     kubelet.unprepare(socket, one)
     assert not kubelet.prepare(socket, whole)[whole["uid"]].error
 
 
-def test_who_needs_the_whole_of_which_a_lost_claim_has_a_part_is_told_what_to_do(
+def test_a_refusal_advises_to_release_a_stale_claim_that_holds_a_partition_of_the_device(
     start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
@@ -125,7 +127,9 @@ def test_who_needs_the_whole_of_which_a_lost_claim_has_a_part_is_told_what_to_do
     kubelet.prepare(settings.data / "dra.sock", one)
     del fake_api.claims["default", one["name"]]
     refusal = kubelet.prepare(settings.data / "dra.sock", whole)[whole["uid"]].error
-    assert f"claim {one['name']} does not exist any more; unless the kubelet unprepares it soon" in refusal
+    assert (
+        f"claim {one['name']} does not exist any more; if the kubelet does not unprepare it soon, release it" in refusal
+    )
 
 
 def test_the_mutant_that_forgets_what_parts_share_prepares_both(
