@@ -32,7 +32,7 @@ def dependencies() -> set[str]:
 
 
 def imported(file: Path) -> set[str]:
-    """The top-level names that a module imports, those for type checkers included."""
+    """Return the top-level names that a module imports, including those for type checkers."""
     found = set()
     for node in ast.walk(ast.parse((ROOT / file).read_text())):
         if isinstance(node, ast.Import):

@@ -51,14 +51,14 @@ def script(daemon: ModuleType) -> ModuleType:
 
 @pytest.fixture
 def restored(host_state: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The restored host states; nothing is really restored."""
+    """Record the restored host states; nothing is really restored."""
     done: list[str] = []
     monkeypatch.setattr(host_state.HostState, "restore", lambda before: done.append(before.forwarding))
     return done
 
 
 def record(daemon: ModuleType, host_state: ModuleType, boot: str) -> Any:
-    """The record of an engine that has ended, and whose PID may belong to another process now."""
+    """Save the record of an engine that has ended, and whose PID may belong to another process now."""
     engine = daemon.Engine(os.getpid(), "0", True, host_state.HostState("0", [], [], [], []), boot)
     engine.save()
     return engine
