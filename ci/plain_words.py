@@ -7,7 +7,6 @@ scripts. It skips text in backticks and code blocks. For text that is quoted fro
 
 from __future__ import annotations
 
-import argparse
 import ast
 import io
 import re
@@ -15,22 +14,15 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHON = ("testbed", "fake_driver", "suites", "ci", "tests")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md", "ci/**/*.md", "suites/**/*.md")
-COMMENTED = (
-    "manifests/**/*.yaml",
-    "ci/**/*.y*ml",
-    "suites/**/*.yaml",
-    ".github/**/*.yml",
-    "tox.ini",
-    "pyproject.toml",
-    ".ci/*",
-    "ci/*",
-)
+FILES = """
+testbed/**/*.py fake_driver/**/*.py suites/**/*.py ci/**/*.py tests/**/*.py
+README.md CONTRIBUTING.md CHANGELOG.md docs/**/*.md ci/**/*.md
+manifests/**/*.yaml suites/**/*.yaml ci/**/*.y*ml .github/**/*.yml tox.ini pyproject.toml .ci/* ci/*
+"""
 # Each pattern, and what to write instead. "such as", "no such file", "as it is served" and "told apart" are good English.
 WORDS = r"""
 nobody|somebody|whoever|he -> name the program or person
@@ -38,43 +30,43 @@ nobody|somebody|whoever|he -> name the program or person
 of which -> start a new sentence
 (?<!no )such(?! as\b) -> this, these, or name the thing
 ha(s|ve|d) to be had -> is needed
-as it is(?! [\w{]) -> unchanged
+as it is(?! [\w{`]) -> unchanged
 all the same -> nevertheless, or leave it out
 (goes|go|went|going) with -> belongs to, is removed with
 (comes|come|came|coming) true -> happens, holds
 """  # words: the list itself
-_RULES = [tuple(line.split(" -> ")) for line in WORDS.strip().splitlines()]
-# Neither a part of a word with a hyphen nor of a domain name.
-_PATTERNS = [(re.compile(rf"(?<![\w.-])({words})(?![\w-]|\.\w)", re.IGNORECASE), instead) for words, instead in _RULES]
+_RULES = [line.split(" -> ") for line in WORDS.strip().splitlines()]
+# No match within a domain name or a word with hyphens.
+_PATTERNS = {re.compile(rf"(?<![\w.-])({words})(?![\w-]|\.\w)", re.IGNORECASE): instead for words, instead in _RULES}
 _EXCEPTION = re.compile(r"(#|<!--) words: \w")
-_CODE = re.compile(r"`[^`]*`")
-_FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
-_SEEN = re.compile(r"^\| [A-Z]+-\d+ \| (caught|survived|unclear)")  # docs/mutants.md: what a run printed
+_CODE = re.compile(r"^ *```.*?^ *```|`[^`]*`", re.MULTILINE | re.DOTALL)
+_RESULT = re.compile(
+    r"^\| [A-Z]+-\d+ \| (caught|survived|unclear).*$", re.MULTILINE
+)  # docs/mutants.md: output of a run
+_COMMENT = re.compile(r"(?:^|\s)#\s(.*)|^\s*description\s*[:=](.*)")
 
 
-@dataclass(frozen=True)
-class Text:
-    """A piece of text in a file, and the lines that it covers."""
+class Text(NamedTuple):
+    """A piece of text, and the first and last of its lines."""
 
-    path: Path
     first: int
     last: int
     content: str
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A refused word."""
+class Finding(NamedTuple):
+    """A refused word, and the place where it is."""
 
     path: Path
     line: int
     word: str
-    instead: str
-    excerpt: str
+    message: str
 
-    def __str__(self) -> str:
-        """Return it as a line for people."""
-        return f"{self.path}:{self.line}: {self.word!r} (write: {self.instead}): … {self.excerpt} …"
+
+def files(root: Path = ROOT) -> list[Path]:
+    """Return all files that are checked, relative to the root."""
+    found = {file for pattern in FILES.split() for file in root.glob(pattern) if file.is_file()}
+    return sorted(file.relative_to(root) for file in found if "stubs" not in file.parts)
 
 
 def check(path: Path, root: Path = ROOT) -> Iterator[Finding]:
@@ -82,96 +74,78 @@ def check(path: Path, root: Path = ROOT) -> Iterator[Finding]:
     source = (root / path).read_text(encoding="utf-8")
     lines = source.split("\n")
     if path.suffix == ".py" or lines[0].endswith("python3"):
-        texts = _of_python(path, source)
+        texts = _of_python(source, is_test=path.parts[0] == "tests")
     else:
-        texts = _of_page(path, lines) if path.suffix == ".md" else _of_comments(path, lines)
+        texts = _of_page(source) if path.suffix == ".md" else _of_comments(lines)
     for text in texts:
         if not any(_EXCEPTION.search(line) for line in lines[text.first - 1 : text.last]):
-            yield from _findings(text)
+            yield from _findings(path, text)
 
 
-def files(root: Path = ROOT) -> list[Path]:
-    """Return all files that are checked, relative to the root."""
-    found = {file for folder in PYTHON for file in (root / folder).rglob("*.py") if "stubs" not in file.parts}
-    found |= {file for pattern in (*PAGES, *COMMENTED) for file in root.glob(pattern) if file.is_file()}
-    return sorted(file.relative_to(root) for file in found)
-
-
-def _findings(text: Text) -> Iterator[Finding]:
-    content = re.sub(r"\s+", " ", _CODE.sub("`…`", text.content))
-    for pattern, instead in _PATTERNS:
+def _findings(path: Path, text: Text) -> Iterator[Finding]:
+    content = re.sub(r"\s+", " ", _without(_CODE, text.content))
+    for pattern, instead in _PATTERNS.items():
         for found in pattern.finditer(content):
             excerpt = content[max(0, found.start() - 40) : found.end() + 40].strip()
-            yield Finding(text.path, text.first, found[0], instead, excerpt)
+            yield Finding(path, text.first, found[0], f"{found[0]!r} (write: {instead}): … {excerpt} …")
 
 
-def _of_python(path: Path, source: str) -> Iterator[Text]:
-    """Yield docstrings, comments, the names of tests and, outside of tests, string literals."""
+def _without(pattern: re.Pattern[str], text: str) -> str:
+    """Replace what a pattern matches by backticks, and keep the lines."""
+    return pattern.sub(lambda found: re.sub(r"[^\n]+", "`", found[0]), text)
+
+
+def _of_python(source: str, *, is_test: bool) -> Iterator[Text]:
+    """Yield comments, names of tests, docstrings and, outside of tests, string literals."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            yield Text(path, token.start[0], token.end[0], token.string)
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+            yield Text(token.start[0], token.end[0], token.string)
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield Text(path, node.lineno, node.lineno, node.name.replace("_", " "))
-    yield from _literals(path, tree, only_docstrings=path.parts[0] == "tests")
+            yield Text(node.lineno, node.lineno, node.name.replace("_", " "))
+        for child in ast.iter_child_nodes(node):
+            is_read = isinstance(node, ast.Expr) or not (is_test or isinstance(node, ast.JoinedStr))
+            if is_read and isinstance(child, ast.Constant | ast.JoinedStr):
+                yield Text(child.lineno, child.end_lineno or child.lineno, _literal(child))
 
 
-def _literals(path: Path, node: ast.AST, *, only_docstrings: bool) -> Iterator[Text]:
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.Constant | ast.JoinedStr):
-            if isinstance(node, ast.Expr) or not only_docstrings:
-                yield Text(path, each.lineno, each.end_lineno or each.lineno, _content(each))
-        else:
-            yield from _literals(path, each, only_docstrings=only_docstrings)
-
-
-def _content(node: ast.Constant | ast.JoinedStr) -> str:
+def _literal(node: ast.Constant | ast.JoinedStr) -> str:
     """Return a literal's text, with braces for the expressions of an f-string; nothing if it is a single word."""
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     text = "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in parts)
     return text if " " in text else ""
 
 
-def _of_page(path: Path, lines: list[str]) -> Iterator[Text]:
-    """Yield the paragraphs and table rows of a Markdown page, without code blocks and recorded results."""
-    text = _FENCE.sub(lambda block: "\n" * block[0].count("\n"), "\n".join(lines))
-    paragraph, first = "", 1
-    for number, line in enumerate([*text.split("\n"), ""], 1):
-        if not line.strip() or line.lstrip().startswith(("|", "*", "-", "#")) or line.lstrip()[:1].isdigit():
-            if paragraph:
-                yield Text(path, first, number - 1, paragraph)
-            paragraph, first = "", number
-        if not _SEEN.match(line):
-            paragraph += line + "\n"
-    if paragraph.strip():
-        yield Text(path, first, len(lines), paragraph)
+def _of_page(source: str) -> Iterator[Text]:
+    """Yield the paragraphs, list items and table rows of a Markdown page, without code blocks and the output of runs."""
+    lines = _without(_RESULT, _without(_CODE, source)).split("\n")
+    starts = [number for number, line in enumerate(lines, 1) if re.match(r"\s*($|[|*#-]|\d+\.)", line) or number == 1]
+    for first, after in zip(starts, [*starts[1:], len(lines) + 1], strict=True):
+        yield Text(first, after - 1, "\n".join(lines[first - 1 : after - 1]))
 
 
-def _of_comments(path: Path, lines: list[str]) -> Iterator[Text]:
+def _of_comments(lines: list[str]) -> Iterator[Text]:
     """Yield the comments of a file whose comments begin with #, and the descriptions in it."""
     for number, line in enumerate(lines, 1):
-        found = re.search(r"(^|\s)#\s(?P<comment>.*)|^\s*description\s*[:=](?P<description>.*)", line)
-        if found:
-            yield Text(path, number, number, found["comment"] or found["description"] or "")
+        if found := _COMMENT.search(line):
+            yield Text(number, number, found[1] or found[2] or "")
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Print what is refused, or how often; return 1 if anything is."""
-    parser = argparse.ArgumentParser(prog="python -m ci.plain_words", description=__doc__)
-    parser.add_argument("--count", action="store_true", help="print how often, by package and by word, and exit with 0")
-    options = parser.parse_args()
     found = [finding for file in files() for finding in check(file)]
-    if options.count:
-        for what, number in Counter("/".join(each.path.parts[:2]) for each in found).most_common():
-            print(f"{number:5} {what}")
-        for word, number in Counter(each.word.lower() for each in found).most_common():
-            print(f"{number:5} {word}")
+    if arguments == ["--count"]:
+        for counts in (
+            Counter("/".join(each.path.parts[:2]) for each in found),
+            Counter(each.word.lower() for each in found),
+        ):
+            print(*(f"{number:5} {name}" for name, number in counts.most_common()), sep="\n", end="\n\n")
         print(f"{len(found):5} in all")
         return 0
-    print(*found, sep="\n", end="\n" if found else "")
+    for each in found:
+        print(f"{each.path}:{each.line}: {each.message}")
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
