@@ -1,8 +1,8 @@
-"""CDI spec files: how the container runtime learns what to put into containers. One file per claim, named by its UID.
+"""CDI spec files, from which the container runtime learns what to add to containers: one file for each claim, named by its UID.
 
-Names: the kind is `<driver>/device`; a device is `<claim UID>.<request>[.<subrequest>].<device>[:pool_<pool>][:<share>][:admin]`. Only the
-node's own pool is not named. Labels and UIDs have no dots, and no name of Kubernetes has an underscore, which stands for a slash in the
-name of a pool: so no two allocations share a name, and each can be read back from it.
+The kind is `<driver>/device`. A device is `<claim UID>.<request>[.<subrequest>].<device>[:pool_<pool>][:<share>][:admin]`, without the
+pool if it is the node's own. Labels and UIDs have no dots. Kubernetes names have no underscores, so `_` replaces the slash in a pool name.
+Therefore each allocation has a different name, from which it can be read back.
 """
 
 from __future__ import annotations
@@ -23,63 +23,67 @@ from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 
 Environment = Mapping[str, str]
-Note = Callable[..., None]  # Journal.note
+Record = Callable[..., None]  # Journal.record
 _CLASS = "device"
 _ADMIN, _POOL = "admin", "pool_"
 _SHARE_LETTERS = _POOL_LETTERS = 8
-# What follows our name and a hyphen in a file of a driver whose name begins like that: the rest of its name, and a UID of the usual form.
+# The end of a file name of another driver whose name begins with ours and a hyphen: the rest of its name and a UUID.
 _LONGER_NAME = re.compile(r".+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
 class CdiDevice:
-    """What one allocated device adds to a container: variables, and what its hardware file says beside them, in the words of CDI."""
+    """What one allocated device adds to a container: environment variables, and the CDI edits of its hardware file."""
 
     name: str
     env: Environment
     edits: Mapping[str, Any] = field(default_factory=dict)
 
 
-def environment(device: Device, use: AllocatedDevice, home: str) -> dict[str, str]:
-    """The variables that tell a container which device it got, and how.
+def environment(device: Device, allocated: AllocatedDevice, node_pool: str) -> dict[str, str]:
+    """Return the environment variables that name an allocated device and its properties in a container.
 
-    GPU_DEVICE_GPU_0=gpu-0, GPU_DEVICE_GPU_0_UUID=… and so on; with admin access GPU_DEVICE_GPU_0_ADMIN_ACCESS=true; what configuration
-    says of the device, such as GPU_DEVICE_GPU_0_SHARING_STRATEGY=…; and the variables that it names: user_a=b. A share has the start of
-    its id in its names, because a container may have two of one device: GPU_DEVICE_GPU_0_SHARE_1F3A5C7E_MEMORY=4Gi. A device of another
-    pool than the node's own, `home`, has a digest of the pool's name in its names, because devices of two pools may have one name:
-    PORT_DEVICE_PORT_0_IN_B99F26FE=port-0, PORT_DEVICE_PORT_0_IN_B99F26FE_POOL=fabric-ports.
+    * GPU_DEVICE_GPU_0=gpu-0, GPU_DEVICE_GPU_0_UUID=…: the device, its attributes and its capacity
+    * GPU_DEVICE_GPU_0_ADMIN_ACCESS=true: with admin access
+    * GPU_DEVICE_GPU_0_SHARING_STRATEGY=… and user_a=b: from opaque configuration
+    * GPU_DEVICE_GPU_0_SHARE_1F3A5C7E_MEMORY=4Gi: a share, with the start of its ID, because a container may have two shares of one device
+    * PORT_DEVICE_PORT_0_IN_B99F26FE=port-0, PORT_DEVICE_PORT_0_IN_B99F26FE_POOL=fabric-ports: a device of another pool than the node's own,
+      with a digest of the pool's name, because devices of two pools may have the same name
     """
-    stem = f"{_variable(device.kind)}_DEVICE_{_variable(device.name)}"
-    place: Environment = {}
-    if use.pool != home:
-        stem = f"{stem}_IN_{_digest(use.pool)}"
-        place = {f"{stem}_POOL": use.pool}
-    facts = {**device.attributes, **device.capacity}
-    said = {_variable(name): _text(facts[name]) for name in sorted(facts)}
+    prefix = f"{_variable(device.kind)}_DEVICE_{_variable(device.name)}"
+    pool: Environment = {}
+    if allocated.pool != node_pool:
+        prefix = f"{prefix}_IN_{_digest(allocated.pool)}"
+        pool = {f"{prefix}_POOL": allocated.pool}
+    values = {**device.attributes, **device.capacity}
+    properties = {_variable(name): _text(values[name]) for name in sorted(values)}
     if device.network and device.network.ips:
-        said["IPS"] = ",".join(device.network.ips)
-    access = {"ADMIN_ACCESS": "true"} if use.admin_access else {}
-    told = {f"{stem}_{name}": text for name, text in {**said, **use.facts, **access}.items()}
-    return {stem: device.name, **place, **told, **_share(stem, use), **use.variables}
+        properties["IPS"] = ",".join(device.network.ips)
+    access = {"ADMIN_ACCESS": "true"} if allocated.admin_access else {}
+    all_properties = {f"{prefix}_{name}": text for name, text in {**properties, **allocated.facts, **access}.items()}
+    return {prefix: device.name, **pool, **all_properties, **_share(prefix, allocated), **allocated.variables}
 
 
-def _share(stem: str, use: AllocatedDevice) -> Environment:
-    if use.share_id is None:
+def _share(prefix: str, allocated: AllocatedDevice) -> Environment:
+    if allocated.share_id is None:
         return {}
-    name = f"{stem}_SHARE_{_variable(use.share_id[:_SHARE_LETTERS])}"
-    return {name: use.share_id, **{f"{name}_{_variable(what)}": use.consumed[what] for what in sorted(use.consumed)}}
+    name = f"{prefix}_SHARE_{_variable(allocated.share_id[:_SHARE_LETTERS])}"
+    consumed = {
+        f"{name}_{_variable(capacity)}": allocated.consumed[capacity] for capacity in sorted(allocated.consumed)
+    }
+    return {name: allocated.share_id, **consumed}
 
 
-def device_name(uid: str, device: AllocatedDevice, home: str) -> str:
-    """The CDI name of one allocated device, on a node whose own pool is `home`."""
-    name = f"{uid}.{device.request.replace('/', '.')}.{device.device}"
-    pool = _POOL + device.pool.replace("/", "_") if device.pool != home else None
-    marks = (pool, device.share_id, _ADMIN if device.admin_access else None)
-    return ":".join((name, *filter(None, marks)))
+def device_name(uid: str, allocated: AllocatedDevice, node_pool: str) -> str:
+    """Return the CDI name of a device that is allocated to the claim with this UID."""
+    name = f"{uid}.{allocated.request.replace('/', '.')}.{allocated.device}"
+    pool = _POOL + allocated.pool.replace("/", "_") if allocated.pool != node_pool else None
+    suffixes = (pool, allocated.share_id, _ADMIN if allocated.admin_access else None)
+    return ":".join((name, *filter(None, suffixes)))
 
 
 def spec(kind: str, devices: tuple[CdiDevice, ...]) -> dict[str, Any]:
-    """The content of a spec file; declares the oldest version that allows it."""
+    """Return the content of a spec file. It declares the oldest version of CDI that allows the content."""
     edits = [
         {
             "name": device.name,
@@ -87,11 +91,15 @@ def spec(kind: str, devices: tuple[CdiDevice, ...]) -> dict[str, Any]:
         }
         for device in devices
     ]
-    return {"cdiVersion": max(need for device in devices for need in _needs(device)), "kind": kind, "devices": edits}
+    return {
+        "cdiVersion": max(version for device in devices for version in _needed_versions(device)),
+        "kind": kind,
+        "devices": edits,
+    }
 
 
-def _needs(device: CdiDevice) -> Iterator[str]:
-    """The version of CDI that introduced each thing which this device uses."""
+def _needed_versions(device: CdiDevice) -> Iterator[str]:
+    """Return the version of CDI that introduced each field that this device uses."""
     yield "0.3.0"
     if any("type" in mount for mount in device.edits.get("mounts", ())):
         yield "0.4.0"
@@ -102,91 +110,95 @@ def _needs(device: CdiDevice) -> Iterator[str]:
 
 
 class CdiFolder:
-    """The CDI directory of this node; touches only the files of this driver."""
+    """The files of this driver in the CDI directory of this node."""
 
-    def __init__(self, folder: Path, driver: str, note: Note = lambda _event, **_facts: None) -> None:
-        self.folder, self.driver, self._note = folder, driver, note
+    def __init__(self, folder: Path, driver: str, record: Record = lambda _event, **_facts: None) -> None:
+        self.folder, self.driver, self._record = folder, driver, record
         self.kind = f"{driver}/{_CLASS}"
 
     def path(self, uid: str) -> Path:
-        """Where a claim's spec file is."""
+        """Return the path of a claim's spec file."""
         return self.folder / f"{self.driver}-{uid}.json"
 
     def write(self, uid: str, devices: tuple[CdiDevice, ...]) -> None:
-        """Write a claim's file, also when it is there. The folder may have gone: on most nodes it does not survive a reboot."""
+        """Write a claim's file, or replace it. Raise ClaimRefused if two different devices have the same name."""
         unique = _distinct(devices)
+        # On most nodes the folder does not survive a reboot.
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         write_atomically(self.path(uid), json.dumps(spec(self.kind, unique), indent=1).encode(), 0o644)
-        self._note("cdi-write", uid=uid, devices=[device.name.removeprefix(f"{uid}.") for device in unique])
+        self._record("cdi-write", uid=uid, devices=[device.name.removeprefix(f"{uid}.") for device in unique])
 
     def remove(self, uid: str) -> bool:
-        """Remove a claim's file; False when there was none."""
-        was_there = remove(self.path(uid))
-        if was_there:
-            self._note("cdi-remove", uid=uid)
-        return was_there
+        """Remove a claim's file. Return False if there was none."""
+        existed = remove(self.path(uid))
+        if existed:
+            self._record("cdi-remove", uid=uid)
+        return existed
 
     def remove_all(self) -> int:
-        """Remove all our files, as a reboot does where the folder is in memory; how many there were."""
+        """Remove all files of this driver, like a reboot of a node with the folder in memory. Return how many there were."""
         return sum(self.remove(uid) for uid in self.claims())
 
     def sweep(self) -> None:
-        """Remove what a killed process left unfinished."""
+        """Remove unfinished files that a killed process left."""
         remove_unfinished(self.folder, self._uid_in)
 
     def qualified_name(self, name: str) -> str:
-        """The id that the kubelet hands to the runtime."""
+        """Return the CDI ID of a device, which the kubelet passes to the container runtime."""
         return f"{self.kind}={name}"
 
     def claims(self) -> list[str]:
-        """The UIDs of the claims that have a file."""
+        """Return the UIDs of the claims that have a file."""
         uids = filter(None, (self._uid_in(path.name) for path in self.folder.glob(f"{self.driver}-*.json")))
         return sorted(uid for uid in uids if self._kind_of(uid) in {self.kind, None})
 
     def _uid_in(self, name: str) -> str:
-        """The claim in the name of a file; '' where the file is not ours."""
+        """Return the UID in the name of a file; '' if it is not a file of this driver."""
         uid = name.removeprefix(f"{self.driver}-").removesuffix(".json")
         is_ours = name == self.path(uid).name and matches(UID, uid) and not matches(_LONGER_NAME, uid)
         return uid if is_ours else ""
 
     def _kind_of(self, uid: str) -> object:
-        """What a file says it is of; None where it does not say it."""
+        """Return the kind in a claim's file; None if it cannot be read."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             return json.loads(self.path(uid).read_bytes())["kind"]
         return None
 
-    def rebuild_claim(self, uid: str, home: str) -> PreparedClaim | None:
-        """The devices that a claim's file names; None when the file is not ours. The last resort where a checkpoint is lost."""
+    def rebuild_claim(self, uid: str, node_pool: str) -> PreparedClaim | None:
+        """Return a claim with the devices that its file names, for a lost checkpoint; None if there is no file of this driver.
+
+        Raise DamagedFile if the file has unexpected content.
+        """
         try:
             content = json.loads(self.path(uid).read_bytes())
             if content["kind"] != self.kind:
                 return None
-            devices = tuple(_parsed(uid, device["name"], home) for device in content["devices"])
+            devices = tuple(_parse_name(uid, device["name"], node_pool) for device in content["devices"])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as broken:
-            raise DamagedFile(f"the CDI file {self.path(uid)} does not say what we once wrote: {broken!r}") from broken
+            raise DamagedFile(f"the CDI file {self.path(uid)} has unexpected content: {broken!r}") from broken
         return PreparedClaim(ClaimRef(uid), devices)
 
 
 def _distinct(devices: Iterable[CdiDevice]) -> tuple[CdiDevice, ...]:
-    """Each once. Two that only have one name would be one for containers."""
+    """Return each device once. Raise ClaimRefused if two different devices have the same name."""
     found: dict[str, CdiDevice] = {}
     for device in devices:
         if found.setdefault(device.name, device) != device:
-            raise ClaimRefused(f"two devices of the claim have the CDI name {device.name}, and they differ")
+            raise ClaimRefused(f"two different devices of the claim have the CDI name {device.name}")
     return tuple(found.values())
 
 
-def _parsed(uid: str, name: str, home: str) -> AllocatedDevice:
-    whole, *marks = name.split(":")
-    owner, *request, device = whole.split(".")
-    is_admin = marks[-1:] == [_ADMIN]
-    pools = [mark.removeprefix(_POOL).replace("_", "/") for mark in marks[:1] if mark.startswith(_POOL)]
-    shares = marks[len(pools) : len(marks) - is_admin]
+def _parse_name(uid: str, name: str, node_pool: str) -> AllocatedDevice:
+    stem, *suffixes = name.split(":")
+    owner, *request, device = stem.split(".")
+    is_admin = suffixes[-1:] == [_ADMIN]
+    pools = [suffix.removeprefix(_POOL).replace("_", "/") for suffix in suffixes[:1] if suffix.startswith(_POOL)]
+    shares = suffixes[len(pools) : len(suffixes) - is_admin]
     if owner != uid or not 1 <= len(request) <= 2 or len(shares) > 1:
         raise ValueError(f"{name!r} is not a device of claim {uid}")
-    (pool,) = pools or [home]
+    (pool,) = pools or [node_pool]
     return AllocatedDevice("/".join(request), pool, device, is_admin, shares[0] if shares else None)
 
 

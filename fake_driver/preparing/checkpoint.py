@@ -1,14 +1,14 @@
-"""What was prepared, in one small file per claim, so that it survives this process and can be shared with its successor.
+"""The checkpoint: what is prepared on this node, in one small file for each claim. It survives restarts and rolling updates.
 
-One file per claim: a damaged file costs one claim, and a write costs the same with one claim or a thousand. During a rolling update two
-processes work in this folder. The lock makes that safe, and what it holds tells whether the other one wrote: each signs before it does.
+With one file for each claim, a damaged file affects one claim, and a write costs the same for any number of claims. During a rolling
+update two processes use the folder. A lock serializes them, and a signature in the lock file shows whether the other process has written.
 
-Their versions may differ. So all versions keep the outer shape of a file (`version`, `checksum`, `data`), and within its data `ref`, and
-of each device `pool`, `device`, `admin_access` and `share_id`. A file of a newer version is never changed or set aside: what all versions
-keep is enough to keep its devices from others, and to unprepare it, because all that was made for a claim has its UID for a name.
+The two processes may have different versions. All versions keep the outer fields of a file (`version`, `checksum`, `data`), and in its
+data `ref` and each device's `pool`, `device`, `admin_access` and `share_id`. A file of a newer version is never changed or set aside.
+The common fields are enough to keep its devices from other claims and to unprepare it, because all files of a claim have its UID as name.
 
-The disk is waited for when the lock is free again: nobody gets an answer before what it says is lasting, and those who wait at the same
-time wait for one commit of the file system.
+A process waits for the disk after it has released the lock, and answers no caller before its change is durable. Threads that wait at the
+same time share one commit of the file system.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fake_driver.errors import ClaimRefused, DamagedFile
 from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 
-# Changes only when older drivers must not read it. What a newer driver merely adds, an older one leaves alone.
+# To be changed only if older drivers must not read the files. They ignore fields that a newer driver adds.
 VERSION = 1
 _SIGNATURE = 16  # bytes
 T = TypeVar("T", AllocatedDevice, ClaimRef)
@@ -43,14 +43,14 @@ Rebuild = Callable[[str], PreparedClaim | None]
 
 
 def encode(claim: PreparedClaim) -> bytes:
-    """The content of a claim's file."""
+    """Return the content of a claim's file."""
     content = {"ref": asdict(claim.ref), "devices": [asdict(device) for device in claim.devices]}
     data = json.dumps({**content, "pod_claim": claim.pod_claim} if claim.pod_claim else content)
     return json.dumps({"version": VERSION, "checksum": _checksum(data), "data": data}).encode()
 
 
 def decode(content: bytes, uid: str) -> PreparedClaim:
-    """The claim that a file holds; Damaged when it is not whole, not ours, or of a version that we do not know."""
+    """Return the claim in a file. Raise DamagedFile if it is incomplete, another claim's, or of another version."""
     try:
         outer = json.loads(content)
         if outer["version"] != VERSION:
@@ -58,8 +58,8 @@ def decode(content: bytes, uid: str) -> PreparedClaim:
         if outer["checksum"] != _checksum(outer["data"]):
             raise DamagedFile("its checksum is wrong")
         inner: dict[str, Any] = json.loads(outer["data"])
-        devices = tuple(_made(AllocatedDevice, device) for device in inner["devices"])
-        claim = PreparedClaim(_made(ClaimRef, inner["ref"]), devices, str(inner.get("pod_claim", "")))
+        devices = tuple(_from_known_fields(AllocatedDevice, device) for device in inner["devices"])
+        claim = PreparedClaim(_from_known_fields(ClaimRef, inner["ref"]), devices, str(inner.get("pod_claim", "")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as broken:
         raise DamagedFile(f"it cannot be read: {broken!r}") from broken
     if claim.ref.uid != uid:
@@ -67,8 +67,8 @@ def decode(content: bytes, uid: str) -> PreparedClaim:
     return claim
 
 
-def common(content: bytes, uid: str) -> PreparedClaim | None:
-    """What a file of a newer version says in words that all versions keep; None when it is not of a newer version, or not whole."""
+def decode_newer(content: bytes, uid: str) -> PreparedClaim | None:
+    """Return the claim in a file of a newer version, with the common fields only; None if the file is not newer or is incomplete."""
     try:
         outer = json.loads(content)
         version, data = outer["version"], outer["data"]
@@ -79,14 +79,14 @@ def common(content: bytes, uid: str) -> PreparedClaim | None:
     try:
         inner = json.loads(data)
         texts = {key: str(inner["ref"].get(key, "")) for key in ("namespace", "name")}
-        devices = tuple(_common_device(device) for device in inner["devices"])
+        devices = tuple(_device_from_common_fields(device) for device in inner["devices"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as odd:
-        log.warning("version %d of the checkpoint of claim %s does not say what it has: %r", version, uid, odd)
+        log.warning("the checkpoint of claim %s has version %d, but not the common fields: %r", uid, version, odd)
         return PreparedClaim(ClaimRef(uid), ())
     return PreparedClaim(ClaimRef(uid, **texts), devices)
 
 
-def _common_device(content: Mapping[str, Any]) -> AllocatedDevice:
+def _device_from_common_fields(content: Mapping[str, Any]) -> AllocatedDevice:
     share = content.get("share_id")
     return AllocatedDevice(
         str(content.get("request", "")),
@@ -98,32 +98,32 @@ def _common_device(content: Mapping[str, Any]) -> AllocatedDevice:
 
 
 class LockedCheckpoint:
-    """The claims that are prepared, while the lock is held."""
+    """The prepared claims, which can be changed while the lock is held."""
 
     def __init__(
         self, folder: Path, known: dict[str, PreparedClaim], newer: set[str], sign: Callable[[], None]
     ) -> None:
         self._folder, self._known, self._newer, self._sign = folder, known, newer, sign
         self.is_changed = False
-        self.not_synced: list[str] = []  # whose files a power cut could still take
+        self.not_synced: list[str] = []  # UIDs of new files that a power cut could still remove
 
     @property
     def claims(self) -> Mapping[str, PreparedClaim]:
-        """All of them, by UID."""
+        """Return all claims by UID."""
         return self._known
 
     @property
     def from_newer_version(self) -> AbstractSet[str]:
-        """The UIDs of those that a newer version of this driver has prepared. They are not complete."""
+        """Return the UIDs of claims that a newer version of this driver has prepared. They only have the common fields."""
         return self._newer
 
     def save(self, claim: PreparedClaim) -> None:
-        """Remember a claim; nothing is written when that is known already. What is replaced must not be lost, and waits for the disk."""
+        """Write the claim's file unless it is unchanged. A file that is replaced is synced at once, so that its old content is not lost."""
         uid = claim.ref.uid
         if uid in self._newer:
             raise ClaimRefused(
-                f"claim {claim.ref} was prepared by a newer version of this driver, and this one would spoil it: "
-                "try again when the newer one serves, or end the pods that use the claim"
+                f"claim {claim.ref} was prepared by a newer version of this driver, whose checkpoint this one must not change: "
+                "wait for the newer version to run, or delete the pods that use the claim"
             )
         if self._known.get(uid) != claim:
             self._change()
@@ -135,7 +135,7 @@ class LockedCheckpoint:
             self._known[uid] = claim
 
     def delete(self, uid: str) -> None:
-        """Forget a claim."""
+        """Remove the claim's file."""
         self._change()
         remove(self._folder / f"{uid}.json", is_durable=False)
         self._known.pop(uid, None)
@@ -147,85 +147,85 @@ class LockedCheckpoint:
 
 
 class Checkpoint:
-    """The folder of those files. `rebuild` is asked for a claim whose file is damaged."""
+    """The folder of the files. `rebuild` returns a claim whose file is damaged or lost; None if it does not know it."""
 
     def __init__(self, folder: Path, rebuild: Rebuild = lambda _uid: None) -> None:
         self._folder, self._rebuild = folder, rebuild
-        self._threads = threading.Lock()
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._thread_lock = threading.Lock()
+        self._read_stamps: dict[str, tuple[int, int]] = {}
         self._known: dict[str, PreparedClaim] = {}
         self._newer: set[str] = set()
-        self._last: tuple[bytes, int] | None = None
+        self._last_state: tuple[bytes, int] | None = None
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[LockedCheckpoint]:
         """Lock the checkpoint against other threads and a second process of this driver. What changed is durable afterwards."""
-        with self._threads, self._lock_file() as lock:
+        with self._thread_lock, self._lock_file() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             checkpoint = LockedCheckpoint(self._folder, self._known, self._newer, partial(_sign, lock))
-            if self._last != self._state(lock):
+            if self._last_state != self._state(lock):
                 self._refresh(checkpoint)
-            self._last = None  # after a failure in the middle, what we know is not to be trusted
+            self._last_state = None  # after an exception, the files must be read again
             yield checkpoint
-            self._last = self._state(lock)
+            self._last_state = self._state(lock)
         if checkpoint.is_changed:
-            self._settle(checkpoint)
+            self._sync(checkpoint)
 
-    def _settle(self, checkpoint: LockedCheckpoint) -> None:
-        """Wait for the disk; what it refuses to keep is as if it had never been written, so that the next attempt writes it again."""
+    def _sync(self, checkpoint: LockedCheckpoint) -> None:
+        """Wait for the disk. If that fails, discard new files, so that the next attempt writes them again."""
         try:
             for uid in checkpoint.not_synced:
                 sync_file(self._folder / f"{uid}.json")
             sync_folder(self._folder)
         except OSError:
             for uid in checkpoint.not_synced:
-                self._withdraw(uid)
+                self._discard(uid)
             raise
 
-    def _withdraw(self, uid: str) -> None:
-        with self._threads:
+    def _discard(self, uid: str) -> None:
+        with self._thread_lock:
             remove(self._folder / f"{uid}.json", is_durable=False)
-            self._last = None
+            self._last_state = None
 
     def _state(self, lock: BinaryIO) -> tuple[bytes, int]:
-        """Differs when somebody else signed, and also when somebody without manners touched the folder."""
+        """Return the signature and time of the folder, which differ if another process has written or removed files."""
         return os.pread(lock.fileno(), _SIGNATURE, 0), self._folder.stat().st_mtime_ns
 
     def _lock_file(self) -> BinaryIO:
         try:
             return _opened(self._folder / ".lock")
         except FileNotFoundError:
-            # Somebody removed the folder under our feet: what is forgotten is forgotten, but life goes on.
+            # The folder was removed while the driver runs; new claims can still be prepared.
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             return _opened(self._folder / ".lock")
 
     def count(self) -> int:
-        """How many claims there are, without waiting for whoever works on them."""
+        """Return the number of claims without waiting for the lock."""
         try:
             return sum(path.suffix == ".json" and matches(UID, path.stem) for path in self._folder.iterdir())
         except FileNotFoundError:
             return 0
 
     def recover(self, uids: list[str]) -> None:
-        """Clean up after a killed process, and adopt claims that have a CDI file but no checkpoint, because the folder was lost."""
+        """Remove unfinished files, and rebuild claims with these UIDs that have a CDI file but no checkpoint."""
         with self.locked() as checkpoint:
             remove_unfinished(self._folder)
             for uid in uids:
-                claim = None if uid in checkpoint.claims else self._rebuilt(uid)
+                claim = None if uid in checkpoint.claims else self._try_to_rebuild(uid)
                 if claim:
                     _adopt(claim, checkpoint)
 
     def _refresh(self, checkpoint: LockedCheckpoint) -> None:
-        """Read what is new in the folder, and forget what is gone from it."""
+        """Read files that are new or changed, and drop claims whose file was removed."""
         now = {uid: stamp for uid, stamp in self._stamps() if matches(UID, uid)}
         for uid in self._known.keys() - now.keys():
             del self._known[uid]
             self._newer.discard(uid)
         for uid, stamp in now.items():
-            if self._seen.get(uid) != stamp:
+            if self._read_stamps.get(uid) != stamp:
                 self._read(uid, checkpoint)
-        self._seen = now
+        self._read_stamps = now
 
     def _stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
         with os.scandir(self._folder) as entries:
@@ -236,31 +236,31 @@ class Checkpoint:
                     yield uid, (status.st_ino, status.st_mtime_ns)
 
     def _read(self, uid: str, checkpoint: LockedCheckpoint) -> None:
-        """Read one claim's file. Whatever is wrong with it is trouble of that claim alone."""
+        """Read one claim's file. An error affects that claim only."""
         path = self._folder / f"{uid}.json"
         self._known.pop(uid, None)
         self._newer.discard(uid)
         try:
             self._known[uid] = self._decoded(path.read_bytes(), uid)
         except FileNotFoundError:
-            return  # since we looked
+            return  # removed meanwhile
         except (DamagedFile, OSError) as damage:
-            self._salvage(path, checkpoint, damage)
+            self._set_aside(path, checkpoint, damage)
 
     def _decoded(self, content: bytes, uid: str) -> PreparedClaim:
         try:
             return decode(content, uid)
         except DamagedFile:
-            newer = common(content, uid)
+            newer = decode_newer(content, uid)
             if newer is None:
                 raise
         self._newer.add(uid)
         log.info("claim %s was prepared by a newer version of this driver", newer.ref)
         return newer
 
-    def _salvage(self, path: Path, checkpoint: LockedCheckpoint, damage: Exception) -> None:
-        """Set a damaged file aside, for what its claim's CDI file says. What cannot be written is known to this process all the same."""
-        claim = self._rebuilt(path.stem)
+    def _set_aside(self, path: Path, checkpoint: LockedCheckpoint, damage: Exception) -> None:
+        """Rename a damaged file and rebuild its claim from the CDI file. If that cannot be written, keep the claim in memory."""
+        claim = self._try_to_rebuild(path.stem)
         aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
         try:
             path.rename(aside)
@@ -275,11 +275,11 @@ class Checkpoint:
         else:
             log.warning("the checkpoint %s is damaged: %s; it was set aside as %s", path, damage, aside.name)
 
-    def _rebuilt(self, uid: str) -> PreparedClaim | None:
+    def _try_to_rebuild(self, uid: str) -> PreparedClaim | None:
         try:
             return self._rebuild(uid)
-        except DamagedFile as hopeless:
-            log.warning("what claim %s has on this node is not known: %s", uid, hopeless)
+        except DamagedFile as damage:
+            log.warning("claim %s has no checkpoint and cannot be rebuilt: %s", uid, damage)
             return None
 
 
@@ -297,7 +297,7 @@ def _sign(lock: BinaryIO) -> None:
     os.pwrite(lock.fileno(), secrets.token_bytes(_SIGNATURE), 0)
 
 
-def _made(kind: type[T], content: Mapping[str, Any]) -> T:
+def _from_known_fields(kind: type[T], content: Mapping[str, Any]) -> T:
     known = {field.name for field in fields(kind)}
     return kind(**{key: value for key, value in content.items() if key in known})
 

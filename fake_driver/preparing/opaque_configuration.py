@@ -1,4 +1,4 @@
-"""Opaque configuration: what a class or a claim may tell this driver of its devices. Pure; the driver asks when it prepares a claim.
+"""Opaque configuration of this driver in DeviceClasses and claims. Pure; the driver applies it when it prepares a claim.
 
     apiVersion: resource.dra-testbed.example/v1alpha1
     kind: GpuConfig                              # for devices without a network
@@ -12,8 +12,8 @@
     vlan: 7
     addresses: [192.0.2.7/24]
 
-Classes come before claims, because what comes later wins. A configuration is for the requests that it names, or for all of them.
-Everything is read strictly: who mistypes a field shall learn it, not wonder.
+A claim overrides its class, and a later entry an earlier one. An entry applies to the requests that it names, or to all of them.
+Decoding is strict: an unknown field is an error, so that a typing error is reported to its author.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object
 from fake_driver.strict_decoding import Section
 
 API_VERSION = "resource.dra-testbed.example/v1alpha1"
-INTERFACE, IPS = "INTERFACE", "IPS"  # over what the hardware file says
+INTERFACE, IPS = "INTERFACE", "IPS"  # they override the values of the hardware file
 Facts = Mapping[str, str]
 _MOST_PROBLEMS, _LONGEST_REPORT = 5, 1500
-_MOST_ADDRESSES = 16  # in the status of a device
+_MOST_ADDRESSES = 16  # the limit of the API for a device status
 _LONGEST_VALUE = 1024
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _INTERFACE_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,14}")
@@ -41,7 +41,7 @@ _INTERFACE_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,14}")
 
 @dataclass(frozen=True)
 class OpaqueConfig:
-    """One entry. What it says of a device comes in groups, because a later entry replaces a whole group."""
+    """One entry of configuration. Its values are in groups, because a later entry replaces a whole group."""
 
     kind: str
     from_class: bool = False
@@ -49,8 +49,8 @@ class OpaqueConfig:
     variables: Facts = field(default_factory=dict)
     groups: Mapping[str, Facts] = field(default_factory=dict)
 
-    def covers(self, request: str) -> bool:
-        """Whether it is for a request, which may be `request/subrequest`."""
+    def applies_to(self, request: str) -> bool:
+        """Return True if the entry applies to a request, which may be `request/subrequest`."""
         return not self.requests or request in self.requests or request.partition("/")[0] in self.requests
 
 
@@ -58,7 +58,7 @@ Precedence = Callable[[Sequence[OpaqueConfig]], Sequence[OpaqueConfig]]
 
 
 def read_configs(claim: Object, ref: ClaimRef, driver: str) -> list[OpaqueConfig]:
-    """All that an allocated claim has for this driver, as the API server lists it; refused when any of it is wrong."""
+    """Return the claim's configuration for this driver in the order of the claim. Raise ClaimRefused if any of it is invalid."""
     entries = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("config") or []
     problems: list[str] = []
     found = [
@@ -66,28 +66,28 @@ def read_configs(claim: Object, ref: ClaimRef, driver: str) -> list[OpaqueConfig
         for index, entry in enumerate(entries) if (entry.get("opaque") or {}).get("driver") == driver
     ]  # fmt: skip
     if problems:
-        raise ClaimRefused(f"claim {ref} has configuration that is not valid: {_listed(problems)}")
+        raise ClaimRefused(f"claim {ref} has invalid configuration: {_summary(problems)}")
     return found
 
 
-def by_precedence(found: Sequence[OpaqueConfig]) -> Sequence[OpaqueConfig]:
-    """Classes first, else as they are listed: what comes later wins."""
-    return sorted(found, key=lambda config: not config.from_class)
+def by_precedence(configs: Sequence[OpaqueConfig]) -> Sequence[OpaqueConfig]:
+    """Return the entries of classes, then those of the claim: a later one overrides an earlier one."""
+    return sorted(configs, key=lambda config: not config.from_class)
 
 
-def apply_configs(device: AllocatedDevice, found: Sequence[OpaqueConfig], *, is_network: bool) -> AllocatedDevice:
-    """The device with what these entries, in this order, say of it."""
+def apply_configs(device: AllocatedDevice, configs: Sequence[OpaqueConfig], *, is_network: bool) -> AllocatedDevice:
+    """Return the device configured by the entries that apply to it, in this order."""
     kind = "NicConfig" if is_network else "GpuConfig"
-    meant = [config for config in found if config.covers(device.request)]
-    for config in meant:
-        # A class, and whoever names no request, speaks of devices of all sorts; who names one has mistaken it for another.
+    applicable = [config for config in configs if config.applies_to(device.request)]
+    for config in applicable:
+        # Entries of classes and entries for all requests may meet devices of another kind, which ignore them.
         if config.kind != kind and config.requests and not config.from_class:
             raise ClaimRefused(
-                f"a {config.kind} names request {device.request}, but its device {device.device} takes a {kind}"
+                f"{config.kind} names request {device.request}, but its device {device.device} takes {kind}"
             )
     groups: dict[str, Facts] = {}
     variables: dict[str, str] = {}
-    for config in (config for config in meant if config.kind == kind):
+    for config in (config for config in applicable if config.kind == kind):
         groups.update(config.groups)
         variables.update(config.variables)
     facts = {name: value for group in groups.values() for name, value in group.items()}
@@ -141,17 +141,18 @@ def _env(section: Section) -> dict[str, str]:
     for name, value in (section.get("env", dict, {}) or {}).items():
         if not matches(_VARIABLE, name):
             section.add_problem(
-                "env", f"has the name {name!r}, but it must be letters, digits and _, at most 63 of them"
+                "env",
+                f"has the name {name!r}, but names must be at most 63 letters, digits and _, and begin with no digit",
             )
         elif not (isinstance(value, str) and len(value) <= _LONGEST_VALUE and (value.isprintable() or not value)):
-            section.add_problem(f"env.{name}", f"must be a printable text of at most {_LONGEST_VALUE} letters")
+            section.add_problem(f"env.{name}", f"must be a printable text of at most {_LONGEST_VALUE} characters")
         else:
             found[name] = value
     return found
 
 
 def _interface(section: Section, key: str) -> str:
-    return section.name(key, _INTERFACE_NAME, "the name of a network interface, at most 15 letters")
+    return section.name(key, _INTERFACE_NAME, "the name of a network interface of at most 15 characters")
 
 
 def _addresses(section: Section, key: str) -> str:
@@ -166,9 +167,7 @@ def _address(section: Section, path: str, text: object) -> str:
     with contextlib.suppress(ValueError):
         if isinstance(text, str) and "/" in text and "%" not in text:
             return str(ipaddress.ip_interface(text))
-    section.add_problem(
-        path, f"is {text!r}, but must be an address with the length of its prefix, such as 192.0.2.7/24"
-    )
+    section.add_problem(path, f"is {text!r}, but must be an address with a prefix length, such as 192.0.2.7/24")
     return ""
 
 
@@ -195,8 +194,8 @@ def _number(section: Section, key: str, least: int, most: int, default: int | No
     return value or 0
 
 
-def _listed(problems: Sequence[str]) -> str:
-    """Some of them on one line, for an event: it must not be long, and what a user wrote must not break it."""
+def _summary(problems: Sequence[str]) -> str:
+    """Return the first problems on one line, short enough for an event and without unprintable characters of the user."""
     distinct = list(dict.fromkeys(problems))
     more = f"; and {len(distinct) - _MOST_PROBLEMS} more" if len(distinct) > _MOST_PROBLEMS else ""
     text = "".join(

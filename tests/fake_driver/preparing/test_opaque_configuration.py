@@ -21,7 +21,7 @@ def claim(*entries: Any) -> Object:
     return {"status": {"allocation": {"devices": {"config": list(entries)}}}}
 
 
-def told(*entries: Object, request: str = "gpu", is_network: bool = False) -> AllocatedDevice:
+def configured(*entries: Object, request: str = "gpu", is_network: bool = False) -> AllocatedDevice:
     """A device after all of these entries."""
     device = AllocatedDevice(request, "worker", "gpu-0")
     return apply_configs(device, by_precedence(read_configs(claim(*entries), REF, DRIVER)), is_network=is_network)
@@ -34,7 +34,7 @@ def refusal(*entries: Any) -> str:
 
 
 def test_the_prefix_of_a_variable_tells_the_user_from_the_admin() -> None:
-    found = told(entry(source="FromClass", env={"a": "1"}), entry(env={"a": "b"}))
+    found = configured(entry(source="FromClass", env={"a": "1"}), entry(env={"a": "b"}))
     assert found.variables == {"admin_a": "1", "user_a": "b"}
 
 
@@ -53,12 +53,12 @@ def test_the_prefix_of_a_variable_tells_the_user_from_the_admin() -> None:
     ],
 )
 def test_a_gpu_can_be_shared_in_two_ways(sharing: Object, facts: Object) -> None:
-    assert told(entry(sharing=sharing)).facts == facts
+    assert configured(entry(sharing=sharing)).facts == facts
 
 
 def test_a_nic_has_an_interface_and_addresses() -> None:
     fields: Object = {"interfaceName": "net1", "mtu": 9000, "vlan": 7, "addresses": ["192.0.2.7/24", "2001:DB8::7/64"]}
-    found = told(entry("NicConfig", **fields), is_network=True)
+    found = configured(entry("NicConfig", **fields), is_network=True)
     assert found.facts == {"INTERFACE": "net1", "MTU": "9000", "VLAN": "7", "IPS": "192.0.2.7/24,2001:db8::7/64"}
 
 
@@ -68,13 +68,13 @@ def test_the_claim_wins_over_the_class_wherever_it_is_listed_and_the_later_over_
         entry(source="FromClass", sharing={"strategy": "TimeSlicing", "interval": "Short"}),
         entry(env={"a": "late"}),
     ]
-    found = told(*entries)
+    found = configured(*entries)
     assert found.facts == {"SHARING_STRATEGY": "SpacePartitioning", "SHARING_PARTITIONS": "2"}
     assert found.variables == {"user_a": "late", "user_c": "kept"}
 
 
 def test_a_repeated_entry_does_no_harm() -> None:
-    assert told(entry(env={"a": "b"}), entry(env={"a": "b"})) == told(entry(env={"a": "b"}))
+    assert configured(entry(env={"a": "b"}), entry(env={"a": "b"})) == configured(entry(env={"a": "b"}))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_repeated_entry_does_no_harm() -> None:
 def test_an_entry_applies_to_the_requests_and_subrequests_that_it_names(
     requests: tuple[str, ...], request_: str, applies: bool
 ) -> None:
-    found = told(entry(requests=requests, env={"a": "b"}), request=request_)
+    found = configured(entry(requests=requests, env={"a": "b"}), request=request_)
     assert found.variables == ({"user_a": "b"} if applies else {})
 
 
@@ -106,12 +106,12 @@ def test_configuration_for_other_drivers_is_ignored() -> None:
     "bystander", [entry("NicConfig", mtu=9000), entry("NicConfig", "FromClass", ("gpu",), mtu=9000)]
 )
 def test_an_entry_for_all_requests_applies_to_devices_of_its_kind(bystander: Object) -> None:
-    assert told(bystander, entry(env={"a": "b"})).variables == {"user_a": "b"}
+    assert configured(bystander, entry(env={"a": "b"})).variables == {"user_a": "b"}
 
 
 def test_an_entry_that_names_a_request_with_another_kind_of_device_is_refused() -> None:
-    with pytest.raises(ClaimRefused, match="a NicConfig names request gpu, but its device gpu-0 takes a GpuConfig"):
-        told(entry("NicConfig", requests=("gpu",), mtu=9000))
+    with pytest.raises(ClaimRefused, match="NicConfig names request gpu, but its device gpu-0 takes GpuConfig"):
+        configured(entry("NicConfig", requests=("gpu",), mtu=9000))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_an_entry_that_names_a_request_with_another_kind_of_device_is_refused() 
 def test_invalid_configuration_is_refused(parameters: Any, text: str) -> None:
     found = refusal({"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}})
     assert (
-        f"claim default/one (uid-1) has configuration that is not valid: status.allocation.devices.config[0].opaque.{text}"
+        f"claim default/one (uid-1) has invalid configuration: status.allocation.devices.config[0].opaque.{text}"
         in found
     )
 
@@ -175,7 +175,7 @@ def test_a_wrong_field_of_a_gpu_is_named(fields: Object, text: str) -> None:
         ({"vlan": "7"}, "parameters.vlan is a string, but must be an integer"),
         (
             {"addresses": ["192.0.2.7"]},
-            "parameters.addresses[0] is '192.0.2.7', but must be an address with the length of its prefix",
+            "parameters.addresses[0] is '192.0.2.7', but must be an address with a prefix length",
         ),
         ({"addresses": ["192.0.2.7/24", "192.0.2.777/24"]}, "parameters.addresses[1] is"),
         ({"addresses": ["fe80::1%eth0/64"]}, "parameters.addresses[0] is"),
