@@ -1,4 +1,4 @@
-"""The words that suites use: scenario, pods, claims, driver. Each word waits with a budget and fails with what was seen last.
+"""The verbs of the suites: scenarios, pods, claims, the driver and the cluster.
 
-Suites get them as fixtures from the plugin and import nothing from here.
+Each waits with a budget and, if it fails, reports what it last saw. Suites get them as fixtures from the plugin.
 """

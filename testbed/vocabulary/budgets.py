@@ -1,6 +1,6 @@
-"""Every wait of the suites, how long it may take and why so long. `--patience` stretches them all alike.
+"""The budgets of all waits in the vocabulary, with their reasons. `--patience` multiplies them.
 
-The budgets are for slow machines and drivers; on a local testbed each of these takes a second or two.
+They are made for slow machines and drivers. On a local testbed each wait takes a second or two.
 """
 
 from __future__ import annotations
@@ -9,75 +9,50 @@ from dataclasses import replace
 
 from testbed.waiting import Budget
 
-RUN = Budget("pod runs", 60, "the kubelet gives a driver 45 s to prepare; scheduling and start come on top")
-SUCCEED = Budget("pod succeeds", 90, "as long as a pod needs to run, and its work")
-CREATED = Budget("object is made", 20, "controllers make pods and claims from templates within a second")
-ALLOCATED = Budget("claim is allocated", 30, "the scheduler retries what does not fit with a back-off of up to 10 s")
-PODS_GONE = Budget("pods gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
-CLAIMS_GONE = Budget("claims gone", 30, "the controller manager takes the reservation back once the pods are gone")
-RESTARTED = Budget("container runs again", 60, "the first restart comes at once; one more would wait 10 s")
-UNSCHEDULABLE = Budget(
-    "scheduler refuses", 30, "it says so at its first attempt; an attempt may come after a back-off of 10 s"
-)
-EVENT = Budget("event", 45, "the kubelet and the controllers say what is wrong at their first attempt")
-POD_GONE = Budget("pod gone", 60, "grace period, then unprepare: a driver that hangs in it holds the pod for ever")
-RELEASED = Budget("claim released", 30, "the controller manager acts within a second on a pod that has ended")
-STAYS = Budget("stays so", 2, "whoever could change it acts within a second; a second one makes sure")
-STAYS_UNBOUND = Budget("stays unbound", 7, "the scheduler looks at binding conditions every 5 s", minimum=6)
+RUN = Budget("pod runs", 60, "the kubelet gives a driver 45 s to prepare; scheduling and container start come on top")
+SUCCEED = Budget("pod succeeds", 90, "the time until a pod runs, and the time that its work takes")
+CREATED = Budget("object is created", 20, "controllers create pods and generated claims within a second")
+ALLOCATED = Budget("claim is allocated", 30, "the scheduler retries with a back-off of up to 10 s")
+PODS_GONE = Budget("pods are gone", 60, "grace period, then unprepare; a driver that hangs in unprepare blocks the pod")
+CLAIMS_GONE = Budget("claims are gone", 30, "the controller manager removes the reservation once the pods are gone")
+RESTARTED = Budget("container restarts", 60, "the first restart is immediate, the second has a back-off of 10 s")
+UNSCHEDULABLE = Budget("pod is unschedulable", 30, "the scheduler's first attempt may follow a back-off of 10 s")
+EVENT = Budget("event is reported", 45, "the kubelet and the controllers report a failure at their first attempt")
+POD_GONE = Budget("pod is gone", 60, "grace period, then unprepare; a driver that hangs in unprepare blocks the pod")
+RELEASED = Budget("claim is released", 30, "the controller manager reacts to an ended pod within a second")
+STAYS = Budget("state stays", 2, "a component that would change the state does so within a second")
+STAYS_UNBOUND = Budget("pod stays unbound", 7, "the scheduler checks binding conditions every 5 s", minimum=6)
 TAINT_RULE_OBSERVED = Budget(
-    "rule noticed", 30, "the controller manager writes what comes of a new rule before it does anything else"
+    "taint rule is observed", 30, "the controller manager first reports the status of a new rule"
 )
 HEALTH = Budget(
-    "health in the status", 45, "a kubelet that lost the driver's stream asks again every 5 s, and writes then"
+    "health is reported",
+    45,
+    "a kubelet that lost the driver's health stream reconnects every 5 s, then writes the status",
 )
-QUOTA_COUNTED = Budget("quota counted", 30, "the controller counts within a second, and again only at its next round")
-API_SERVER_ANSWERED = Budget(
-    "API server answers", 30, "it gives up a request of its own after 10 s of waiting for its store"
-)
-POOL = Budget("pool complete", 15, "a driver that writes a pool anew makes slice after slice")
+QUOTA_COUNTED = Budget("quota is counted", 30, "the controller counts within a second, or at its next resync")
+API_SERVER_ANSWERED = Budget("API server answers", 30, "the API server gives up waiting for its storage after 10 s")
+POOL = Budget("pool is complete", 15, "a driver that publishes a pool again writes one slice after the other")
 CLUSTER_RESTORED = Budget(
-    "cluster as before", 120, "a node that comes back is Ready within a minute, and its driver after it"
+    "cluster is restored", 120, "a restarted node is Ready within a minute, its driver soon after"
 )
-NODE_READY = Budget(
-    "node ready", 90, "a kubelet reports every 10 s at the latest, and looks for its pods once in a second"
-)
+NODE_READY = Budget("node is ready", 90, "a kubelet reports at least every 10 s and syncs its pods every second")
 DRIVER_PODS = Budget(
-    "driver's pods",
-    90,
-    "a grace period of 30 s is usual; an update, which goes node after node, has this for each of them",
+    "driver's pods", 90, "a grace period of 30 s is usual; an update of the driver has this budget per node"
 )
 RECOVERED = Budget(
-    "pod recovers", 120, "a kubelet that has lost a pod has its claims unprepared within a minute; then as long as RUN"
+    "pod recovers", 120, "a kubelet that lost a pod has its claims unprepared within a minute; then the pod has to run"
 )
 REPUBLISHED = Budget(
-    "published again", 60, "upstream's library for drivers waits 30 s before it repairs what was deleted"
+    "slices are published again", 60, "upstream's library for drivers waits 30 s before it restores deleted slices"
 )
 SLICES_DELETED = Budget(
-    "slices deleted",
+    "slices are deleted",
     150,
-    "a kubelet waits 30 s for a driver that has gone, whatever the patience, and tries again what the API server refuses",
+    "a kubelet waits 30 s for a stopped driver, and retries the deletion if the API server rejects it",
 )
 
 
 def repeated(budget: Budget, times: int) -> Budget:
-    """For what has to come several times, one after another."""
+    """Return the budget for something that happens several times, one after another."""
     return replace(budget, seconds=budget.seconds * max(1, times))
-
-
-ALL = (
-    *(RUN, SUCCEED, RESTARTED, UNSCHEDULABLE, EVENT, STAYS, STAYS_UNBOUND, TAINT_RULE_OBSERVED),
-    HEALTH,
-    *(
-        CREATED,
-        ALLOCATED,
-        RELEASED,
-        QUOTA_COUNTED,
-        POD_GONE,
-        PODS_GONE,
-        CLAIMS_GONE,
-        API_SERVER_ANSWERED,
-        POOL,
-        CLUSTER_RESTORED,
-    ),
-    *(NODE_READY, DRIVER_PODS, REPUBLISHED, RECOVERED, SLICES_DELETED),
-)

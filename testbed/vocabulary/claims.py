@@ -1,4 +1,4 @@
-"""The word `claim`: a ResourceClaim, the devices that the scheduler gave it, who may use it, and what drivers say about its devices."""
+"""ResourceClaims of a scenario: their allocation, reservations and device status, and the waits for them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import Budget, NotYet, eventually
 
 PROTECTION = "resource.kubernetes.io/delete-protection"
-_STILL_USED = Diagnosis(
-    "a pod that uses it has not ended: only when the driver has unprepared the claim does its pod end"
+_IN_USE = Diagnosis(
+    "a pod that uses the claim has not ended; a pod ends only when the driver has unprepared its claims"
 )
+_NO_DEVICE_STATUS = Diagnosis("the driver does not write device status, or its account may not")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the scenario."""
+    """A ResourceClaim of the scenario."""
 
     world: World
     namespace: str
@@ -31,234 +32,235 @@ class Claim:
 
     @property
     def object(self) -> Object:
-        """The claim as it is now."""
+        """Return the current object."""
         return self.world.kube.get(RESOURCE, "ResourceClaim", self.name, self.namespace)
 
     @property
     def uid(self) -> str:
-        """What tells it from a later one of the same name."""
+        """Return the UID, which differs from that of a later claim of the same name."""
         return str(self.object["metadata"]["uid"])
 
     @property
     def devices(self) -> frozenset[Device]:
-        """The devices that it has."""
+        """Return the allocated devices."""
         return allocated(self.object)
 
     def devices_of(self, request: str | None) -> frozenset[Device]:
-        """The devices of one request in it, or of all."""
+        """Return the devices that are allocated for one request, or for all if `request` is None."""
         return allocated(self.object, request)
 
     @property
     def allocation_results(self) -> list[Object]:
-        """What the scheduler wrote about each of its devices."""
+        """Return status.allocation.devices.results: one entry for each allocated device."""
         return list(self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()))
 
     @property
     def configuration_sources(self) -> tuple[str, ...]:
-        """Who said something about its devices, in the order in which it counts: FromClass, FromClaim."""
-        devices = self.object.get("status", {}).get("allocation", {}).get("devices", {})
-        return tuple(each["source"] for each in devices.get("config", ()))
+        """Return FromClass or FromClaim for each configuration of the allocation, in order of increasing precedence."""
+        return tuple(each["source"] for each in self._configurations)
 
     @property
     def configuration_settings(self) -> tuple[str, ...]:
-        """Which of the settings of the driver file (one, other) each of them said; 'something else' where it is none of these."""
-        devices = self.object.get("status", {}).get("allocation", {}).get("devices", {})
+        """Return the driver file's name (one, other) of each configuration of the allocation, or 'something else'."""
         known = self.world.driver_file.configuration
         settings = {"one": known.one, "other": known.other} if known else {}
-        said = [each["opaque"]["parameters"] for each in devices.get("config", ())]
-        names = [[name for name, each in settings.items() if each.parameters == one] for one in said]
+        parameters = [each["opaque"]["parameters"] for each in self._configurations]
+        names = [[name for name, each in settings.items() if each.parameters == one] for one in parameters]
         return tuple(found[0] if found else "something else" for found in names)
 
     @property
     def requested_counts(self) -> tuple[int, ...]:
-        """How many devices each of its requests is for, as the API server keeps it."""
+        """Return the device count of each request, as the API server stored it."""
         return tuple(each["exactly"]["count"] for each in self.object["spec"]["devices"]["requests"])
 
     @property
     def requests(self) -> frozenset[str]:
-        """The requests that devices were allocated for; one with alternatives is followed by `/` and the one that was chosen."""
+        """Return the requests that have devices; a request with alternatives as REQUEST/SUBREQUEST."""
         return frozenset(each["request"] for each in self.allocation_results)
 
     def consumed_capacity(self, capacity: str) -> list[str]:
-        """How much of a capacity each of its devices gives it, as the scheduler wrote it; a name without domain is the driver's."""
-        said = [
+        """Return how much of a capacity the claim consumes of each device, 'nothing' if it consumes none. Domains are ignored."""
+        consumed = [
             {key.rpartition("/")[2]: value for key, value in each.get("consumedCapacity", {}).items()}
             for each in self.allocation_results
         ]
-        return [each.get(capacity, "nothing") for each in said]
+        return [each.get(capacity, "nothing") for each in consumed]
 
     @property
     def share_ids(self) -> frozenset[str]:
-        """The ids of its shares of devices."""
+        """Return the share IDs of the allocated devices."""
         return frozenset(each["shareID"] for each in self.allocation_results if "shareID" in each)
 
     @property
     def share_ids_with_status(self) -> frozenset[str]:
-        """The ids of the shares of which a driver has said something."""
+        """Return the share IDs that have a device status."""
         return frozenset(each.get("shareID", "") for each in self.object.get("status", {}).get("devices", ()))
 
     @property
     def configured_for(self) -> frozenset[str]:
-        """What configuration for its devices says in its field `for`."""
-        found = self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("config", ())
-        said = (each["opaque"]["parameters"] for each in found)
-        return frozenset(each["for"] for each in said if "for" in each)
+        """Return the values of the parameter `for` in the configurations of the allocation."""
+        parameters = (each["opaque"]["parameters"] for each in self._configurations)
+        return frozenset(each["for"] for each in parameters if "for" in each)
 
     @property
     def pods(self) -> frozenset[str]:
-        """The names of the pods that it is reserved for."""
+        """Return the names of the pods that the claim is reserved for."""
         return _reserved_for(self.object)
 
     @property
     def owner(self) -> tuple[str, str] | None:
-        """Kind and name of the object that it goes with; None for a claim that stands for itself."""
+        """Return kind and name of the controlling owner, or None."""
         owners = self.object["metadata"].get("ownerReferences", ())
         return next(((each["kind"], each["name"]) for each in owners if each.get("controller")), None)
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its labels."""
+        """Return the labels."""
         return dict(self.object["metadata"].get("labels") or {})
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Its annotations."""
+        """Return the annotations."""
         return dict(self.object["metadata"].get("annotations") or {})
 
     @property
     def is_protected(self) -> bool:
-        """Whether it cannot go away while a pod may use it."""
+        """Return True if a finalizer keeps the claim from being deleted while a pod may use it."""
         return PROTECTION in self.object["metadata"].get("finalizers", ())
 
     @property
     def is_being_deleted(self) -> bool:
-        """Whether somebody has asked for its end."""
+        """Return True if the claim has a deletion timestamp."""
         return "deletionTimestamp" in self.object["metadata"]
 
     def conditions(self, device: Device) -> dict[str, str]:
-        """The conditions of one of its devices: status by type."""
+        """Return the conditions of a device: status by type."""
         return _conditions(self._status(device))
 
     def devices_with_condition(self, kind: str) -> frozenset[Device]:
-        """Its devices of which somebody says so now, in a condition."""
+        """Return the allocated devices whose condition of this type is True."""
         return frozenset(device for device in self.devices if self.conditions(device).get(kind) == "True")
 
     def data(self, device: Device) -> Any:
-        """What a driver says about one of its devices in its own words."""
+        """Return the driver's own data in the status of a device, or None."""
         return self._status(device).get("data")
 
     def status_of(self, device: Device) -> Object:
-        """All that is said of one of its devices, and not how a container calls it: data, hardware address, and words for people."""
+        """Return what the status of a device may name devices in: reasons and messages of conditions, data and hardware address."""
         entry = self._status(device)
         words = [(each.get("reason"), each.get("message")) for each in entry.get("conditions") or ()]
         address = entry.get("networkData", {}).get("hardwareAddress")
         return {"words": words, "data": entry.get("data"), "address": address}
 
     def network_data(self, device: Device) -> Object:
-        """Interface name, addresses and hardware address of one of its devices."""
+        """Return interface name, addresses and hardware address in the status of a device."""
         return dict(self._status(device).get("networkData", {}))
 
     def delete(self) -> None:
-        """Ask for its end."""
+        """Delete the claim, without waiting."""
         self.world.kube.delete(self.object)
 
     def delete_despite_finalizers(self) -> None:
-        """Take it away although somebody uses it, as an administrator does who removes its finalizers."""
+        """Delete the claim and remove its finalizers, as an administrator may do while a pod uses it."""
         seen = self.object
         self.world.kube.delete(seen)
         self.world.kube.patch(seen, {"metadata": {"finalizers": None}})
 
     def should_be_allocated(self) -> Claim:
-        """Wait until the scheduler gave it devices."""
-        guess = Diagnosis("no pod asks for it, or no free device fits")
+        """Wait until the scheduler has allocated devices."""
+        otherwise = Diagnosis("no pod uses the claim, or no free device fits")
 
-        def why() -> Diagnosis:
-            return queries.diagnose_claim(self.world, self.namespace, self.name, guess)
+        def diagnose() -> Diagnosis:
+            return queries.diagnose_claim(self.world, self.namespace, self.name, otherwise)
 
-        observe(self.world.kube, self._target, _allocated, f"{self._target} to be allocated", budgets.ALLOCATED, why)
+        expected = f"{self._target} to be allocated"
+        observe(self.world.kube, self._target, _allocated, expected, budgets.ALLOCATED, diagnose)
         return self
 
     def should_be_deallocated(self) -> Claim:
-        """Wait until it is nobody's: no device, no pod that may use it, nothing that keeps it from being deleted."""
-        return self._should("be deallocated", _free, budgets.RELEASED, _STILL_USED)
+        """Wait until the claim has no allocation, no reservation and no finalizer that protects it."""
+        return self._should("be deallocated", _free, budgets.RELEASED, _IN_USE)
 
     def should_be_reserved_for(self, *pods: str) -> Claim:
-        """Wait until exactly these pods may use it; none named means nobody."""
-        cause = Diagnosis("the controller manager or the scheduler has not noticed a pod that came or went")
-        wanted = f"be reserved for {' and '.join(pods) or 'nobody'}"
-        return self._should(wanted, _only_for(frozenset(pods)), budgets.RELEASED, cause)
+        """Wait until the claim is reserved for exactly these pods; without names, for none."""
+        cause = Diagnosis(
+            "the scheduler or the controller manager has not processed a pod that was created or has ended"
+        )
+        expected = f"be reserved for {' and '.join(pods) or 'no pod'}"
+        return self._should(expected, _only_for(frozenset(pods)), budgets.RELEASED, cause)
 
     def should_have_device_status(self) -> Claim:
-        """Wait until a driver has said something about one of its devices."""
+        """Wait until the claim has a status of at least one device."""
 
-        def said(claim: Object) -> None:
+        def reported(claim: Object) -> None:
             if not claim.get("status", {}).get("devices"):
-                raise NotYet("nobody has said anything about its devices")
+                raise NotYet("status.devices is empty")
 
-        cause = Diagnosis("the driver writes no device status, or may not")
-        return self._should("have a device status", said, budgets.RELEASED, cause)
+        return self._should("have a device status", reported, budgets.RELEASED, _NO_DEVICE_STATUS)
 
     def should_have_more_status_for(self, device: Device, *, than: str) -> Claim:
-        """Wait until somebody has said something of a device beside one condition: another one, data, or its network."""
+        """Wait until the status of a device has something beside the condition `than`: another condition, data or network data."""
 
-        def said(claim: Object) -> None:
+        def reported(claim: Object) -> None:
             entry = _entry(claim, device)
             others = _conditions(entry).keys() - {than}
             if not (others or entry.get("data") or entry.get("networkData")):
-                raise NotYet(f"of {device} it says {than if entry else 'nothing'}")
+                raise NotYet(f"the status of {device} has {f'only the condition {than}' if entry else 'no entry'}")
 
-        cause = Diagnosis("the driver writes no device status, or may not")
-        return self._should(f"say more of {device} than {than}", said, budgets.RELEASED, cause)
+        expected = f"have more in the status of {device} than the condition {than}"
+        return self._should(expected, reported, budgets.RELEASED, _NO_DEVICE_STATUS)
 
     def should_have_condition(self, device: Device, kind: str, status: str = "True") -> Claim:
-        """Wait until a driver says so about one of its devices."""
+        """Wait until a device has a condition of this type with this status."""
 
-        def said(claim: Object) -> None:
+        def reported(claim: Object) -> None:
             found = _conditions(_entry(claim, device))
             if found.get(kind) != status:
-                raise NotYet(f"{device} has the conditions {found or 'none'}")
+                raise NotYet(f"conditions of {device}: {_shown(found)}")
 
-        cause = Diagnosis("the driver writes no device status, or may not")
-        return self._should(f"say {kind}={status} of {device}", said, budgets.RELEASED, cause)
+        expected = f"have the condition {kind}={status} for {device}"
+        return self._should(expected, reported, budgets.RELEASED, _NO_DEVICE_STATUS)
 
     def should_have_no_status_for(self, device: Device) -> Claim:
-        """Wait until what was said about a device is gone, as it is with the allocation."""
+        """Wait until the status of a device is cleared."""
 
-        def forgotten(claim: Object) -> None:
-            if _entry(claim, device):
-                raise NotYet(f"it still says {_conditions(_entry(claim, device)) or 'something'}")
+        def cleared(claim: Object) -> None:
+            entry = _entry(claim, device)
+            if entry:
+                raise NotYet(f"still there; conditions of {device}: {_shown(_conditions(entry))}")
 
-        cause = Diagnosis("it was not deallocated")
-        return self._should(f"say nothing of {device}", forgotten, budgets.RELEASED, cause)
+        return self._should(
+            f"have no status for {device}", cleared, budgets.RELEASED, Diagnosis("it was not deallocated")
+        )
 
     def should_stay(self) -> Claim:
-        """Nothing may make it go away now; its length is a budget."""
+        """Require that the claim is not removed for the budget STAYS."""
         cause = Diagnosis(f"it lacks the finalizer {PROTECTION}")
-        hold(
-            self.world.kube, self._target, lambda _claim: None, f"{self._target} to stay", budgets.STAYS, lambda: cause
-        )
+        expected = f"{self._target} to stay"
+        hold(self.world.kube, self._target, lambda _claim: None, expected, budgets.STAYS, lambda: cause)
         if self.world.kube.find(RESOURCE, "ResourceClaim", self.name, self.namespace) is None:
-            raise NotObserved(
-                f"expected {self._target} to stay\n  likely cause: {cause.cause}\n  last seen: it is gone"
-            )
+            raise NotObserved(f"expected {expected}\n  likely cause: {cause.cause}\n  last seen: it is gone")
         return self
 
     def should_be_gone(self) -> None:
-        """Wait until there is no such claim any more."""
+        """Wait until the claim no longer exists."""
 
         def gone() -> None:
             left = self.world.kube.find(RESOURCE, "ResourceClaim", self.name, self.namespace)
             if left:
-                held = ", ".join(left["metadata"].get("finalizers", ())) or "nothing"
-                raise NotYet(f"still there, held by {held}, reserved for {', '.join(_reserved_for(left)) or 'nobody'}")
+                finalizers = ", ".join(left["metadata"].get("finalizers", ())) or "none"
+                raise NotYet(f"still there; finalizers: {finalizers}; reserved for: {_names(_reserved_for(left))}")
 
         expected = f"{self._target} to be gone"
         try:
             eventually(gone, expected, budgets.CLAIMS_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _STILL_USED)
-            ) from late
+            cause = queries.unless_node_is_away(self.world, _IN_USE)
+            raise failure(expected, late.last_seen, late.budget, cause) from late
+
+    @property
+    def _configurations(self) -> list[Object]:
+        return list(self.object.get("status", {}).get("allocation", {}).get("devices", {}).get("config", ()))
 
     @property
     def _target(self) -> Target:
@@ -273,7 +275,7 @@ class Claim:
 
 
 def allocated(claim: Object, request: str | None = None) -> frozenset[Device]:
-    """The devices in a claim's status. A request with alternatives is followed by `/` and the one that was chosen."""
+    """Return the allocated devices, of one request or of all. The subrequest that was chosen counts as its request."""
     results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
     return frozenset(
         Device(each["driver"], each["pool"], each["device"])
@@ -289,30 +291,39 @@ def _entry(claim: Object, device: Device) -> Object:
 
 
 def _conditions(entry: Object) -> dict[str, str]:
-    """Status by type. Where a driver says none, the API server writes null for them."""
+    """Return the status of each condition by its type. The API server may store null for no conditions."""
     return {each["type"]: each["status"] for each in entry.get("conditions") or ()}
+
+
+def _shown(conditions: dict[str, str]) -> str:
+    return ", ".join(f"{kind}={status}" for kind, status in conditions.items()) or "none"
 
 
 def _reserved_for(claim: Object) -> frozenset[str]:
     return frozenset(each["name"] for each in claim.get("status", {}).get("reservedFor", ()))
 
 
+def _names(pods: frozenset[str]) -> str:
+    return ", ".join(sorted(pods)) or "no pod"
+
+
 def _allocated(claim: Object) -> None:
     if not claim.get("status", {}).get("allocation"):
-        raise NotYet("no allocation in its status")
+        raise NotYet("status.allocation is not set")
 
 
 def _free(claim: Object) -> None:
-    status = claim.get("status", {})
-    if status.get("allocation") or status.get("reservedFor") or PROTECTION in claim["metadata"].get("finalizers", ()):
+    status, finalizers = claim.get("status", {}), claim["metadata"].get("finalizers", ())
+    if status.get("allocation") or status.get("reservedFor") or PROTECTION in finalizers:
+        devices = ", ".join(sorted(map(str, allocated(claim)))) or "none"
         raise NotYet(
-            f"it has {sorted(map(str, allocated(claim)))}, reserved for {sorted(_reserved_for(claim)) or 'nobody'}"
+            f"devices: {devices}; reserved for: {_names(_reserved_for(claim))}; finalizers: {', '.join(finalizers) or 'none'}"
         )
 
 
 def _only_for(pods: frozenset[str]) -> Callable[[Object], None]:
     def check(claim: Object) -> None:
         if _reserved_for(claim) != pods:
-            raise NotYet(f"reserved for {', '.join(sorted(_reserved_for(claim))) or 'nobody'}")
+            raise NotYet(f"reserved for {_names(_reserved_for(claim))}")
 
     return check

@@ -1,6 +1,6 @@
-"""What is kept when something fails: objects, events and logs of the test's namespace, the driver's slices and logs, how the nodes are.
+"""The evidence of a failed test: objects, events and logs of its namespace, the driver's slices and logs, and the conditions of nodes.
 
-Never a secret.
+It contains no Secrets and no ConfigMaps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from testbed.providers.base import Capability
 from testbed.vocabulary.observing.diagnosis import oldest_first
 from testbed.vocabulary.world import CDI_FOLDERS, RESOURCE, World
 
-# Only these kinds: Secrets and ConfigMaps are nobody's evidence.
+# No Secrets and ConfigMaps: reports are published.
 _KINDS = (
     *(("v1", "Pod"), (RESOURCE, "ResourceClaim"), (RESOURCE, "ResourceClaimTemplate")),
     *(("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")),
@@ -27,19 +27,19 @@ _KINDS = (
 _DRIVER_LOG_LINES = 2000
 
 
-class _NotThere(Exception):
-    """There is nothing to be written, and that says something."""
+class _Missing(Exception):
+    """Nothing was found to write, which explains the failure."""
 
 
 def capture(world: World, namespace: str | None, into: Path) -> None:
-    """Write what there is; a part that cannot be had leaves a note and does not keep the others away."""
+    """Write all parts of the evidence. A part that fails is noted in missing.txt, and the others are still written."""
     into.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
     parts = [_nodes, _slices, _driver_logs] + ([_objects, _events, _pod_logs, _probes, _cdi_files] if namespace else [])
     for part in parts:
         try:
             part(world, namespace or "", into)
-        except (TestbedError, OSError, _NotThere) as refused:
+        except (TestbedError, OSError, _Missing) as refused:
             missing.append(f"{part.__name__.strip('_')}: {refused}")
     if missing:
         (into / "missing.txt").write_text("\n".join(missing) + "\n")
@@ -54,7 +54,7 @@ def _slices(world: World, _namespace: str, into: Path) -> None:
     found = world.slices()
     _write_objects(into / "resourceslices.yaml", found)
     if not found:
-        raise _NotThere(f"{world.driver_file.driver} publishes no ResourceSlice")
+        raise _Missing(f"{world.driver_file.driver} publishes no ResourceSlice")
 
 
 def _nodes(world: World, _namespace: str, into: Path) -> None:
@@ -62,7 +62,7 @@ def _nodes(world: World, _namespace: str, into: Path) -> None:
 
 
 def _health(node: Object) -> Object:
-    """What may keep pods from a node. Its addresses and labels are nobody's evidence."""
+    """Return the taints and conditions of a node, without its addresses and labels."""
     spec = {key: node["spec"][key] for key in ("taints", "unschedulable") if key in node["spec"]}
     conditions = node.get("status", {}).get("conditions", [])
     name = {"name": node["metadata"]["name"]}
@@ -86,14 +86,15 @@ def _pod_logs(world: World, namespace: str, into: Path) -> None:
 
 
 def _probes(world: World, namespace: str, into: Path) -> None:
-    for look in world.probe_results.of(namespace):
+    for result in world.probe_results.of(namespace):
         (into / "probe").mkdir(exist_ok=True)
-        kind = ".settings" if look.of_settings else ""
-        (into / "probe" / f"{safe_name(look.pod)}.{safe_name(look.container)}{kind}.txt").write_text(look.redacted)
+        kind = ".settings" if result.of_settings else ""
+        name = f"{safe_name(result.pod)}.{safe_name(result.container)}{kind}.txt"
+        (into / "probe" / name).write_text(result.redacted)
 
 
 def _driver_logs(world: World, namespace: str, into: Path) -> None:
-    """Since the test began, and of a container that ended meanwhile all that it said since then."""
+    """Write the driver's logs since the test began, also those of a container that restarted since then."""
     pods, wanted = driver_pods(world.kube, world.driver_file), world.driver_file.pods.container
     home = world.kube.find("v1", "Namespace", namespace) if namespace else None
     began = str(home["metadata"].get("creationTimestamp", "")) if home else ""
@@ -102,11 +103,11 @@ def _driver_logs(world: World, namespace: str, into: Path) -> None:
         if began and _ended(pod, wanted) >= began:
             _write_logs(world, pod, [wanted], into / "driver", began, previous=True)
     if not pods:
-        raise _NotThere(f"{no_pod(world.driver_file)} is there")
+        raise _Missing(f"{no_pod(world.driver_file)} exists")
 
 
 def _ended(pod: Object, container: str) -> str:
-    """When the container ended the last time; '' for one that never did."""
+    """Return when the container last ended, or '' if it never did."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
     ends = [each.get("lastState", {}).get("terminated", {}) for each in statuses if each["name"] == container]
     return next((str(each["finishedAt"]) for each in ends if each.get("finishedAt")), "")
@@ -120,25 +121,25 @@ def _write_logs(
     for container in containers:
         try:
             text = world.kube.logs(place, name, container=container, previous=previous, since=since)
-            text = text or (f"nothing since {since}, when the test began\n" if since else "")
+            text = text or (f"no output since {since}, when the test began\n" if since else "")
         except ApiError as refused:
-            text = f"no log: {refused}\n"
+            text = f"the log cannot be read: {refused}\n"
         tail = "\n".join(text.splitlines()[-_DRIVER_LOG_LINES:])
         kind = "previous.log" if previous else "log"
         (folder / f"{safe_name(name)}.{safe_name(container)}.{kind}").write_text(tail + "\n")
 
 
 def _cdi_files(world: World, namespace: str, into: Path) -> None:
-    """What lies in the CDI folders of nodes where something was said of CDI; where the harness can look at nodes."""
+    """List the CDI folders of each node with a pod that reports a CDI error, if the cluster can run programs on nodes."""
     if world.cluster is None or Capability.RUN_ON_NODE not in world.cluster.capabilities:
         return
     pods = world.kube.list("v1", "Pod", namespace)
     events = world.kube.list("v1", "Event", namespace)
-    told = {each["involvedObject"].get("name") for each in events if "CDI" in str(each.get("message"))}
+    named = {each["involvedObject"].get("name") for each in events if "CDI" in str(each.get("message"))}
     nodes = {
         pod["spec"].get("nodeName")
         for pod in pods
-        if pod["metadata"]["name"] in told or "CDI" in str(pod.get("status", {}))
+        if pod["metadata"]["name"] in named or "CDI" in str(pod.get("status", {}))
     }
     for node in (each for each in world.cluster.nodes() if each.name in nodes):
         listed = node.run("sh", "-c", f"ls -la {' '.join(CDI_FOLDERS)} 2>&1", check=False).stdout

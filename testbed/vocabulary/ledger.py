@@ -1,4 +1,4 @@
-"""The ledger: all that a scenario created, noted before it is made, and deleted in an order that lets every driver finish its work."""
+"""All objects that a scenario created, recorded before their creation and deleted in an order that lets drivers unprepare their claims."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from testbed.vocabulary.observing.observation import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
 
-# What makes pods goes before the pods, or it would make them again; claims go after the pods that hold them.
+# Deleted before the pods, which they would create again. Claims are deleted after the pods that use them.
 BEFORE_PODS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob", "ReplicaSet")
-_STUCK = f"{NOT_UNPREPARED.cause}: the driver's log in the evidence says what it was asked"
+_STUCK = f"{NOT_UNPREPARED.cause}; the driver's log in the evidence shows its NodeUnprepareResources calls"
 
 
 @dataclass
 class Ledger:
-    """The objects of one scenario, in the order in which they came. `mark` says on each whose it is."""
+    """The objects of one scenario in the order of their creation. `mark` adds the labels of their owner."""
 
     kube: Kube
     namespace: str
@@ -28,17 +28,17 @@ class Ledger:
     entries: list[Object] = field(default_factory=list)
 
     def apply(self, manifest: Object) -> Object:
-        """Create an object and remember it, also when the server's answer is lost on the way."""
+        """Apply an object. It is recorded first, in case the server's answer is lost."""
         self.entries.append(manifest)
         return self.kube.apply(self.mark(manifest))
 
     def create(self, manifest: Object) -> Object:
-        """The same for an object that may not be there yet."""
+        """Create an object, which must not exist yet. It is recorded first."""
         self.entries.append(manifest)
         return self.kube.create(self.mark(manifest))
 
     def clean_up(self) -> None:
-        """Delete everything; returns when pods and claims are gone. The namespace itself ends by itself, in the background."""
+        """Delete everything and wait until pods and claims are gone. The namespace is then removed in the background."""
         try:
             self._delete([each for each in self.entries if each["kind"] in BEFORE_PODS])
             self._delete(self.kube.list("v1", "Pod", self.namespace))
@@ -49,7 +49,7 @@ class Ledger:
             self._delete([each for each in reversed(self.entries) if each["kind"] not in (*BEFORE_PODS, "Pod")])
 
     def _delete(self, objects: list[Object]) -> None:
-        for each in objects:  # a Deployment's ReplicaSet would make its pods again until it is gone itself
+        for each in objects:  # a Deployment's ReplicaSet creates its pods again until it is deleted itself
             self.kube.delete(each, dependents_first=each["kind"] == "Deployment")
 
     def _wait(self, api_version: str, kind: str, budget: Budget) -> None:
@@ -64,10 +64,10 @@ class Ledger:
             raise failure(late.waited_for, late.last_seen, late.budget, self._why_stuck()) from late
 
     def _why_stuck(self) -> Diagnosis:
-        """A kubelet that is away ends no pod, whatever the driver does."""
+        """Blame a node that is not Ready, where no pod ends, or else the driver."""
         mine = {pod["spec"].get("nodeName") for pod in self.kube.list("v1", "Pod", self.namespace)}
-        away = describe_unready(node for node in self.kube.list("v1", "Node") if node["metadata"]["name"] in mine)
-        return Diagnosis(away, by_environment=True) if away else Diagnosis(_STUCK)
+        unready = describe_unready(node for node in self.kube.list("v1", "Node") if node["metadata"]["name"] in mine)
+        return Diagnosis(unready, by_environment=True) if unready else Diagnosis(_STUCK)
 
 
 def _left(each: Object) -> str:

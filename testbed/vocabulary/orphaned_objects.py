@@ -1,4 +1,4 @@
-"""What processes of a run made and could not delete, because they were killed. The plugin's controller deletes it, or the next session."""
+"""Delete the objects of test processes that were killed before they cleaned up. Used by the plugin's controller and by the next session."""
 
 from __future__ import annotations
 
@@ -11,56 +11,59 @@ from testbed.vocabulary.observing.diagnosis import describe_pod
 from testbed.vocabulary.world import RESOURCE
 from testbed.waiting import Budget, NotYet, eventually
 
-# All else is in one of the namespaces.
+# All other objects are in one of the namespaces.
 _KINDS = (("v1", "Namespace"), (RESOURCE, "DeviceClass"), (RESOURCE, "DeviceTaintRule"))
-_GONE = Budget("leftovers gone", 120, "a namespace ends after all that is in it; pods get their grace period")
+_GONE = Budget("orphaned objects are gone", 120, "a namespace is removed after its objects; pods have a grace period")
 
 
 def delete_orphans(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[str]:
-    """Delete what was made by processes that are gone, by their words; the names. Namespaces that are ending already count as deleted."""
-    left = [each for each in _left(kube, owner, is_gone) if not each["metadata"].get("deletionTimestamp")]
-    for each in left:
+    """Delete the objects of processes for which `is_gone` returns True, and return their names. It does not wait."""
+    orphans = [each for each in _orphans(kube, owner, is_gone) if not each["metadata"].get("deletionTimestamp")]
+    for each in orphans:
         kube.delete(each)
-    return [each["metadata"]["name"] for each in left]
+    return [each["metadata"]["name"] for each in orphans]
 
 
 def delete_orphans_and_wait(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[str]:
-    """The same, and return when all of it is gone, also what was ending already: until then its pods and claims hold devices."""
+    """Delete the same objects, wait until they are gone and return their names; until then their claims hold devices.
+
+    Objects that were already being deleted are waited for, but not returned.
+    """
     names = delete_orphans(kube, owner, is_gone)
-    left = _left(kube, owner, is_gone)
+    left = _orphans(kube, owner, is_gone)
 
     def gone() -> None:
-        left[:] = [each for each in left if _is_there(kube, each)]
+        left[:] = [each for each in left if _exists(kube, each)]
         if left:
-            raise NotYet("still there: " + "; ".join(_told(kube, each) for each in left))
+            raise NotYet("still there: " + "; ".join(_description(kube, each) for each in left))
 
-    eventually(gone, "the end of what killed sessions left", _GONE, longest_pause=0.2)
+    eventually(gone, "the objects of killed test processes to be gone", _GONE, longest_pause=0.2)
     return names
 
 
-def _left(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[Object]:
+def _orphans(kube: Kube, owner: Owner, is_gone: Callable[[str], bool]) -> list[Object]:
     return [
         each
         for api_version, kind in _KINDS
-        for each in _ours(kube, api_version, kind, owner)
+        for each in _owned(kube, api_version, kind, owner)
         if is_gone(each["metadata"]["labels"].get(PROCESS, ""))
     ]
 
 
-def _ours(kube: Kube, api_version: str, kind: str, owner: Owner) -> list[Object]:
+def _owned(kube: Kube, api_version: str, kind: str, owner: Owner) -> list[Object]:
     try:
         return kube.list(api_version, kind, labelSelector=owner.selector)
-    except UsageError:  # before Kubernetes 1.37 there are no DeviceTaintRules in v1
+    except UsageError:  # before Kubernetes 1.37, resource.k8s.io/v1 has no DeviceTaintRule
         return []
 
 
-def _is_there(kube: Kube, each: Object) -> bool:
+def _exists(kube: Kube, each: Object) -> bool:
     found = kube.find(each["apiVersion"], each["kind"], each["metadata"]["name"])
     return found is not None and found["metadata"].get("uid") == each["metadata"].get("uid")
 
 
-def _told(kube: Kube, each: Object) -> str:
-    """Its name; of a namespace also who keeps it: pods, and claims with the devices that they hold."""
+def _description(kube: Kube, each: Object) -> str:
+    """Return kind and name of an object; for a namespace also its pods, and its claims with the devices that they hold."""
     name = each["metadata"]["name"]
     inside = [*_pods(kube, name), *_claims(kube, name)] if each["kind"] == "Namespace" else []
     return f"{each['kind'].lower()} {name}" + (f" with {', '.join(inside)}" if inside else "")

@@ -1,4 +1,4 @@
-"""Everything that a word needs to know, in one place and passed explicitly: the API, the driver under test, the nodes."""
+"""What all verbs need to know about a run: the API client, the driver under test, the cluster. It is passed explicitly."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from testbed.providers.base import Cluster
 from testbed.vocabulary.pods.probe_results import ProbeResults
 
 RESOURCE = "resource.k8s.io/v1"
-CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")  # of a node, where runtimes look
+CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")  # on a node, where container runtimes read CDI files
 
 
 @dataclass(frozen=True)
 class World:
-    """One cluster with one driver under test. `owner` is the testbed; `manifests` is where scenarios are found.
+    """One cluster with one driver under test.
 
-    `process` is on all that is made: a word for the pytest process, so that another can clear up after one that was killed.
-    `companions` are drivers beside it, for claims that several drivers have a part in.
-    `cluster` is for what goes past the API; only requirements with a Capability may want it. `looks` is what probes have printed.
+    `owner` is the testbed. `manifests` is the folder of the suites' manifests. `process` labels all created objects with the pytest
+    process, so that another process can clean up after one that was killed. `companions` are other drivers, for claims that need
+    several. `cluster` gives access to nodes; only requirements that need a Capability use it. `probe_results` has the newest output
+    of each probe.
     """
 
     owner: Owner
@@ -37,11 +38,11 @@ class World:
 
     @cached_property
     def class_selectors(self) -> tuple[str, ...]:
-        """What the DeviceClass of the driver file demands of devices: a driver may have other kinds under the same name."""
+        """Return the CEL expressions of the driver file's DeviceClass: the driver may publish other kinds of devices too."""
         found = self.kube.find(RESOURCE, "DeviceClass", self.driver_file.device_class) or {}
         selectors = found.get("spec", {}).get("selectors") or ()
         return tuple(str(each["cel"]["expression"]) for each in selectors if "cel" in each)
 
     def slices(self) -> list[Object]:
-        """The driver's ResourceSlices."""
+        """Return the driver's ResourceSlices."""
         return self.kube.list(RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={self.driver_file.driver}")

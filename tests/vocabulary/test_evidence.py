@@ -39,19 +39,19 @@ def test_objects_events_and_logs_of_the_test_and_of_the_driver_are_kept(world: M
         "logs/first.cat.log", "logs/second.cat.log", "driver/driver-1.driver.log",
     }  # fmt: skip
     assert (tmp_path / "kept/logs/first.cat.log").read_text() == "hello\n"
-    assert "no log: " in (tmp_path / "kept/logs/second.cat.log").read_text()
+    assert "the log cannot be read: " in (tmp_path / "kept/logs/second.cat.log").read_text()
     assert (tmp_path / "kept/driver/driver-1.driver.log").read_text() == "prepare refused\n"
 
 
-def test_a_driver_that_is_not_there_is_said_to_be_missing(world: Make, tmp_path: Path) -> None:
+def test_a_missing_driver_is_noted(world: Make, tmp_path: Path) -> None:
     evidence.capture(world("slices-missing"), "somewhere", tmp_path)
     missing = (tmp_path / "missing.txt").read_text()
     assert "slices: gpu.dra-testbed.example publishes no ResourceSlice\n" in missing
-    assert "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is there\n" in missing
+    assert "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) exists\n" in missing
 
 
 @pytest.mark.parametrize(("ended", "files"), [("08:59:59", {"log"}), ("09:00:07", {"log", "previous.log"})])
-def test_the_drivers_log_is_that_of_the_tests_time(world: Make, tmp_path: Path, ended: str, files: set[str]) -> None:
+def test_the_drivers_log_starts_with_the_test(world: Make, tmp_path: Path, ended: str, files: set[str]) -> None:
     here = world()
     kube: Any = here.kube
     terminated = {"terminated": {"finishedAt": f"2026-01-01T{ended}Z"}}
@@ -63,7 +63,7 @@ def test_the_drivers_log_is_that_of_the_tests_time(world: Make, tmp_path: Path, 
     evidence.capture(here, "mine", tmp_path)
     assert {path.name for path in (tmp_path / "driver").iterdir()} == {f"d.driver.{each}" for each in files}
     assert set(kube.since) == {"2026-01-01T09:00:00Z"}
-    assert (tmp_path / "driver/d.driver.log").read_text().startswith("nothing since 2026-01-01T09:00:00Z")
+    assert (tmp_path / "driver/d.driver.log").read_text().startswith("no output since 2026-01-01T09:00:00Z")
 
 
 class _Node:
@@ -75,7 +75,7 @@ class _Node:
 
 
 @pytest.mark.parametrize(("message", "kept"), [("CDI device injection failed", True), ("no such device", False)])
-def test_where_something_was_said_of_cdi_the_nodes_folders_are_listed(
+def test_the_cdi_folders_of_nodes_with_a_cdi_error_are_listed(
     world: Make, tmp_path: Path, message: str, kept: bool
 ) -> None:
     cluster: Any = SimpleNamespace(capabilities={Capability.RUN_ON_NODE}, nodes=lambda: [_Node()])
@@ -89,7 +89,7 @@ def test_where_something_was_said_of_cdi_the_nodes_folders_are_listed(
     assert not (tmp_path / "other/cdi").exists()
 
 
-def test_only_what_belongs_to_the_test_is_kept_and_never_a_secret(world: Make, tmp_path: Path) -> None:
+def test_only_objects_of_the_test_are_kept_and_no_secret(world: Make, tmp_path: Path) -> None:
     here = world()
     kube: Any = here.kube
     with new_scenario(here, "SHARE-001") as scenario:
@@ -103,7 +103,7 @@ def test_only_what_belongs_to_the_test_is_kept_and_never_a_secret(world: Make, t
     assert "foreign" not in text
 
 
-def test_of_nodes_taints_and_conditions_are_kept_and_no_name_becomes_a_path(world: Make, tmp_path: Path) -> None:
+def test_taints_and_conditions_of_nodes_are_kept_and_no_name_is_used_as_a_path(world: Make, tmp_path: Path) -> None:
     here = world()
     kube: Any = here.kube
     taints = [{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}]
@@ -127,7 +127,7 @@ def test_managed_fields_are_left_out(world: Make, tmp_path: Path) -> None:
     assert "managedFields" not in claim["metadata"]
 
 
-def test_an_api_server_that_is_gone_leaves_a_note(world: Make, tmp_path: Path) -> None:
+def test_an_unreachable_api_server_is_noted(world: Make, tmp_path: Path) -> None:
     here = world()
     kube: Any = here.kube
     kube.down = True

@@ -1,1 +1,1 @@
-"""Words for the cluster around the driver: nodes, kubelets, accounts, quotas, taint rules."""
+"""The cluster around the driver: nodes, kubelets, the driver's account, quotas, taint rules."""

@@ -1,1 +1,1 @@
-"""Words for the driver under test: its slices, its pods, its hardware."""
+"""The driver under test: its slices, its pods, its hardware."""

@@ -1,1 +1,1 @@
-"""How words wait, and how they explain that what they waited for did not happen."""
+"""How the verbs wait for objects, and how they explain a failed wait."""

@@ -1,1 +1,1 @@
-"""Words for pods and their containers, and for the workloads that make pods."""
+"""Pods and their containers, and the workloads that create pods."""
