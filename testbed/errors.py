@@ -1,18 +1,18 @@
-"""Every error that this project raises on purpose, and the exit code that each one means.
+"""All errors that this project raises on purpose, with their exit codes.
 
     TestbedError                 3  the harness or the environment failed
-    ├── UsageError               2  a flag, a file or a name is wrong; nothing was touched, or it was undone
-    ├── CommandFailed            3  a program that we started ended badly
-    ├── WaitTimeout              3  a state did not come within its budget
-    │   └── NodesUnderPressure           3  … because nodes are short of something, as they will be for whatever comes next
-    ├── ApiError                 3  the API server refused, or was not there
-    ├── DriverFailed             1  the driver under test broke its contract
-    ├── Blocked                  4  what it builds on was not there, so it could not begin
-    ├── NothingToJudge           4  what it asks about is nowhere; of a requirement that is not-applicable, which costs nothing
-    └── Incomplete               4  something that had to run did not
+    ├── UsageError               2  a flag, a file or a name is wrong; nothing was changed, or the changes were undone
+    ├── CommandFailed            3  a program was not found, exited non-zero or timed out
+    ├── WaitTimeout              3  a condition was not met within its timeout
+    │   └── NodesUnderPressure   3  … because nodes lack resources, which later waits will lack too
+    ├── ApiError                 3  the API server refused a request, or did not answer
+    ├── DriverFailed             1  the driver under test violated its contract
+    ├── Blocked                  4  a precondition was not met, so the test could not begin
+    ├── NothingToJudge           4  the driver offers nothing that the requirement applies to: not-applicable, which costs nothing
+    └── Incomplete               4  something that had to run did not run
 
-Blame is decided by type alone: only DriverFailed speaks about the driver. Each error says what failed, what was last seen and
-what to try; the cause is always chained.
+The type alone decides who is blamed: only DriverFailed blames the driver. Each error says what failed, what was last seen and
+what to try; its cause is always chained.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import difflib
 import shlex
 from collections.abc import Iterable, Sequence
 
-FREE_DISK_SPACE = "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+FREE_DISK_SPACE = "free disk space, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
 
 
 class TestbedError(Exception):
-    """The harness or the environment failed; the base of all our errors."""
+    """The harness or the environment failed. Base class of all errors of this project."""
 
-    __test__ = False  # pytest would take the name for a test class
+    __test__ = False  # pytest would collect a class of this name
     exit_code = 3
 
     def __init__(self, what: str, *, hint: str = "") -> None:
@@ -40,13 +40,13 @@ class TestbedError(Exception):
 
 
 class UsageError(TestbedError):
-    """A flag, a file or a name that the user gave is wrong. Nothing was touched, or what was made has been undone."""
+    """A flag, a file or a name of the user is wrong. Nothing was changed, or the changes were undone."""
 
     exit_code = 2
 
 
 class CommandFailed(TestbedError):
-    """A program that we started ended badly; shows a line that can be pasted into a shell."""
+    """A program was not found, exited non-zero or timed out. The message has a command line that can be pasted into a shell."""
 
     def __init__(self, argv: Sequence[str], status: str, output: str, *, hint: str = "") -> None:
         self.argv, self.status, self.output = tuple(argv), status, output
@@ -57,12 +57,12 @@ class CommandFailed(TestbedError):
 
     @property
     def disk_full(self) -> bool:
-        """Whether it had no room to write; C programs and Go programs do not write it alike."""
+        """Return True if the disk was full. C and Go programs capitalize that error differently."""
         return "no space left on device" in self.output.lower()
 
 
 class WaitTimeout(TestbedError):
-    """A state did not come within its budget; says what was seen last."""
+    """A condition was not met within its timeout. The message has the last observation."""
 
     def __init__(self, waited_for: str, budget: str, last_seen: str, *, hint: str = "") -> None:
         self.waited_for, self.budget, self.last_seen = waited_for, budget, last_seen
@@ -70,11 +70,11 @@ class WaitTimeout(TestbedError):
 
 
 class NodesUnderPressure(WaitTimeout):
-    """A state did not come because nodes are short of something; nor will others."""
+    """A condition was not met because nodes lack resources, which later waits will lack too."""
 
 
 class ApiError(TestbedError):
-    """The API server refused a request, or did not answer it."""
+    """The API server refused a request, or did not answer."""
 
     def __init__(self, request: str, status: int, reason: str, message: str) -> None:
         self.request, self.status, self.reason, self.message = request, status, reason, message
@@ -82,36 +82,36 @@ class ApiError(TestbedError):
 
     @property
     def overloaded(self) -> bool:
-        """Whether the server only had too much to do: the same request may well be answered in a moment."""
+        """Return True if the server was overloaded or unavailable, so that a retry may succeed."""
         return self.status in (429, 500, 503, 504)
 
 
 class DriverFailed(TestbedError):
-    """The driver under test broke its contract."""
+    """The driver under test violated its contract."""
 
     exit_code = 1
 
 
 class Blocked(TestbedError):
-    """What something builds on was not there, so it could not begin."""
+    """A precondition was not met, so the test could not begin."""
 
     exit_code = 4
 
 
 class NothingToJudge(TestbedError):
-    """What a requirement is about is nowhere in what the driver offers, and need not be. Nobody has failed."""
+    """The driver offers nothing that the requirement applies to, and need not. This is no failure."""
 
     exit_code = 4
 
 
 class Incomplete(TestbedError):
-    """Something that had to run did not."""
+    """Something that had to run did not run."""
 
     exit_code = 4
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint with the nearest known words, or with all of them when they are few; '' when there is nothing to say."""
+    """Return a hint with the closest known words, or with all of them if they are few; otherwise ''."""
     choices = sorted(known)
     near = difflib.get_close_matches(word, choices, n=3, cutoff=0.6)
     if near:

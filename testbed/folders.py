@@ -1,4 +1,4 @@
-"""Where things lie: the data that travels with the package, the cache, and the state of testbeds. Nobody else computes these paths."""
+"""The paths of the packaged data, of the cache and of the state folder. No other module computes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IN_CHECKOUT: dict[Data, str] = {
 
 
 def data(name: Data) -> Path:
-    """A folder (or file) of data, found the same way in a wheel and in a checkout."""
+    """Return a folder (or file) of packaged data, in a wheel as in a checkout."""
     package = Path(__file__).parent
     for candidate in (package / "_data" / name, package.parent / _IN_CHECKOUT[name]):
         if candidate.exists():
@@ -29,17 +29,17 @@ def data(name: Data) -> Path:
 
 
 def packages() -> Path:
-    """The folder that holds our two Python packages, testbed and fake_driver."""
+    """Return the folder that contains the Python packages testbed and fake_driver."""
     return Path(__file__).parent.parent
 
 
 def cache() -> Path:
-    """Where upstream programs and images are kept. DRA_TESTBED_CACHE moves it."""
+    """Return the folder of upstream programs and images. DRA_TESTBED_CACHE overrides it."""
     return _made(os.environ.get("DRA_TESTBED_CACHE") or platformdirs.user_cache_path("dra-testbed"))
 
 
 def state() -> Path:
-    """Where each testbed has its folder. DRA_TESTBED_STATE moves it."""
+    """Return the folder that contains the folders of all testbeds. DRA_TESTBED_STATE overrides it."""
     return _made(os.environ.get("DRA_TESTBED_STATE") or platformdirs.user_state_path("dra-testbed"))
 
 
@@ -48,15 +48,16 @@ def _made(path: str | Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as refused:
-        whose = f" (it would be in a folder of {owner_of(folder)})" if isinstance(refused, PermissionError) else ""
+        whose = f" (its parent folder belongs to {owner_of(folder)})" if isinstance(refused, PermissionError) else ""
         raise TestbedError(
-            f"cannot make {folder}: {refused.strerror}{whose}", hint="set DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+            f"cannot create {folder}: {refused.strerror}{whose}",
+            hint="set DRA_TESTBED_CACHE and DRA_TESTBED_STATE to folders that you can write",
         ) from refused
     return folder
 
 
 def owner_of(path: Path) -> str:
-    """The name of the user whose it is; of what we may not even look at, the nearest folder above it counts."""
+    """Return the name of the path's owner; for an inaccessible path, of the nearest folder above it."""
     for each in (path, *path.parents):
         with contextlib.suppress(OSError):
             uid = each.stat().st_uid

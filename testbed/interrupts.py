@@ -1,4 +1,4 @@
-"""Signals that come while something is cleaned up. Whoever removes what was made works under `deferred_interrupts`."""
+"""Lets clean-up finish although the user interrupts. Everything that removes a testbed or its objects uses `deferred_interrupts`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-_ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_AT_ONCE = 1.0  # seconds: a terminal and a parent, such as tox, both pass on the same Ctrl-C
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SAME_INTERRUPT = 1.0  # seconds: a terminal and a parent process, such as tox, both forward the same Ctrl-C
 
 
 @contextlib.contextmanager
 def deferred_interrupts(
     say: Callable[[str], None], what: str, otherwise: str, *, asked: bool = False, ends: bool = False
 ) -> Iterator[None]:
-    """Finish in spite of somebody who is in a hurry: the first signal is answered, and the next one obeyed, as it was before.
+    """Report the first signal without obeying it; the next one has its usual effect.
 
-    `asked`: the first one is why we finish, and is answered now. `ends`: the next one ends this process, without a traceback.
+    `what` and `otherwise` describe the clean-up and what a second signal does. With `asked`, the first signal has come already and is
+    reported now. With `ends`, the second signal ends this process without a traceback.
     """
     before: dict[int, Any] = {}
     times: list[float] = []
@@ -28,8 +29,8 @@ def deferred_interrupts(
     def answer(number: int, _: FrameType | None) -> None:
         times.append(time.monotonic())
         if len(times) == 1:
-            say(f"{what}; once more: {otherwise}")
-        elif times[-1] - times[0] > _AT_ONCE:
+            say(f"{what}; on a second interrupt: {otherwise}")
+        elif times[-1] - times[0] > _SAME_INTERRUPT:
             say(otherwise)
             _restore(before)
             if ends:
@@ -37,7 +38,7 @@ def deferred_interrupts(
             signal.raise_signal(number)
 
     if threading.current_thread() is threading.main_thread():
-        for number in _ASKING:
+        for number in _INTERRUPTS:
             if signal.getsignal(number) not in (None, signal.SIG_IGN):
                 before[number] = signal.signal(number, answer)
     try:

@@ -1,4 +1,4 @@
-"""The only place that starts, finds and ends processes. Everybody above the floor calls it; nobody else imports subprocess."""
+"""The only module that starts, finds and kills processes; no other module imports subprocess."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from testbed.waiting import Budget, eventually_true
 
 @dataclass(frozen=True)
 class Completed:
-    """What a finished program said."""
+    """The exit code and the output of a program."""
 
     argv: tuple[str, ...]
     code: int
@@ -28,20 +28,20 @@ class Completed:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended with 0."""
+        """Return True if the exit code is 0."""
         return self.code == 0
 
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A process that cannot be mistaken for a later one with the same number: its id and when it started, in clock ticks since boot."""
+    """A process ID with the start time in clock ticks since boot, so that a later process with the same ID is not mistaken for it."""
 
     pid: int
     started: int
 
     @classmethod
     def of(cls, pid: int) -> ProcessId | None:
-        """The identity of a process that lives now; a zombie does not."""
+        """Return the identity of a running process; None if there is none, or only a zombie."""
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -50,7 +50,7 @@ class ProcessId:
 
     @property
     def alive(self) -> bool:
-        """Whether exactly this process still runs."""
+        """Return True if exactly this process still runs."""
         return ProcessId.of(self.pid) == self
 
 
@@ -59,14 +59,14 @@ def run(
     *,
     check: bool = True,
     timeout: float | None = 60,
-    input: str | None = None,  # noqa: A002 - the name that subprocess and everybody else uses
+    input: str | None = None,  # noqa: A002 - the name that subprocess uses
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     hint: str = "",
 ) -> Completed:
-    """Run a program to its end and keep what it said. A missing program, a bad status and a time-out are all CommandFailed.
+    """Run a program and return its output. Raise CommandFailed if it is missing, exits non-zero or times out.
 
-    It is in a process group of its own: when its time is over, or we are interrupted, all that it has started ends with it.
+    It runs in its own process group: after a timeout or an interrupt, its child processes are killed too.
     """
     words = tuple(os.fspath(word) for word in argv)
     try:
@@ -79,7 +79,7 @@ def run(
     try:
         stdout, stderr = child.communicate(input, timeout=timeout)
     except subprocess.TimeoutExpired as late:
-        raise CommandFailed(words, f"no answer in {timeout:g} s", _final_output(child), hint=hint) from late
+        raise CommandFailed(words, f"timed out after {timeout:g} s", _final_output(child), hint=hint) from late
     finally:
         _end_group(child)
     if check and child.returncode:
@@ -95,7 +95,7 @@ def start(
     cwd: Path | None = None,
     stdin: int = subprocess.DEVNULL,
 ) -> ProcessId:
-    """Start a program that outlives us, in a session of its own, its output appended to `log`. `stdin` is an open file's number."""
+    """Start a program in its own session, so that it outlives this process; append its output to `log`. `stdin` is a file descriptor."""
     words = [os.fspath(word) for word in argv]
     with log.open("ab") as sink:
         try:
@@ -110,18 +110,18 @@ def start(
             )
         except OSError as refused:
             raise _not_started(words, refused) from refused
-    child.returncode = 0  # it is not Popen's to wait for: whoever asks for it later does so by its id
+    child.returncode = 0  # keeps Popen from waiting for it; `alive` does so by process ID
     _children.add(child.pid)
     return ProcessId.of(child.pid) or ProcessId(child.pid, 0)
 
 
 def kill_with_parent(argv: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The same command, ended by the kernel when we die, even of SIGKILL: for work that must not go on without us."""
+    """Return the command line in a form that the kernel kills when this process dies, even of SIGKILL."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *(os.fspath(word) for word in argv)]
 
 
 class UnexpectedExit(TestbedError):
-    """A program that should have stayed has ended."""
+    """A program that should keep running has exited."""
 
 
 def call(
@@ -129,39 +129,39 @@ def call(
     *,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    what: str = "what was started",
+    what: str = "the program",
     say: Callable[[str], None] = lambda _: None,
-    politely: signal.Signals = signal.SIGINT,
+    interrupt: signal.Signals = signal.SIGINT,
 ) -> int:
-    """Run a program with our own terminal and give its status back; an interrupt is passed on, and we wait until it has cleaned up.
+    """Run a program on our terminal and return its exit code. Forward an interrupt to it, and wait until it has cleaned up.
 
-    It is in a process group of its own, so that it hears of an interrupt once, from us, whether the terminal or somebody's `kill` sent it.
-    The interrupt is answered with `say`, about `what`, and reaches the program as the signal `politely`. Who interrupts again, not just
-    twice at once, has the program ended, and gets his interrupt himself.
+    It runs in its own process group, so that it gets an interrupt exactly once, from us, whether the terminal or `kill` sent it.
+    The interrupt is reported through `say`, naming `what`, and forwarded as the signal `interrupt`. A second interrupt kills the
+    program and is then raised here; two that come within a second count as one.
     """
     words = [os.fspath(word) for word in argv]
-    with _held_signals() as let_go:
+    with _held_signals() as release:
         try:
             child = subprocess.Popen(words, env=env, cwd=cwd, process_group=0)
         except OSError as refused:
             raise _not_started(words, refused) from refused
         with child:
             try:
-                let_go()
+                release()
                 return child.wait()
             except KeyboardInterrupt:
-                return _told(child, politely, what, say)
-            except SystemExit:  # a SIGTERM or SIGHUP that only we got: the child shall clean up as well
-                _told(child, signal.SIGTERM, what, say)
+                return _interrupt(child, interrupt, what, say)
+            except SystemExit:  # a SIGTERM or SIGHUP that only this process got: the child must clean up too
+                _interrupt(child, signal.SIGTERM, what, say)
                 raise
             finally:
                 _end(child)
 
 
-def _told(child: subprocess.Popen[bytes], number: signal.Signals, what: str, say: Callable[[str], None]) -> int:
-    """Tell it once, and wait until it has cleaned up, or until somebody asks once more."""
+def _interrupt(child: subprocess.Popen[bytes], number: signal.Signals, what: str, say: Callable[[str], None]) -> int:
+    """Send the signal, and wait until the program has cleaned up, or until a second interrupt."""
     try:
-        with deferred_interrupts(say, f"interrupted: {what} cleans up first", "it is ended at once", asked=True):
+        with deferred_interrupts(say, f"interrupted: {what} cleans up first", "it is killed", asked=True):
             child.send_signal(number)
             return child.wait()
     finally:
@@ -170,31 +170,31 @@ def _told(child: subprocess.Popen[bytes], number: signal.Signals, what: str, say
 
 @contextlib.contextmanager
 def _held_signals() -> Iterator[Callable[[], None]]:
-    """Keep signals that ask us to end back until `let_go`, so that none comes when a child runs already but nobody would end it."""
-    came: list[int] = []
+    """Hold back interrupts until the caller releases them, so that none comes between starting a child and handling its end."""
+    received: list[int] = []
     held: dict[int, Any] = {}
 
-    def let_go() -> None:
+    def release() -> None:
         while held:
             signal.signal(*held.popitem())
-        while came:
-            signal.raise_signal(came.pop())
+        while received:
+            signal.raise_signal(received.pop())
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) not in (None, signal.SIG_IGN):  # a child inherits deafness, and shall
-                held[number] = signal.signal(number, lambda caught, _: came.append(caught))
+            if signal.getsignal(number) not in (None, signal.SIG_IGN):  # a child must inherit an ignored signal
+                held[number] = signal.signal(number, lambda caught, _: received.append(caught))
     try:
-        yield let_go
+        yield release
     finally:
-        let_go()
+        release()
 
 
 @contextlib.contextmanager
 def stream(
     argv: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Iterator[Iterator[str]]:
-    """Run a program and read its output (both streams) line by line while it works; leaving early ends it."""
+    """Run a program and yield its output (both streams) line by line as it comes. Leaving the block early kills the program."""
     words = [os.fspath(word) for word in argv]
     seen: list[str] = []
     complete = False
@@ -213,7 +213,7 @@ def stream(
         )  # fmt: skip
     except OSError as refused:
         raise _not_started(words, refused) from refused
-    assert child.stdout is not None  # noqa: S101 - it was asked for two lines above
+    assert child.stdout is not None  # noqa: S101 - it is a pipe, see above
     try:
         yield lines(iter(child.stdout))
         if complete and child.wait():
@@ -224,7 +224,7 @@ def stream(
 
 
 def alive(process: ProcessId) -> bool:
-    """Whether the process runs; reaps it when it was a child of ours and has ended."""
+    """Return True if the process runs. Reap it if it is a child of this process that has ended."""
     if process.pid in _children:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(process.pid, os.WNOHANG)
@@ -232,36 +232,37 @@ def alive(process: ProcessId) -> bool:
 
 
 def kill(process: ProcessId, *, grace: float = 0.0) -> None:
-    """End a process: SIGTERM and `grace` seconds to obey when a grace is given, then SIGKILL. A process that is gone is fine."""
+    """Kill a process if it still runs: with a grace period by SIGTERM first, then by SIGKILL."""
     if grace > 0 and _signal(process, signal.SIGTERM) and _gone_within(process, grace):
         return
     if _signal(process, signal.SIGKILL) and not _gone_within(process, 10):
         raise TestbedError(
-            f"process {process.pid} does not die, even of SIGKILL", hint=f"look at /proc/{process.pid}/stack"
+            f"process {process.pid} still runs 10 s after SIGKILL",
+            hint=f"/proc/{process.pid}/stack shows where the kernel blocks it",
         )
 
 
 def pid_namespace() -> str:
-    """The PID namespace that our process ids mean something in."""
+    """Return the PID namespace of this process; process IDs are only valid in it."""
     return str(Path("/proc/self/ns/pid").readlink())
 
 
 def boot_id() -> str:
-    """This host since it was started: process ids of another boot, or of another host, mean nothing here."""
+    """Return the ID of this host's boot; process IDs are only valid until the next boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def kill_all(processes: Iterable[ProcessId]) -> None:
-    """End many processes at once: all are hit first, then all are waited for."""
-    doomed = list(processes)
-    for each in doomed:
+    """Kill many processes: signal all of them first, then wait for all."""
+    targets = list(processes)
+    for each in targets:
         _signal(each, signal.SIGKILL)
-    for each in doomed:
+    for each in targets:
         kill(each)
 
 
 def processes_with_variable(variable: str) -> dict[ProcessId, str]:
-    """Every process of this host that carries the environment variable, with its value. How leftovers are found without a list."""
+    """Return the processes of this host that have the environment variable, with its value. This finds orphaned processes."""
     prefix = f"{variable}=".encode()
     found: dict[ProcessId, str] = {}
     for entry in Path("/proc").iterdir():
@@ -275,7 +276,7 @@ def processes_with_variable(variable: str) -> dict[ProcessId, str]:
     return found
 
 
-_GRACE = 5.0  # seconds between a polite and a final signal, for a program that cleans up after itself
+_GRACE = 5.0  # seconds between SIGTERM and SIGKILL, for programs that clean up
 _children: set[int] = set()
 
 
@@ -286,12 +287,12 @@ def _not_started(words: Sequence[str], why: OSError, hint: str = "") -> CommandF
 
 
 def _final_output(child: subprocess.Popen[str]) -> str:
-    """End a program that is late, with all that it has started; what it said until now."""
+    """Kill a program that timed out, with its child processes; return its output so far."""
     _end_group(child)
     try:
         stdout, stderr = child.communicate(timeout=_GRACE)
-    except subprocess.TimeoutExpired:  # somebody who has left its group still holds its output
-        return "(it does not let go of its output)"
+    except subprocess.TimeoutExpired:  # a process that left its group still has its output open
+        return "(no output: one of its child processes keeps it open)"
     return stderr or stdout
 
 
@@ -309,7 +310,7 @@ def _end(child: subprocess.Popen[Any]) -> None:
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(_GRACE)
-    finally:  # also when somebody does not want to wait for so long
+    finally:  # also if an interrupt ends the wait
         if child.poll() is None:
             child.kill()
             child.wait()

@@ -1,4 +1,4 @@
-"""Shows long work as steps with their times: a live line on a terminal, plain lines elsewhere. Whoever works long takes a Progress."""
+"""Shows long work as steps with durations: a live line on a terminal, plain lines elsewhere. Slow functions take a Progress."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rich.console import Console
 
 
 class Screen(Console):
-    """A console that leaves it to the program's end what a reader means who has gone, as `head` does: rich would end it with 1."""
+    """A console that raises BrokenPipeError when the reader has closed the pipe, as `head` does; rich would exit with 1."""
 
     def on_broken_pipe(self) -> None:
-        """Called where the error was caught."""
+        """Raise the error that rich caught; the entry point handles it."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 @dataclass
 class Step:
-    """One piece of work in progress; `note` says what it is busy with right now."""
+    """One step of long work."""
 
     title: str
     began: float = field(default_factory=time.monotonic)
@@ -31,12 +31,12 @@ class Step:
     seconds: float = 0.0
 
     def note(self, doing: str) -> None:
-        """What the step is doing, shown until the next note."""
+        """Show what the step is doing, until the next note."""
         self.doing = doing
 
 
 class Progress:
-    """Steps on a console. The steps that ended are kept, with their times, for whoever measures."""
+    """Steps on a console. `steps` keeps all of them with their durations, for measurements."""
 
     def __init__(self, console: Console | None = None, *, heartbeat: float = 15.0) -> None:
         self.console = console or Screen(stderr=True, highlight=False)
@@ -45,7 +45,7 @@ class Progress:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[Step]:
-        """Do one step; its line says how long it took, or that it failed."""
+        """Run one step; print its duration at the end, and whether it failed."""
         step = Step(title)
         self.steps.append(step)
         try:
@@ -59,8 +59,8 @@ class Progress:
         self._line("✓", "green", step)
 
     def say(self, text: str) -> None:
-        """A plain line between the steps."""
-        with contextlib.suppress(OSError):  # a terminal that was closed, or nobody who reads: the work goes on
+        """Print a line between the steps."""
+        with contextlib.suppress(OSError):  # the work continues if the terminal or the pipe was closed
             self.console.print(text, markup=False)
 
     def _line(self, mark: str, colour: str, step: Step) -> None:
@@ -71,7 +71,7 @@ class Progress:
 
     @contextlib.contextmanager
     def _alive(self, step: Step) -> Iterator[None]:
-        """On a terminal a spinner; elsewhere a line every `heartbeat` seconds, so that CI logs never look dead."""
+        """Show a spinner on a terminal; elsewhere print a line every `heartbeat` seconds, so that a CI job does not seem to hang."""
         ended = threading.Event()
         beat = threading.Thread(target=self._beat, args=(step, ended), daemon=True)
         beat.start()
@@ -92,7 +92,7 @@ class Progress:
 
 
 class Silent(Progress):
-    """Keeps the steps and shows nothing."""
+    """A Progress that prints nothing."""
 
     def __init__(self) -> None:
         super().__init__(Console(quiet=True))

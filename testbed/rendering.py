@@ -1,6 +1,6 @@
-"""Templates to text: jinja2 with StrictUndefined. A variable that is missing, or given and never used, is an error.
+"""Renders jinja2 templates with StrictUndefined. A variable that is undefined, or given and not used, is an error.
 
-A template may import others that lie beside it, and parse YAML with the filter `from_yaml`.
+A template may import others from its folder, and parse YAML with the filter `from_yaml`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from testbed.errors import UsageError
 
 
 def render(template: str, variables: dict[str, object], *, name: str = "template", allow_unused: bool = False) -> str:
-    """Return the template with its variables filled in. `allow_unused` is for callers that offer the same variables to many templates."""
+    """Return the rendered template. `allow_unused` is for callers that pass the same variables to many templates."""
     return _render(_environment(), template, variables, name, allow_unused)
 
 
@@ -43,11 +43,11 @@ def _render(
         return environment.from_string(template).render(variables)
     except jinja2.UndefinedError as missing:
         known = ", ".join(sorted(variables)) or "none"
-        raise UsageError(f"{name}: {missing.message}", hint=f"variables that it may use: {known}") from missing
+        raise UsageError(f"{name}: {missing.message}", hint=f"available variables: {known}") from missing
     except jinja2.TemplateSyntaxError as broken:
         raise UsageError(f"{name}, line {broken.lineno}: {broken.message}") from broken
     except jinja2.TemplateNotFound as missing:
-        raise UsageError(f"{name} imports {missing.name}, which is not beside it") from missing
+        raise UsageError(f"{name} imports {missing.name}, which is not in the same folder") from missing
     except (yaml.YAMLError, TypeError) as wrong:
         raise UsageError(f"{name}: a variable has a value that it can't use: {wrong}") from wrong
 

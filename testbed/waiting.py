@@ -1,4 +1,4 @@
-"""The only place that sleeps. Whoever waits says for what, how long at most and why so long, and learns what was seen last."""
+"""The only module that sleeps. Callers name the condition, its timeout and the reason for it; a timeout reports the last observation."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _patience = 1.0
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a wait may take, and the reason for it. `--patience` stretches all budgets alike, and shortens none below its `least`."""
+    """A timeout and the reason for it. The patience factor scales all budgets, but none below its `minimum`."""
 
     name: str
     seconds: float
     why: str
-    minimum: float = 0  # for what comes at an interval of its own, however quick the machine
+    minimum: float = 0  # for events at a fixed interval, which a faster machine does not shorten
 
     @property
     def effective_seconds(self) -> float:
-        """The seconds that are really waited."""
+        """The timeout after scaling."""
         return max(self.seconds * _patience, self.minimum)
 
     def __str__(self) -> str:
@@ -34,11 +34,11 @@ class Budget:
 
 
 class NotYet(Exception):
-    """Raised by a check while the state has not come; its text is what was seen."""
+    """Raised by a check whose condition is not met; its text is the observation."""
 
 
 def set_patience(factor: float) -> None:
-    """Stretch every budget from now on, for slow machines."""
+    """Set the patience factor, with which every budget is multiplied from now on."""
     global _patience  # noqa: PLW0603 - one value per process, set once from --patience
     _patience = factor
 
@@ -51,7 +51,7 @@ def eventually(
     hint: str = "",
     longest_pause: float = _LONGEST_PAUSE,
 ) -> T:
-    """Call `check` until it returns instead of raising NotYet; after the budget, WaitTimeout with what was seen last."""
+    """Call `check` until it returns instead of raising NotYet. Raise WaitTimeout with the last observation after the budget."""
     deadline = time.monotonic() + budget.effective_seconds
     pause = min(_FIRST_PAUSE, longest_pause)
     while True:
@@ -67,7 +67,7 @@ def eventually(
 
 
 def eventually_true(check: Callable[[], bool], budget: Budget, *, longest_pause: float = _LONGEST_PAUSE) -> bool:
-    """Like eventually, for a plain yes-or-no check; False when the budget ran out."""
+    """Call `check` until it returns True. Return False after the budget."""
 
     def ask() -> bool:
         if not check():
@@ -81,7 +81,7 @@ def eventually_true(check: Callable[[], bool], budget: Budget, *, longest_pause:
 
 
 def holds_for(check: Callable[[], T], seconds: float) -> Callable[[], T]:
-    """The check, for `eventually`, with a memory: what it looks for must have been so at every look for that long."""
+    """Return a check for `eventually` that succeeds when `check` has succeeded on every call for so many seconds."""
     since: list[float] = []
     before = ""
 
@@ -95,14 +95,14 @@ def holds_for(check: Callable[[], T], seconds: float) -> Callable[[], T]:
             raise
         since.append(time.monotonic())
         if since[-1] - since[0] < seconds:
-            raise NotYet(f"it has come, but not for {seconds:g} s yet" + (f"; before that: {before}" if before else ""))
+            raise NotYet(f"met, but not for {seconds:g} s yet" + (f"; before that: {before}" if before else ""))
         return answer
 
     return ask
 
 
 def consistently(check: Callable[[], T], claim: str, budget: Budget) -> T:
-    """Call `check` for the whole budget and demand that it never raises NotYet; returns the last answer."""
+    """Call `check` for the whole budget; return its last result. Raise an error if it raises NotYet."""
     deadline = time.monotonic() + budget.effective_seconds
     while True:
         try:

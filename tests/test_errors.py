@@ -1,4 +1,4 @@
-"""Errors carry what failed, what was seen, what to try, and the exit code of their family."""
+"""Errors have a message, a hint, and the exit code of their class."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_family_has_its_exit_code(error: TestbedError, code: int) -> None:
     assert error.exit_code == code
 
 
-def test_a_failed_command_can_be_pasted_into_a_shell_and_shows_the_end_of_its_output() -> None:
+def test_a_failed_command_shows_a_pasteable_command_line_and_the_end_of_its_output() -> None:
     output = "\n".join(f"line {number}" for number in range(30))
 
     text = str(CommandFailed(["ls", "a b"], "exit 2", output, hint="look"))
@@ -46,38 +46,38 @@ def test_a_failed_command_can_be_pasted_into_a_shell_and_shows_the_end_of_its_ou
 
 
 @pytest.mark.parametrize("said", ["tar: x: No space left on device", "ctr: write /x: no space left on device"])
-def test_a_command_without_room_is_cured_by_room_whatever_else_is_tried(said: str) -> None:
+def test_a_full_disk_is_the_hint_whatever_else_was_tried(said: str) -> None:
     failed = CommandFailed(["ctr"], "exit 1", said, hint="look")
     assert failed.disk_full
-    assert failed.hint == "make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
+    assert failed.hint == "free disk space, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
     assert not CommandFailed(["ctr"], "exit 1", "no").disk_full
 
 
-def test_what_will_be_removed_some_day_does_not_hide_why_a_command_failed() -> None:
+def test_deprecation_warnings_do_not_hide_why_a_command_failed() -> None:
     noise = 'time="2026-01-01T00:00:00Z" level=warning msg="DEPRECATION: The `x` property is deprecated"'
     text = str(CommandFailed(["ctr"], "exit 1", "\n".join(["why", *[noise] * 30])))
     assert "    why" in text
     assert "DEPRECATION" not in text
 
 
-def test_a_command_that_said_nothing_says_so() -> None:
+def test_a_command_without_output_is_reported_as_such() -> None:
     assert "(no output)" in str(CommandFailed(["true"], "exit 1", "\n"))
 
 
-def test_a_timeout_says_what_was_seen_last() -> None:
+def test_a_timeout_reports_the_last_observation() -> None:
     assert "last seen: Pending" in str(WaitTimeout("pod to run", "start: 5 s", "Pending"))
 
 
-def test_an_api_error_without_an_answer_has_no_status_in_its_text() -> None:
+def test_an_api_error_without_a_response_has_no_status_in_its_text() -> None:
     assert str(ApiError("GET /x", 0, "", "no answer")) == "GET /x: no answer"
     assert str(ApiError("GET /x", 404, "NotFound", "no x")) == "GET /x: 404 NotFound: no x"
 
 
-def test_the_nearest_word_is_offered() -> None:
+def test_the_closest_word_is_suggested() -> None:
     assert did_you_mean("nodez", ["nodes", "name"]) == "did you mean nodes?"
 
 
-def test_few_words_are_all_offered_when_none_is_near() -> None:
+def test_a_few_words_are_all_suggested_if_none_is_close() -> None:
     assert did_you_mean("zzz", ["nodes", "name"]) == "known: name, nodes"
 
 
@@ -85,5 +85,5 @@ def test_many_words_are_not_listed() -> None:
     assert did_you_mean("zzz", [f"word{number}" for number in range(20)]) == ""
 
 
-def test_of_nothing_nothing_is_offered() -> None:
+def test_nothing_is_suggested_if_no_word_is_known() -> None:
     assert did_you_mean("zzz", []) == ""

@@ -1,4 +1,4 @@
-"""What a second Ctrl-C does while the first one's cleaning up is under way."""
+"""What a second Ctrl-C does during the clean-up after the first one."""
 
 import signal
 import sys
@@ -9,7 +9,7 @@ import pytest
 from testbed import interrupts, process
 from testbed.interrupts import deferred_interrupts
 
-SAID = "cleaning up; once more: it stays"
+SAID = "cleaning up; on a second interrupt: it stays"
 
 
 @pytest.fixture(autouse=True)
@@ -20,14 +20,14 @@ def _as_a_program() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_between_is_answered_and_the_work_comes_to_its_end(number: signal.Signals) -> None:
+def test_the_first_signal_is_reported_and_the_work_finishes(number: signal.Signals) -> None:
     said: list[str] = []
     handler = signal.getsignal(signal.SIGTERM)
     done = False
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with deferred_interrupts(said.append, "cleaning up", "it stays"):
         signal.raise_signal(number)
-        signal.raise_signal(number)  # a terminal and a parent tell of one Ctrl-C
+        signal.raise_signal(number)  # a terminal and a parent process forward the same Ctrl-C
         done = True
     signal.signal(signal.SIGTERM, handler)
     assert done
@@ -40,15 +40,15 @@ def interrupted_twice(said: list[str]) -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_who_asks_again_is_obeyed_and_told_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_signal_is_obeyed_and_reports_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(interrupts, "_AT_ONCE", 0)
+    monkeypatch.setattr(interrupts, "_SAME_INTERRUPT", 0)
     with pytest.raises(KeyboardInterrupt):
         interrupted_twice(said)
     assert said == [SAID, "it stays"]
 
 
-def test_who_was_asked_before_answers_at_once_and_takes_what_comes_with_it_for_the_same() -> None:
+def test_with_asked_the_interrupt_is_reported_at_once_and_its_duplicate_is_ignored() -> None:
     said: list[str] = []
     with deferred_interrupts(said.append, "cleaning up", "it stays", asked=True):
         assert said == [SAID]
@@ -56,9 +56,9 @@ def test_who_was_asked_before_answers_at_once_and_takes_what_comes_with_it_for_t
     assert said == [SAID]
 
 
-def test_who_asks_again_can_end_the_process_without_a_traceback() -> None:
+def test_with_ends_a_second_signal_ends_the_process_without_a_traceback() -> None:
     code = (
-        "import signal\nfrom testbed import interrupts\ninterrupts._AT_ONCE = 0\n"
+        "import signal\nfrom testbed import interrupts\ninterrupts._SAME_INTERRUPT = 0\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with interrupts.deferred_interrupts(print, 'a', 'b', asked=True, ends=True):\n    signal.raise_signal(signal.SIGINT)\n"
     )
@@ -66,13 +66,13 @@ def test_who_asks_again_can_end_the_process_without_a_traceback() -> None:
     assert (done.code, done.stderr) == (-signal.SIGINT, "")
 
 
-def test_afterwards_signals_mean_what_they_did() -> None:
+def test_the_previous_handlers_are_restored() -> None:
     with deferred_interrupts(print, "cleaning up", "it stays"):
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_who_is_deaf_stays_deaf() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with deferred_interrupts(print, "cleaning up", "it stays"):
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -27,60 +27,60 @@ def started(tmp_path: Path, script: str, *, says: str = "") -> ProcessId:
     return child
 
 
-def test_a_program_that_ends_well_gives_what_it_said() -> None:
+def test_a_successful_program_returns_its_output() -> None:
     done = process.run(["sh", "-c", "cat; echo oops >&2"], input="hello")
 
     assert (done.code, done.stdout, done.stderr) == (0, "hello", "oops\n")
     assert done.ok
 
 
-def test_a_bad_status_is_an_error_with_the_output() -> None:
+def test_a_non_zero_exit_code_is_an_error_with_the_output() -> None:
     with pytest.raises(CommandFailed, match=r"exit 3(.|\n)*oops"):
         process.run(["sh", "-c", "echo oops >&2; exit 3"])
 
 
-def test_a_bad_status_can_be_asked_for() -> None:
+def test_without_check_a_non_zero_exit_code_is_returned() -> None:
     assert process.run(["sh", "-c", "exit 3"], check=False).code == 3
 
 
-def test_a_missing_program_says_what_to_install() -> None:
+def test_the_error_for_a_missing_program_names_what_to_install() -> None:
     with pytest.raises(CommandFailed) as failed:
         process.run(["no-such-program"])
 
     assert failed.value.hint == "install no-such-program"
 
 
-def test_a_missing_folder_is_not_taken_for_a_missing_program(tmp_path: Path) -> None:
+def test_a_missing_working_directory_is_not_reported_as_a_missing_program(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="cannot be started") as failed:
         process.run(["true"], cwd=tmp_path / "gone")
 
     assert failed.value.hint == ""
 
 
-def test_a_file_that_is_no_program_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
 
     with pytest.raises(CommandFailed, match="cannot be started"):
         process.run([tmp_path / "text"])
 
 
-def test_a_program_that_does_not_answer_is_ended_and_its_words_are_kept() -> None:
-    with pytest.raises(CommandFailed, match=r"no answer in 0\.3 s(.|\n)*thinking"):
+def test_a_program_that_times_out_is_killed_and_its_output_is_kept() -> None:
+    with pytest.raises(CommandFailed, match=r"timed out after 0\.3 s(.|\n)*thinking"):
         process.run(["sh", "-c", "echo thinking; exec sleep 60"], timeout=0.3)
 
 
-def test_what_a_late_program_has_started_ends_with_it() -> None:
-    with pytest.raises(CommandFailed, match=r"no answer in 0\.5 s(.|\n)*began") as late:
+def test_child_processes_of_a_program_that_times_out_are_killed() -> None:
+    with pytest.raises(CommandFailed, match=r"timed out after 0\.5 s(.|\n)*began") as late:
         process.run(["sh", "-c", "echo began >&2; sleep 61.5 & echo $! >&2; wait"], timeout=0.5)
     left = int(str(late.value).split()[-1])
     assert eventually_true(lambda: ProcessId.of(left) is None, SOON)
 
 
-def test_output_that_is_no_text_does_not_hurt() -> None:
+def test_binary_output_is_accepted() -> None:
     assert process.run(["printf", r"\377"]).stdout == "\ufffd"
 
 
-def test_a_started_program_writes_to_its_log_and_lives_in_a_session_of_its_own(tmp_path: Path) -> None:
+def test_a_started_program_writes_to_its_log_and_has_its_own_session(tmp_path: Path) -> None:
     child = started(tmp_path, "echo ready; exec sleep 60", says="ready")
 
     assert child.alive
@@ -99,7 +99,7 @@ def test_the_log_is_appended_to(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "before\nafter\n"
 
 
-def test_a_program_that_obeys_ends_within_its_grace(tmp_path: Path) -> None:
+def test_a_program_that_handles_sigterm_ends_within_the_grace_period(tmp_path: Path) -> None:
     child = started(tmp_path, "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.02; done", says="up")
 
     process.kill(child, grace=10)
@@ -108,7 +108,7 @@ def test_a_program_that_obeys_ends_within_its_grace(tmp_path: Path) -> None:
     assert not child.alive
 
 
-def test_a_stubborn_program_is_killed_after_its_grace(tmp_path: Path) -> None:
+def test_a_program_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path: Path) -> None:
     child = started(tmp_path, STUBBORN, says="deaf")
 
     process.kill(child, grace=0.1)
@@ -116,14 +116,14 @@ def test_a_stubborn_program_is_killed_after_its_grace(tmp_path: Path) -> None:
     assert not child.alive
 
 
-def test_killing_what_has_ended_is_fine(tmp_path: Path) -> None:
+def test_a_process_that_has_ended_can_be_killed(tmp_path: Path) -> None:
     child = started(tmp_path, "true")
     assert eventually_true(lambda: not process.alive(child), SOON)
 
     process.kill(child, grace=1)
 
 
-def test_many_are_killed_at_once(tmp_path: Path) -> None:
+def test_many_processes_are_killed_together(tmp_path: Path) -> None:
     children = [started(tmp_path, STUBBORN, says="deaf") for _ in range(3)]
 
     process.kill_all(iter(children))
@@ -131,7 +131,7 @@ def test_many_are_killed_at_once(tmp_path: Path) -> None:
     assert not any(child.alive for child in children)
 
 
-def test_a_process_with_another_start_is_another_process() -> None:
+def test_a_process_with_another_start_time_is_another_process() -> None:
     me = ProcessId.of(os.getpid())
 
     assert me is not None
@@ -139,7 +139,7 @@ def test_a_process_with_another_start_is_another_process() -> None:
     assert not ProcessId(me.pid, me.started + 1).alive
 
 
-def test_another_process_with_the_number_of_a_dead_one_is_not_killed(tmp_path: Path) -> None:
+def test_a_process_that_reuses_the_id_of_a_dead_one_is_not_killed(tmp_path: Path) -> None:
     child = started(tmp_path, "exec sleep 60")
 
     process.kill(ProcessId(child.pid, child.started - 1), grace=1)
@@ -148,11 +148,11 @@ def test_another_process_with_the_number_of_a_dead_one_is_not_killed(tmp_path: P
     process.kill(child)
 
 
-def test_a_zombie_does_not_live(tmp_path: Path) -> None:
+def test_a_zombie_is_not_alive(tmp_path: Path) -> None:
     child = started(tmp_path, "exec sleep 60")
     os.kill(child.pid, signal.SIGKILL)
 
-    # Nobody has reaped it yet: it is still in /proc, and yet it does not count.
+    # It was not reaped, so it is still in /proc.
     assert eventually_true(lambda: ProcessId.of(child.pid) is None, SOON)
     assert Path(f"/proc/{child.pid}").exists()
     assert not process.alive(child)
@@ -167,12 +167,12 @@ def test_processes_are_found_by_a_variable_in_their_environment(tmp_path: Path) 
     assert marked not in process.processes_with_variable("DRA_TEST_MARK")
 
 
-def test_lines_come_while_the_program_works() -> None:
+def test_lines_are_yielded_while_the_program_runs() -> None:
     with process.stream(["sh", "-c", "echo one; echo two >&2"]) as lines:
         assert list(lines) == ["one", "two"]
 
 
-def test_a_streamed_program_that_fails_shows_all_that_it_said() -> None:
+def test_the_error_of_a_streamed_program_has_its_whole_output() -> None:
     def read() -> None:
         with process.stream(["sh", "-c", "echo one; exit 4"]) as lines:
             assert list(lines) == ["one"]
@@ -181,7 +181,7 @@ def test_a_streamed_program_that_fails_shows_all_that_it_said() -> None:
         read()
 
 
-def test_leaving_a_stream_early_ends_its_program() -> None:
+def test_leaving_a_stream_early_terminates_its_program() -> None:
     with process.stream(["sh", "-c", "echo $$; exec sleep 60"]) as lines:
         child = ProcessId.of(int(next(lines)))
 
@@ -189,7 +189,7 @@ def test_leaving_a_stream_early_ends_its_program() -> None:
     assert not child.alive
 
 
-def test_leaving_a_stream_early_kills_a_stubborn_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaving_a_stream_early_kills_a_program_that_ignores_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_GRACE", 0.1)
 
     with process.stream(["sh", "-c", f"echo $$; {STUBBORN}"]) as lines:
@@ -200,7 +200,7 @@ def test_leaving_a_stream_early_kills_a_stubborn_program(monkeypatch: pytest.Mon
     assert not child.alive
 
 
-def test_a_tied_program_ends_with_whoever_started_it(tmp_path: Path) -> None:
+def test_a_program_started_with_kill_with_parent_ends_with_its_parent(tmp_path: Path) -> None:
     starts = (
         "import pathlib, sys; from testbed import process; "
         "tied = process.start(process.kill_with_parent(['sleep', '1000']), log=pathlib.Path(sys.argv[1])); print(tied.pid, flush=True); "
@@ -220,7 +220,7 @@ def test_a_tied_program_ends_with_whoever_started_it(tmp_path: Path) -> None:
     assert eventually_true(lambda: not tied.alive, SOON)
 
 
-def test_a_program_with_our_terminal_gives_its_status() -> None:
+def test_a_called_program_returns_its_exit_code() -> None:
     assert process.call(["sh", "-c", "exit 5"]) == 5
 
 
@@ -229,8 +229,8 @@ def test_a_missing_program_cannot_be_called() -> None:
         process.call(["no-such-program"])
 
 
-def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
-    """The parent turns SIGTERM into SystemExit, as the command line does; the child must get a SIGTERM as well."""
+def test_sigterm_is_forwarded_to_a_called_program(tmp_path: Path) -> None:
+    """The parent turns SIGTERM into SystemExit, as the command line does; the child must get SIGTERM too."""
     parent = tmp_path / "parent.py"
     parent.write_text(
         "import signal, sys\n"
@@ -250,10 +250,10 @@ def test_a_called_program_is_told_when_we_are_to_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(
+def test_a_signal_that_arrives_while_a_program_starts_is_not_lost(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """The signal arrives when the child runs already, and Popen has not returned yet."""
+    """The signal arrives when the child already runs and Popen has not returned yet."""
     real: Any = vars(process)["subprocess"].Popen
     started: list[Any] = []
 
@@ -277,7 +277,7 @@ def test_a_stop_that_comes_while_a_program_is_being_started_is_not_lost(
     assert started[0].returncode == -signal.SIGTERM
 
 
-def test_a_called_program_is_ended_by_whatever_ends_our_waiting() -> None:
+def test_an_error_while_waiting_kills_the_called_program() -> None:
     def late(*_: object) -> None:
         raise TimeoutError
 
@@ -292,12 +292,12 @@ def test_a_called_program_is_ended_by_whatever_ends_our_waiting() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_a_called_program_hears_of_an_interrupt_that_only_we_got(tmp_path: Path) -> None:
+def test_an_interrupt_that_only_the_parent_got_is_forwarded(tmp_path: Path) -> None:
     parent = tmp_path / "parent.py"
     parent.write_text(
         "import signal\n"
         "from testbed import process\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell in the background would have us deaf to it
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell in the background ignores SIGINT for its children
         "print(process.call(['sh', '-c', 'trap \"echo heard; exit 7\" INT; echo up; while :; do sleep 0.02; done']), flush=True)\n"
     )
     log = tmp_path / "log"
@@ -314,7 +314,7 @@ def test_a_called_program_hears_of_an_interrupt_that_only_we_got(tmp_path: Path)
 _CALLS = """
 import signal, sys
 from testbed import interrupts, process
-interrupts._AT_ONCE = float(sys.argv[1])
+interrupts._SAME_INTERRUPT = float(sys.argv[1])
 process._GRACE = 0.5
 signal.signal(signal.SIGINT, signal.default_int_handler)
 script = 'trap "echo heard" INT; trap "echo ended" TERM; echo up; for i in $(seq 60); do sleep 0.05; done; exit 7'
@@ -326,7 +326,7 @@ except KeyboardInterrupt:
 
 
 def interrupted_twice(tmp_path: Path, at_once: float) -> list[str]:
-    """What is said when a second interrupt follows the first, which counts as another one after so many seconds."""
+    """Return the output when a second interrupt follows; within `at_once` seconds both count as one."""
     log = tmp_path / "log"
     argv = [sys.executable, "-c", _CALLS, f"{at_once}"]
     ours = process.start(argv, log=log, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
@@ -340,14 +340,14 @@ def interrupted_twice(tmp_path: Path, at_once: float) -> list[str]:
     return log.read_text().splitlines()
 
 
-ANSWER = "interrupted: it cleans up first; once more: it is ended at once"
+ANSWER = "interrupted: it cleans up first; on a second interrupt: it is killed"
 
 
-def test_two_interrupts_at_once_are_one_and_are_answered(tmp_path: Path) -> None:
+def test_two_interrupts_within_a_second_count_as_one(tmp_path: Path) -> None:
     assert sorted(interrupted_twice(tmp_path, 60)) == sorted(["up", ANSWER, "heard", "7"])
 
 
-def test_who_interrupts_again_has_the_program_ended(tmp_path: Path) -> None:
+def test_a_second_interrupt_kills_the_called_program(tmp_path: Path) -> None:
     said = interrupted_twice(tmp_path, 0)
-    assert sorted(said[:-1]) == sorted(["up", ANSWER, "heard", "it is ended at once", "ended"])
+    assert sorted(said[:-1]) == sorted(["up", ANSWER, "heard", "it is killed", "ended"])
     assert said[-1] == "left"

@@ -1,4 +1,4 @@
-"""Steps, as they are shown where there is no terminal."""
+"""Steps, as they are shown without a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def recorded(*, heartbeat: float = 60) -> tuple[Progress, io.StringIO]:
     return Progress(Console(file=text, width=200, force_terminal=False), heartbeat=heartbeat), text
 
 
-def test_a_step_ends_with_a_line_and_its_time() -> None:
+def test_a_step_ends_with_a_line_that_has_its_duration() -> None:
     progress, text = recorded()
 
     with progress.step("cluster [2 nodes]") as step:
@@ -28,7 +28,7 @@ def test_a_step_ends_with_a_line_and_its_time() -> None:
     assert step.seconds > 0
 
 
-def test_a_step_that_fails_says_so_and_lets_the_error_pass() -> None:
+def test_a_failed_step_is_marked_and_its_error_is_raised() -> None:
     progress, text = recorded()
 
     with pytest.raises(KeyError), progress.step("cluster"):
@@ -37,7 +37,7 @@ def test_a_step_that_fails_says_so_and_lets_the_error_pass() -> None:
     assert text.getvalue().startswith("✗ cluster")
 
 
-def test_long_work_is_heard_of() -> None:
+def test_long_steps_print_a_line_at_each_heartbeat() -> None:
     class Heard(io.StringIO):
         beat = threading.Event()
 
@@ -57,7 +57,7 @@ def test_long_work_is_heard_of() -> None:
     assert "kubelet" in text.getvalue()
 
 
-def test_a_plain_line_is_printed_as_it_is() -> None:
+def test_markup_in_a_line_is_printed_literally() -> None:
     progress, text = recorded()
 
     progress.say("[bold]x[/]")
@@ -65,7 +65,7 @@ def test_a_plain_line_is_printed_as_it_is() -> None:
     assert text.getvalue() == "[bold]x[/]\n"
 
 
-def test_the_silent_one_keeps_the_steps_and_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_silent_keeps_the_steps_and_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     silent = Silent()
 
     with silent.step("cluster"):

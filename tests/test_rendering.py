@@ -1,4 +1,4 @@
-"""Templates: nothing undefined, nothing left over."""
+"""Templates: undefined and unused variables are errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from testbed.errors import UsageError
 from testbed.rendering import render, render_file
 
 
-def test_variables_are_filled_in() -> None:
+def test_variables_are_substituted() -> None:
     assert render("a: {{ a }}\n{% if b %}\nb: {{ b }}\n{% endif %}\n", {"a": 1, "b": "x"}) == "a: 1\nb: x\n"
 
 
-def test_a_missing_variable_is_an_error_that_names_those_that_are_there() -> None:
-    with pytest.raises(UsageError, match=r"pod.yaml: 'b' is undefined\n  try: variables that it may use: a, c"):
+def test_the_error_for_an_undefined_variable_lists_the_available_ones() -> None:
+    with pytest.raises(UsageError, match=r"pod.yaml: 'b' is undefined\n  try: available variables: a, c"):
         render("{{ b }}{{ a }}{{ c }}", {"a": 1, "c": 2}, name="pod.yaml")
 
 
@@ -24,7 +24,7 @@ def test_a_variable_that_is_not_used_is_an_error() -> None:
         render("{{ a }}", {"a": 1, "c": 2, "b": 3}, name="pod.yaml")
 
 
-def test_facts_for_many_templates_need_not_be_used() -> None:
+def test_with_allow_unused_a_variable_need_not_be_used() -> None:
     assert render("{{ a }}", {"a": 1, "b": 2}, allow_unused=True) == "1"
 
 
@@ -45,7 +45,7 @@ def test_errors_of_files_name_the_file(tmp_path: Path) -> None:
         render_file(file, {})
 
 
-def test_a_template_imports_what_lies_beside_it(tmp_path: Path) -> None:
+def test_a_template_imports_another_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "facts.jinja").write_text("{% set size = (hardware | from_yaml).size %}")
     (tmp_path / "a.yaml").write_text('{% from "facts.jinja" import size with context %}\nsize: {{ size }}\n')
     assert render_file(tmp_path / "a.yaml", {"hardware": "size: 3"}, allow_unused=True).strip() == "size: 3"
@@ -53,7 +53,7 @@ def test_a_template_imports_what_lies_beside_it(tmp_path: Path) -> None:
 
 def test_an_import_that_does_not_exist_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text('{% from "facts.jinja" import size %}')
-    with pytest.raises(UsageError, match=r"a\.yaml imports facts\.jinja, which is not beside it"):
+    with pytest.raises(UsageError, match=r"a\.yaml imports facts\.jinja, which is not in the same folder"):
         render_file(tmp_path / "a.yaml", {})
 
 

@@ -1,4 +1,4 @@
-"""Waiting, with a clock that the tests turn."""
+"""Waiting, with a fake clock."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def check_of(answers: list[str]) -> Callable[[], str]:
     return check
 
 
-def test_what_is_there_already_is_not_waited_for(clock: Clock) -> None:
+def test_a_condition_that_is_met_already_is_not_waited_for(clock: Clock) -> None:
     assert eventually(check_of(after(0)), "it", BUDGET) == "there"
     assert clock.pauses == []
 
 
-def test_pauses_grow_up_to_the_longest(clock: Clock) -> None:
+def test_pauses_grow_up_to_the_longest_one(clock: Clock) -> None:
     eventually(check_of(after(12)), "it", BUDGET)
 
     assert clock.pauses[0] == 0.02
@@ -67,7 +67,7 @@ def test_the_longest_pause_can_be_shorter(clock: Clock) -> None:
     assert max(clock.pauses) == 0.1
 
 
-def test_no_haste_shortens_what_has_an_interval_of_its_own() -> None:
+def test_patience_never_shortens_a_budget_below_its_minimum() -> None:
     looks = Budget("looks", 7, "they come every 5 s", minimum=6)
     stretched = []
     for patience in (0.1, 1, 2):
@@ -77,7 +77,7 @@ def test_no_haste_shortens_what_has_an_interval_of_its_own() -> None:
     assert stretched == [6, 7, 14]
 
 
-def test_after_the_budget_the_error_says_what_was_seen_last(clock: Clock) -> None:
+def test_after_the_budget_the_error_reports_the_last_observation(clock: Clock) -> None:
     with pytest.raises(WaitTimeout) as late:
         eventually(check_of(after(1000)), "it to come", BUDGET, hint="look there")
 
@@ -88,7 +88,7 @@ def test_after_the_budget_the_error_says_what_was_seen_last(clock: Clock) -> Non
     assert isinstance(late.value.__cause__, NotYet)
 
 
-def test_the_last_look_is_at_the_end_of_the_budget(clock: Clock) -> None:
+def test_the_last_check_is_at_the_end_of_the_budget(clock: Clock) -> None:
     looks: list[float] = []
 
     def check() -> None:
@@ -101,7 +101,7 @@ def test_the_last_look_is_at_the_end_of_the_budget(clock: Clock) -> None:
     assert looks[-1] == pytest.approx(10)
 
 
-def test_other_errors_pass_at_once(clock: Clock) -> None:
+def test_other_errors_are_raised_at_once(clock: Clock) -> None:
     def check() -> None:
         raise KeyError("broken")
 
@@ -110,7 +110,7 @@ def test_other_errors_pass_at_once(clock: Clock) -> None:
     assert clock.pauses == []
 
 
-def test_patience_stretches_every_budget(clock: Clock) -> None:
+def test_the_patience_factor_scales_every_budget(clock: Clock) -> None:
     set_patience(3)
 
     with pytest.raises(WaitTimeout, match="30 s"):
@@ -118,14 +118,14 @@ def test_patience_stretches_every_budget(clock: Clock) -> None:
     assert clock.now == pytest.approx(30)
 
 
-def test_a_yes_or_no_question_is_answered(clock: Clock) -> None:
+def test_eventually_true_returns_true_or_false(clock: Clock) -> None:
     answers = [False, False, True]
 
     assert eventually_true(lambda: answers.pop(0), BUDGET)
     assert not eventually_true(lambda: False, BUDGET)
 
 
-def test_what_holds_is_looked_at_until_the_end(clock: Clock) -> None:
+def test_consistently_checks_until_the_end_of_the_budget(clock: Clock) -> None:
     looks: list[float] = []
 
     def check() -> str:
@@ -137,14 +137,14 @@ def test_what_holds_is_looked_at_until_the_end(clock: Clock) -> None:
     assert len(looks) > 40
 
 
-def test_what_breaks_is_an_error_with_what_was_seen(clock: Clock) -> None:
+def test_consistently_reports_the_observation_that_broke_the_claim(clock: Clock) -> None:
     answers = ["fine", "fine", "not any more"]
 
     with pytest.raises(TestbedError, match=r"expected it to hold for .*10 s, but saw: not any more"):
         consistently(check_of(answers), "it to hold", BUDGET)
 
 
-def test_what_has_to_hold_is_asked_until_it_did_without_a_break(clock: Clock) -> None:
+def test_holds_for_waits_until_the_condition_held_without_a_break(clock: Clock) -> None:
     check = holds_for(check_of(["there", "there", "not any more", *["there"] * 20]), 2)
 
     assert eventually(check, "it", BUDGET) == "there"
@@ -152,6 +152,6 @@ def test_what_has_to_hold_is_asked_until_it_did_without_a_break(clock: Clock) ->
     assert clock.now - broken >= 2
 
 
-def test_what_does_not_hold_long_enough_is_said(clock: Clock) -> None:
-    with pytest.raises(WaitTimeout, match="it has come, but not for 11 s yet; before that: not there"):
+def test_holds_for_reports_a_condition_that_did_not_hold_long_enough(clock: Clock) -> None:
+    with pytest.raises(WaitTimeout, match="met, but not for 11 s yet; before that: not there"):
         eventually(holds_for(check_of(["not there", *["there"] * 99]), 11), "it", BUDGET)

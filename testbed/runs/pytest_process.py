@@ -143,7 +143,7 @@ def _called(argv: Sequence[str], env: Mapping[str, str], told: list[str]) -> int
         with contextlib.suppress(OSError):  # a terminal that was closed
             Progress().say(what)
 
-    return process.call(argv, env=env, what="the test run", say=say, politely=signal.SIGTERM)
+    return process.call(argv, env=env, what="the test run", say=say, interrupt=signal.SIGTERM)
 
 
 def _log(folder: Path) -> Sequence[events.Event]:

@@ -79,7 +79,7 @@ def test_a_full_disk_is_named_with_the_file(capsys: Captured) -> None:
     assert code_of(raising(OSError(errno.ENOSPC, "No space left on device", "/full/file"))) == 3
 
     said = capsys.readouterr().err
-    assert said.startswith("error: disk full: /full/file\ntry: make room")
+    assert said.startswith("error: disk full: /full/file\ntry: free disk space")
 
 
 def test_a_full_disk_without_a_file_is_the_fullest_of_our_folders(state: Path, capsys: Captured) -> None:
@@ -94,7 +94,7 @@ def test_a_full_disk_that_a_program_met_is_named_too(state: Path, capsys: Captur
 
     said = capsys.readouterr().err
     assert "no space left on device\ndisk full: /" in said
-    assert said.endswith("try: make room, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE\n")
+    assert said.endswith("try: free disk space, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE\n")
 
 
 def test_what_nobody_expected_keeps_its_traceback_in_a_file(state: Path, capsys: Captured) -> None:

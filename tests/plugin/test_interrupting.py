@@ -17,7 +17,7 @@ _INTERRUPTED = """
 import signal
 from testbed import interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
-interrupts._AT_ONCE = {at_once}
+interrupts._SAME_INTERRUPT = {at_once}
 
 @pytest.fixture
 def cleaned(pytestconfig):
@@ -41,7 +41,7 @@ def _interrupted(judge: Judge, second: str, at_once: float) -> Any:
 def test_one_that_comes_with_the_first_is_the_same(judge: Judge, pytester: pytest.Pytester) -> None:
     run = _interrupted(judge, "SIGINT", 60)
     assert run.result.ret == pytest.ExitCode.INTERRUPTED
-    assert "interrupted: tests clean up first; once more: ended at once" in run.output
+    assert "interrupted: tests clean up first; on a second interrupt: ended at once" in run.output
     assert (pytester.path / "cleaned").exists()
     assert (run.folder / "report.yaml").exists()
 
@@ -127,12 +127,12 @@ def test_under_run_it_is_run_who_answers_and_says_when_to_end(
     monkeypatch.setenv(events.RESERVED_BY, str(os.getpid()))
     run = _interrupted(judge, second, 60)
     assert run.result.ret == code
-    assert "once more" not in run.output
+    assert "second interrupt" not in run.output
 
 
 def test_an_end_that_nobody_asked_for_by_a_signal_changes_no_signal(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_it():\n    pytest.exit('enough')\n", apart=True)
-    assert "once more" not in run.output
+    assert "second interrupt" not in run.output
 
 
 _KILLED = """

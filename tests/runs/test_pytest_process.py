@@ -60,8 +60,8 @@ def test_a_pytest_that_never_began_is_our_failure(monkeypatch: pytest.MonkeyPatc
 def test_a_pytest_that_was_interrupted_before_it_began_is_interrupted_and_no_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def call(*_: object, say: Callable[[str], None], politely: signal.Signals, **__: object) -> int:
-        assert politely is signal.SIGTERM  # a Python that only begins answers SIGINT with a traceback
+    def call(*_: object, say: Callable[[str], None], interrupt: signal.Signals, **__: object) -> int:
+        assert interrupt is signal.SIGTERM  # a Python that only begins answers SIGINT with a traceback
         say("one moment")
         return -15
 

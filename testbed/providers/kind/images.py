@@ -16,8 +16,9 @@ from testbed.providers.kind.engine import Engine, last_line, lost
 
 # What Docker, Podman and nerdctl say when no registry answered; anything else is an answer of one, or no matter of registries.
 _OUT_OF_REACH = re.compile(
-    r"no such host|dial (tcp|udp)|i/o timeout|no answer in \d+ s|TLS handshake timeout|Client\.Timeout exceeded|context deadline exceeded"
-    r"|tls: |x509: |proxyconnect|server gave HTTP response to HTTPS client|connection reset by peer|: (unexpected )?EOF\b"
+    r"no such host|dial (tcp|udp)|i/o timeout|timed out after \d+ s|TLS handshake timeout|Client\.Timeout exceeded"
+    r"|context deadline exceeded|tls: |x509: |proxyconnect|server gave HTTP response to HTTPS client"
+    r"|connection reset by peer|: (unexpected )?EOF\b"
     r'|\b(Get|Head) "?https?://[^\s"]+"?: (Forbidden|Proxy Authentication Required)'  # so a proxy refuses to connect
     r"|\b50[234] (Bad Gateway|Service Unavailable|Gateway Time-?out)",
     re.IGNORECASE,

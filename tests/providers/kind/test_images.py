@@ -134,7 +134,7 @@ def test_a_registry_that_a_reference_names_is_the_one_to_log_in_to(fake_engine: 
 def test_a_full_disk_is_no_refusal_of_a_registry(fake_engine: FakeEngine, archive: Path) -> None:
     fake_engine(pull_says("write /blob: no space left on device"))
 
-    with pytest.raises(TestbedError, match="no space left on device\n  try: make room"):
+    with pytest.raises(TestbedError, match="no space left on device\n  try: free disk space"):
         images.for_nodes(DOCKER, wanted(archive), None, Silent())
 
 
