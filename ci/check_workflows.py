@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from testbed import folders
-from testbed.binaries.cache import Store
-from testbed.binaries.toolchain import go_for
+from testbed.binaries.cache import BinaryCache
+from testbed.binaries.toolchain import find_go
 from testbed.process import run
 from testbed.progress import Progress
 
@@ -105,11 +105,11 @@ def as_workflow(action: dict[str, Any]) -> str:
 def actionlint() -> Path:
     """Return the path of actionlint; build it if the cache doesn't have it."""
     sources = b"".join((_MODULE / name).read_bytes() for name in ("go.mod", "go.sum"))
-    store = Store()
+    store = BinaryCache()
     program = folders.cache() / "tools" / f"actionlint-{hashlib.sha256(sources).hexdigest()[:12]}-{store.arch}"
     if not program.exists():
         with Progress().step("building actionlint") as step, store.scratch() as scratch:
-            go, made = go_for(_MODULE, store, step), scratch / "actionlint"
+            go, made = find_go(_MODULE, store, step), scratch / "actionlint"
             own = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": ""}
             argv = [str(go.path), "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(made)]
             run(

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from testbed.models.report import DriverConformanceReport, Environment, RequirementReport
+from testbed.models.requirement_enums import Verdict
 from testbed.models.strict import Strict, load
-from testbed.models.words import Verdict
 
 NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED, None})
 _FREE = {Verdict.PASS, *NOT_JUDGED} - {None}  # None: the run ended before the verdict

@@ -23,7 +23,7 @@ from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Object
 from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
-from testbed.models.words import Result, Tier
+from testbed.models.requirement_enums import Result, Tier
 from testbed.progress import Progress, Silent
 from testbed.runs.pytest_process import SuiteRun, run_suites
 from testbed.vocabulary.scenario import new_scenario

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed import process
-from testbed.binaries.cache import Store
+from testbed.binaries.cache import BinaryCache
 from testbed.binaries.lock import Program, Upstream
-from testbed.binaries.sources import Order, Unavailable
-from testbed.binaries.toolchain import Go, go_for
+from testbed.binaries.sources import FetchRequest, Unavailable
+from testbed.binaries.toolchain import Go, find_go
 from testbed.errors import CommandFailed
 
 
@@ -27,21 +27,21 @@ class BuildSource:
 
     word = "build"
 
-    def supply(self, order: Order) -> None:
+    def supply(self, order: FetchRequest) -> None:
         """Build all programs; they come from one upstream, so from one module."""
         upstream = order.programs[0].upstream
-        _demand_c(upstream)
-        go = go_for(upstream.module_folder, order.store, order.step)
+        _require_c_toolchain(upstream)
+        go = find_go(upstream.module_folder, order.store, order.step)
         with order.store.scratch() as scratch:
             module, made, work = scratch / "module", scratch / "made", scratch / "work"
             shutil.copytree(upstream.module_folder, module)
             made.mkdir()
             work.mkdir()
-            with _handing_over(order, made):
+            with _collecting(order, made):
                 _compile(go, order, module, made, work)
 
 
-def _compile(go: Go, order: Order, module: Path, made: Path, work: Path) -> None:
+def _compile(go: Go, order: FetchRequest, module: Path, made: Path, work: Path) -> None:
     upstream, packages = order.programs[0].upstream, [program.package for program in order.programs]
     order.step.note(f"Go {'.'.join(map(str, go.version))}: looking at the sources")
     compiled = 0
@@ -63,7 +63,7 @@ def _compile(go: Go, order: Order, module: Path, made: Path, work: Path) -> None
 
 
 @contextmanager
-def _handing_over(order: Order, made: Path) -> Iterator[None]:
+def _collecting(order: FetchRequest, made: Path) -> Iterator[None]:
     """Hand over each program when it appears.
 
     The go command renames what it has linked into `made`, on one file system: what is there is whole.
@@ -74,7 +74,7 @@ def _handing_over(order: Order, made: Path) -> Iterator[None]:
 
     def look() -> None:
         for program in list(left):
-            file = made / built_name(program.package)
+            file = made / executable_name(program.package)
             if file.exists():
                 left.remove(program)
                 order.keep(program, file, "")
@@ -98,20 +98,20 @@ def _handing_over(order: Order, made: Path) -> Iterator[None]:
     look()
 
 
-def built_name(package: str) -> str:
+def executable_name(package: str) -> str:
     """What the go command calls the executable of a package: its last word that is not a version."""
     words = package.split("/")
     return words[-2] if re.fullmatch(r"v\d+", words[-1]) else words[-1]
 
 
-def _flags(program: Program, store: Store) -> list[str]:
+def _flags(program: Program, store: BinaryCache) -> list[str]:
     build = program.upstream.build
     ldflags = " ".join(program.fill(flag, store.arch) for flag in build.ldflags)
     tags = ["-tags", " ".join(build.tags)] if build.tags else []
     return ["-mod=readonly", "-trimpath", "-buildvcs=false", *tags, "-ldflags", ldflags]
 
 
-def _environment(upstream: Upstream, store: Store, work: Path) -> dict[str, str]:
+def _environment(upstream: Upstream, store: BinaryCache, work: Path) -> dict[str, str]:
     """The user's environment (proxies, Go's caches), without what would change the outcome."""
     own = {
         "CGO_ENABLED": str(int(upstream.build.cgo)), "GOOS": "linux", "GOARCH": store.arch,
@@ -120,7 +120,7 @@ def _environment(upstream: Upstream, store: Store, work: Path) -> dict[str, str]
     return {"HOME": str(Path.home()), **os.environ, **own}
 
 
-def _demand_c(upstream: Upstream) -> None:
+def _require_c_toolchain(upstream: Upstream) -> None:
     if not upstream.build.cgo:
         return
     missing = [] if shutil.which(os.environ.get("CC", "gcc")) else ["gcc"]

@@ -47,7 +47,7 @@ class Entry:
     mtime_ns: int
 
 
-class Store:
+class BinaryCache:
     """The cache below one folder."""
 
     def __init__(self, root: Path | None = None) -> None:
@@ -119,18 +119,18 @@ class Store:
             )
             (made / "entry.json").write_text(json.dumps(asdict(entry), indent=1) + "\n")
             for path in (kept, made / "entry.json", made):
-                _to_disk(path)
+                _fsync(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists():
                 target.rename(scratch / "old")
             made.rename(target)
-            _to_disk(target.parent)
+            _fsync(target.parent)
         return target / program.file
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """A folder for work in hand, named after this process, so that others can tell when it is dead."""
-        folder = self.root / ".scratch" / f"{_myself()}-{next(_count)}"
+        folder = self.root / ".scratch" / f"{_process_name()}-{next(_count)}"
         folder.mkdir(parents=True)
         try:
             yield folder
@@ -171,12 +171,12 @@ def digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _myself() -> str:
+def _process_name() -> str:
     me = ProcessId.of(os.getpid())
     return f"{os.getpid()}-{me.started if me else 0}"
 
 
-def _to_disk(path: Path) -> None:
+def _fsync(path: Path) -> None:
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -58,7 +58,7 @@ def download_packages(names: Sequence[str], into: Path) -> dict[str, Path]:
     return {name: files[name.split(":")[0].split("=")[0]] for name in wanted}
 
 
-def closure(names: Sequence[str]) -> list[str]:
+def with_dependencies(names: Sequence[str]) -> list[str]:
     """The packages and all that they need (of alternatives the first that exists), sorted."""
     flags = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
     said = _with_fresh_index(["apt-cache", "depends", "--recurse", *flags, *names])
@@ -104,21 +104,21 @@ def _with_fresh_index(argv: Sequence[str], cwd: Path | None = None) -> str:
         return _apt(argv, cwd)
     except CommandFailed as failed:
         if not any(sign in failed.output.lower() for sign in _NO_INDEX):
-            raise _explained(failed) from failed
+            raise _apt_error(failed) from failed
         if os.geteuid() != 0:
             raise TestbedError(f"apt does not know it: {_last_line(failed)}", hint="sudo apt-get update") from failed
     try:
         _apt(["apt-get", "update"], None)
         return _apt(argv, cwd)
     except CommandFailed as failed:
-        raise _explained(failed) from failed
+        raise _apt_error(failed) from failed
 
 
 def _apt(argv: Sequence[str], cwd: Path | None) -> str:
     return process.run(argv, cwd=cwd, timeout=300, env={**os.environ, "LC_ALL": "C"}).stdout
 
 
-def _explained(failed: CommandFailed) -> TestbedError:
+def _apt_error(failed: CommandFailed) -> TestbedError:
     words = " ".join(failed.argv[:2])
     return TestbedError(f"{words} failed: {_last_line(failed)}", hint="see that `apt-get update` works on this host")
 

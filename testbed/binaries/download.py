@@ -20,7 +20,7 @@ import urllib3
 
 from testbed.binaries.cache import digest
 from testbed.binaries.lock import Program
-from testbed.binaries.sources import Order, Unavailable
+from testbed.binaries.sources import FetchRequest, Unavailable
 
 _ARCHES = ("amd64", "arm64")
 _CHUNK = 1 << 18
@@ -46,7 +46,7 @@ class DownloadSource:
     limits: Limits = field(default_factory=Limits)
     mirror: str = field(default_factory=lambda: os.environ.get("DRA_TESTBED_MIRROR", "").rstrip("/"))
 
-    def supply(self, order: Order) -> None:
+    def supply(self, order: FetchRequest) -> None:
         """One request per file; an archive that holds several programs is fetched once."""
         if not order.programs[0].upstream.download.url:
             raise Unavailable("upstream publishes no program", expected=True)
@@ -75,7 +75,7 @@ class DownloadSource:
     def _mirrored(self, url: str) -> str:
         return f"{self.mirror}/{url.split('://', 1)[1]}" if self.mirror else url
 
-    def _fetch(self, url: str, checksum: str, programs: list[Program], order: Order) -> None:
+    def _fetch(self, url: str, checksum: str, programs: list[Program], order: FetchRequest) -> None:
         name = url.rsplit("/", 1)[1]
         part = order.store.part(f"{name}-{programs[0].version}")
         wanted = programs[0].upstream.sha256.get(name) or _find_digest(self._text(checksum), name, checksum)
@@ -96,7 +96,7 @@ class DownloadSource:
             except urllib3.exceptions.HTTPError as cut:
                 raise Unavailable(f"{url}: {_reason(cut)}") from cut
 
-    def _body(self, url: str, part: Path, order: Order) -> None:
+    def _body(self, url: str, part: Path, order: FetchRequest) -> None:
         """The whole content in `part`, continued where an earlier attempt or process stopped."""
         for left in reversed(range(self.limits.resumes)):
             have = part.stat().st_size if part.exists() else 0
@@ -112,7 +112,7 @@ class DownloadSource:
                 else:
                     return
 
-    def _write(self, response: urllib3.BaseHTTPResponse, part: Path, have: int, order: Order) -> None:
+    def _write(self, response: urllib3.BaseHTTPResponse, part: Path, have: int, order: FetchRequest) -> None:
         """Append when the server continues, else start over; 416 says that nothing is left to add."""
         if response.status == 416:
             return
@@ -141,7 +141,7 @@ class DownloadSource:
                     retries=urllib3.Retry(0, redirect=5),
                 )  # fmt: skip
                 try:
-                    _demand_ok(response.status, url, site)
+                    _check_status(response.status, url, site)
                     yield response
                 finally:
                     response.close()
@@ -152,7 +152,7 @@ class DownloadSource:
             raise Unavailable(f"{url}: {_reason(failed)}") from failed
 
 
-def _demand_ok(status: int, url: str, site: str) -> None:
+def _check_status(status: int, url: str, site: str) -> None:
     if status in (401, 403, 407):
         _refused[site] = f"HTTP {status}, the site or a proxy refuses"
         raise Unavailable(f"{site}: {_refused[site]}")
@@ -160,7 +160,7 @@ def _demand_ok(status: int, url: str, site: str) -> None:
         raise Unavailable(f"{url}: HTTP {status}")
 
 
-def _hand_over(part: Path, programs: list[Program], order: Order) -> None:
+def _hand_over(part: Path, programs: list[Program], order: FetchRequest) -> None:
     with order.store.scratch() as scratch:
         for program in programs:
             file = scratch / program.file

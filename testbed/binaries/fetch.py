@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.binaries.cache import ORIGINS, Entry, Store
+from testbed.binaries.cache import ORIGINS, BinaryCache, Entry
 from testbed.binaries.lock import Lock, Program, Upstream
-from testbed.binaries.sources import Cached, Folder, Order, Source, System, Unavailable
+from testbed.binaries.sources import Cached, FetchRequest, Folder, Source, System, Unavailable
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.progress import Progress, Step
 
@@ -37,8 +37,8 @@ def ensure(
     It shows steps of its own, so it is not called inside another step.
     """
     wanted = [lock.program(name) for name in dict.fromkeys(programs)]
-    desk = Desk(lock, wanted, chosen(sources, thorough=thorough), Store(cache), progress)
-    with _cache_trouble(desk.store):
+    desk = Fetcher(lock, wanted, choose_sources(sources, thorough=thorough), BinaryCache(cache), progress)
+    with _cache_errors(desk.store):
         desk.look()
         for batch in desk.batches():
             desk.obtain(batch)
@@ -47,7 +47,7 @@ def ensure(
 
 def inventory(lock: Lock, *, cache: Path | None = None) -> dict[str, tuple[Path, Entry] | None]:
     """For each program of the lock, what the cache holds of it."""
-    store = Store(cache)
+    store = BinaryCache(cache)
     held: dict[str, tuple[Path, Entry] | None] = dict.fromkeys(lock.programs)
     for name, program in lock.programs.items():
         for origin in reversed(ORIGINS):
@@ -58,7 +58,7 @@ def inventory(lock: Lock, *, cache: Path | None = None) -> dict[str, tuple[Path,
     return held
 
 
-def chosen(words: Sequence[str] | None, *, thorough: bool = False) -> list[Source]:
+def choose_sources(words: Sequence[str] | None, *, thorough: bool = False) -> list[Source]:
     """The sources that `--binaries-from` names, in the order in which they are asked; folders come first.
 
     The cache is always looked into: the word `cache` allows all that it holds, another word what came from there.
@@ -93,13 +93,13 @@ def _folder(word: str) -> Path:
 
 
 @dataclass
-class Desk:
+class Fetcher:
     """One call of `ensure`: what is wanted, what was found, and who refused what."""
 
     lock: Lock
     wanted: Sequence[Program]
     sources: Sequence[Source]
-    store: Store
+    store: BinaryCache
     progress: Progress
     found: dict[str, Path] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
@@ -129,7 +129,7 @@ class Desk:
             refusals = self._ask(self.sources, batch, step)
             missing = self._missing(batch)
             if missing:
-                raise _nobody(missing, refusals)
+                raise _not_found(missing, refusals)
             step.note("")
 
     def _ask(self, sources: Sequence[Source], programs: Sequence[Program], step: Step) -> list[tuple[str, Unavailable]]:
@@ -139,7 +139,7 @@ class Desk:
             if not missing:
                 break
             try:
-                source.supply(Order(missing, self.store, step, keep=self._keeper(source.word), use=self._use))
+                source.supply(FetchRequest(missing, self.store, step, keep=self._keeper(source.word), use=self._use))
             except Unavailable as refusal:
                 refusals.append((source.word, refusal))
                 if not refusal.expected:
@@ -194,7 +194,7 @@ class Desk:
             lock.release()
 
 
-def _nobody(missing: Sequence[Program], refusals: Sequence[tuple[str, Unavailable]]) -> TestbedError:
+def _not_found(missing: Sequence[Program], refusals: Sequence[tuple[str, Unavailable]]) -> TestbedError:
     """The one error that lists every source with its reason, and every cure."""
     shown = [(word, why) for word, why in refusals if not why.expected] or refusals
     lines = [
@@ -210,7 +210,7 @@ def _names(programs: Sequence[Program]) -> str:
 
 
 @contextmanager
-def _cache_trouble(store: Store) -> Iterator[None]:
+def _cache_errors(store: BinaryCache) -> Iterator[None]:
     try:
         yield
     except OSError as failed:

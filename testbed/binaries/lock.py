@@ -20,13 +20,13 @@ from testbed.errors import TestbedError, UsageError, did_you_mean
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
 
 
-class Strict(BaseModel):
+class LockModel(BaseModel):
     """The manners of every file in ci/versions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Download(Strict):
+class Download(LockModel):
     """Where upstream publishes a program: its address, that of its checksums, and its name in an archive. No address: nowhere."""
 
     url: str = ""
@@ -34,7 +34,7 @@ class Download(Strict):
     member: str = ""
 
 
-class Build(Strict):
+class Build(LockModel):
     """How the Go compiler makes a program; `libraries` maps what pkg-config must find to the package that has it."""
 
     ldflags: Sequence[str]
@@ -43,14 +43,14 @@ class Build(Strict):
     libraries: Mapping[str, str] = {}
 
 
-class Package(Strict):
+class Package(LockModel):
     """The distribution's package that has a program as well, and the file in it."""
 
     name: str
     file: str
 
 
-class Upstream(Strict):
+class Upstream(LockModel):
     """One project and the version of it that is locked; its programs come out of one Go module."""
 
     name: str
@@ -68,7 +68,7 @@ class Upstream(Strict):
         return folders.data("versions") / "go" / self.module
 
 
-class Program(Strict):
+class Program(LockModel):
     """One executable: our `name` for it, its `file` on disk, and what it `says` its version to."""
 
     name: str
@@ -89,7 +89,7 @@ class Program(Strict):
         )
 
 
-class Gate(Strict):
+class Gate(LockModel):
     """A feature gate: its `stage` (alpha, beta, ga, deprecated); `locked` ones cannot be set, `needs` must be on too."""
 
     stage: str
@@ -98,7 +98,7 @@ class Gate(Strict):
     needs: Sequence[str] = ()
 
 
-class Knowledge(Strict):
+class ApiFacts(LockModel):
     """What the programs of a minor know: feature gates and versions of resource.k8s.io."""
 
     resource_api: Mapping[str, Mapping[str, bool]]
@@ -106,7 +106,7 @@ class Knowledge(Strict):
     gates: Mapping[str, Gate]
 
 
-class Lock(Strict):
+class Lock(LockModel):
     """Everything that is locked for one Kubernetes minor."""
 
     minor: str
@@ -122,9 +122,9 @@ class Lock(Strict):
             raise UsageError(f"no program is called {name!r}", hint=did_you_mean(name, self.programs)) from unknown
 
     @cached_property
-    def knowledge(self) -> Knowledge:
+    def knowledge(self) -> ApiFacts:
         """What this minor's programs know; read when it is first asked for."""
-        return Knowledge.model_validate(_read(f"{self.minor}.gates.yaml"))
+        return ApiFacts.model_validate(_read(f"{self.minor}.gates.yaml"))
 
     @property
     def gates(self) -> Mapping[str, Gate]:

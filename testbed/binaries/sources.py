@@ -13,7 +13,7 @@ from typing import Protocol
 
 from testbed import process
 from testbed.binaries import debian
-from testbed.binaries.cache import ORIGINS, Store
+from testbed.binaries.cache import ORIGINS, BinaryCache
 from testbed.binaries.lock import Program
 from testbed.errors import CommandFailed, TestbedError, UsageError
 from testbed.progress import Step
@@ -29,11 +29,11 @@ class Unavailable(Exception):
 
 
 @dataclass(frozen=True)
-class Order:
+class FetchRequest:
     """What is asked of a source; it answers by `keep` (this file goes into the cache) or `use` (it stays there)."""
 
     programs: Sequence[Program]
-    store: Store
+    store: BinaryCache
     step: Step
     keep: Callable[[Program, Path, str], None]
     use: Callable[[Program, Path, str], None]
@@ -46,7 +46,7 @@ class Source(Protocol):
     def word(self) -> str:
         """What the user calls it."""
 
-    def supply(self, order: Order) -> None:
+    def supply(self, order: FetchRequest) -> None:
         """Hand over what it has of the order."""
 
 
@@ -61,7 +61,7 @@ class Folder:
         """The folder itself."""
         return str(self.path)
 
-    def supply(self, order: Order) -> None:
+    def supply(self, order: FetchRequest) -> None:
         """Use what is there, in the folder or in a `bin` or `cni` folder in it."""
         missing = []
         for program in order.programs:
@@ -77,7 +77,7 @@ class Folder:
     def _check(self, program: Program, file: Path) -> str:
         if not os.access(file, os.X_OK):
             raise UsageError(f"{file} is not executable", hint=f"chmod +x {file}")
-        said = version_said(program, file)
+        said = reported_version(program, file)
         if said is None:
             raise UsageError(
                 f"{file} does not run here, or is not {program.name}", hint="give a program for this machine"
@@ -98,7 +98,7 @@ class Cached:
     thorough: bool = False
     word: str = "cache"
 
-    def supply(self, order: Order) -> None:
+    def supply(self, order: FetchRequest) -> None:
         """Use what is whole; what is damaged counts as missing, and that is said."""
         troubles, missing = [], False
         for program in order.programs:
@@ -119,7 +119,7 @@ class System:
 
     word: str = "system"
 
-    def supply(self, order: Order) -> None:
+    def supply(self, order: FetchRequest) -> None:
         """Fetch the package and take the program out of it, if it runs here."""
         for program in order.programs:
             package = program.upstream.package
@@ -132,12 +132,12 @@ class System:
                 except TestbedError as failed:
                     raise Unavailable(failed.what, cure=failed.hint) from failed
                 file = scratch / package.file
-                if version_said(program, file) is None:
+                if reported_version(program, file) is None:
                     raise Unavailable(f"{package.name} {version} of the distribution does not run here")
                 order.keep(program, file, version)
 
 
-def version_said(program: Program, file: Path) -> str | None:
+def reported_version(program: Program, file: Path) -> str | None:
     """What a program prints when it is asked for its version; None when it does not run."""
     try:
         done = process.run([file, *program.says], check=False, timeout=20)

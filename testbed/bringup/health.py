@@ -12,7 +12,7 @@ from testbed.errors import TestbedError
 from testbed.kube import features
 from testbed.kube.client import Kube
 from testbed.models.driver_file import load_companions
-from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, Owner, TestbedPhase, TestbedStatus
+from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, OwnerProcess, TestbedPhase, TestbedStatus
 from testbed.providers import provider
 from testbed.providers.base import Component
 from testbed.waiting import Budget, eventually_true
@@ -57,7 +57,7 @@ def status_of(name: str) -> TestbedStatus:
         provider=record.provider,
         kubernetes=kubernetes,
         phase=TestbedPhase.BROKEN if problems else TestbedPhase(record.phase),
-        owner=Owner(pid=record.owner_pid, alive=record.owner_alive),
+        owner=OwnerProcess(pid=record.owner_pid, alive=record.owner_alive),
         kubeconfig=kubeconfig,
         nodes=tuple(nodes),
         driver=driver,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from testbed.bringup.created_kinds import CreatedKinds
-from testbed.drivers.shared_objects import SHARED_KINDS, is_managed_by, let_go
+from testbed.drivers.shared_objects import SHARED_KINDS, is_managed_by, release_shared
 from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.kube.client import Kube, Object
-from testbed.kube.discovery import Found, labelled
+from testbed.kube.discovery import LabelledObjects, find_labelled
 from testbed.kube.ownership import DRIVER, REQUIREMENT, Owner
 from testbed.progress import Progress
 from testbed.vocabulary.ledger import BEFORE_PODS, Ledger
@@ -22,7 +22,7 @@ def remove_all(kube: Kube, owner: Owner, kinds: CreatedKinds, progress: Progress
 
     Raise an error before anything is removed if some of the kinds that the testbed may have created cannot be listed.
     """
-    found = labelled(kube, owner.selector)
+    found = find_labelled(kube, owner.selector)
     _refuse_if_unlisted(found, kinds)
     if found.refused or found.silent:
         unlisted = ", ".join([*(each.plural for each in found.refused), *found.silent])
@@ -65,10 +65,10 @@ def release(kube: Kube, owner: Owner) -> None:
             continue  # a user without the right to list them could not change one either
         for each in listed:
             if not owner.owns(each) and is_managed_by(each, owner):
-                let_go(kube, each, owner)
+                release_shared(kube, each, owner)
 
 
-def _refuse_if_unlisted(found: Found, kinds: CreatedKinds) -> None:
+def _refuse_if_unlisted(found: LabelledObjects, kinds: CreatedKinds) -> None:
     refused = [f"this user may not list {each.plural}" for each in found.refused if kinds.include(each)]
     silent = [f"API group {each} does not answer" for each in found.silent if kinds.include_group(each)]
     if refused or silent:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from testbed import binaries, folders
 from testbed.binaries import Lock
-from testbed.drivers import expected_nodes, load_together
-from testbed.drivers.expected_slices import slices_of
+from testbed.drivers import expected_nodes, load_with_companions
+from testbed.drivers.expected_slices import expected_slices
 from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Kube
 from testbed.models.config import TestbedConfig
@@ -42,7 +42,7 @@ def resolve(config: TestbedConfig) -> ResolvedConfig:
         check_gates(config.feature_gates, kubelet_lock.gates)
     check_gates(config.feature_gates, lock.gates)
     check_runtime_config(config.runtime_config, lock.resource_versions)
-    drivers = load_together(config.driver) if config.driver else ()
+    drivers = load_with_companions(config.driver) if config.driver else ()
     _check_hardware(config, drivers)
     return ResolvedConfig(config, lock, kubelet_lock, drivers, _cluster_spec(config, lock, kubelet_lock, drivers))
 
@@ -56,7 +56,7 @@ def _check_hardware(config: TestbedConfig, drivers: Collection[DriverFile]) -> N
     fake = any(each.install and each.install.built_in_image for each in drivers)
     if fake and file and file.parent != folders.data("manifests") / "hardware":
         width = len(str(config.nodes))
-        slices_of(file, *(f"node-{number:0{width}}" for number in range(1, config.nodes + 1)))
+        expected_slices(file, *(f"node-{number:0{width}}" for number in range(1, config.nodes + 1)))
 
 
 def _cluster_spec(

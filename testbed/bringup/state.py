@@ -26,7 +26,7 @@ import filelock
 from testbed import folders, process
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.kube.ownership import Owner
-from testbed.models.names import check_name, is_name
+from testbed.models.names import check_name, is_testbed_name
 from testbed.process import ProcessId
 
 KILLED = "whoever made it was killed; dra-testbed sweep removes it"  # of an abandoned testbed
@@ -163,7 +163,7 @@ def discard_partial_folders() -> None:
 
 def names() -> list[str]:
     """Every testbed that has a folder; other folders are not looked at. PermissionError where we may not know."""
-    return sorted(path.name for path in folders.state().iterdir() if is_name(path.name) and _has_record(path))
+    return sorted(path.name for path in folders.state().iterdir() if is_testbed_name(path.name) and _has_record(path))
 
 
 def _has_record(folder: Path) -> bool:
@@ -218,7 +218,7 @@ def locked(name: str) -> Iterator[None]:
 def discard_stale_locks() -> None:
     """Remove the locks that nobody holds and that belong to no testbed: a kill can leave one."""
     for path in _locks().iterdir():
-        if is_name(path.name):
+        if is_testbed_name(path.name):
             with contextlib.suppress(TestbedLocked), locked(path.name):
                 pass  # whoever is done removes a lock that is of no more use
 

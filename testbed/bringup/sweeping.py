@@ -14,11 +14,11 @@ from testbed.bringup import removal, sessions, state
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import attach, remove_if_abandoned, tear_down
 from testbed.errors import TestbedError
-from testbed.kube import reach
+from testbed.kube import connection
 from testbed.kube.client import Object
-from testbed.kube.discovery import labelled
-from testbed.kube.kubeconfig import access
-from testbed.kube.ownership import ANYBODYS, Owner, identity_of, owner_of
+from testbed.kube.discovery import find_labelled
+from testbed.kube.kubeconfig import load_access
+from testbed.kube.ownership import ANY_TESTBED, Owner, identity_of, owner_of
 from testbed.process import ProcessId
 from testbed.progress import Progress
 from testbed.providers import PROVIDERS, provider
@@ -50,8 +50,8 @@ def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
 
 def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, everything: bool = False) -> list[str]:
     """Remove from a cluster what testbeds made that are not in use any more (or, with `everything`, what any testbed made)."""
-    kube, _ = reach.connect(access(kubeconfig, context))
-    found = labelled(kube, ANYBODYS)
+    kube, _ = connection.connect(load_access(kubeconfig, context))
+    found = find_labelled(kube, ANY_TESTBED)
     refused = [each.plural for each in found.refused]
     for what, kinds in (("may not be listed by this user", refused), ("do not answer", found.silent)):
         if kinds:

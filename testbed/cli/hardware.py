@@ -16,8 +16,8 @@ from testbed import folders
 from testbed.cli import live, options
 from testbed.errors import UsageError
 from testbed.progress import Screen
-from testbed.reporting.picture import picture
-from testbed.reporting.topology import Device, Place, alike, by_root, places
+from testbed.reporting.svg import draw
+from testbed.reporting.topology import Location, PublishedDevice, by_root, group_similar, locations
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_LINES = 4  # of devices that look alike
@@ -64,7 +64,7 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
         options.print_json([{**place.as_data(), **_live(place, altered)} for place in found])
         return
     if output == "svg":
-        click.echo(picture(found), nl=False)
+        click.echo(draw(found), nl=False)
         return
     console = Screen(highlight=False)
     if not console.is_terminal:
@@ -75,25 +75,25 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
         console.print(line, soft_wrap=True)
 
 
-def _live(place: Place, altered: dict[str, Any]) -> dict[str, Any]:
+def _live(place: Location, altered: dict[str, Any]) -> dict[str, Any]:
     """What a running driver says of the node beside what it publishes."""
     return {"live": altered[place.name]} if not place.where and place.name in altered else {}
 
 
-def _of_file(word: str, node: str) -> list[Place]:
-    from testbed.drivers.expected_slices import slices_of  # noqa: PLC0415 - so that --help stays quick
+def _of_file(word: str, node: str) -> list[Location]:
+    from testbed.drivers.expected_slices import expected_slices  # noqa: PLC0415 - so that --help stays quick
     from testbed.models.config import effective  # noqa: PLC0415 - as above
 
     path = effective(None, {"hardware": word}).hardware
     if path is None:
         raise UsageError(f"{word} is no hardware", hint="dra-testbed hardware list")
-    return places(slices_of(path, node), node)
+    return locations(expected_slices(path, node), node)
 
 
-def _of_testbed(name: str, node: str | None) -> list[Place]:
+def _of_testbed(name: str, node: str | None) -> list[Location]:
     from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
 
-    found = places(attach(name).kube.list("resource.k8s.io/v1", "ResourceSlice"), node)
+    found = locations(attach(name).kube.list("resource.k8s.io/v1", "ResourceSlice"), node)
     if not found:
         what = f"nothing is published for node {node}" if node else "no driver has published anything"
         raise UsageError(f"testbed {name}: {what}", hint="dra-testbed status shows nodes and the driver")
@@ -108,7 +108,7 @@ def _about(text: str) -> str:
     return re.split(r"(?<=[.:])\s", comment.strip())[0].rstrip(".:")
 
 
-def _drawn(place: Place) -> Tree:
+def _drawn(place: Location) -> Tree:
     whole = f"{len(place.devices)} device{'s' * (len(place.devices) != 1)}"
     tree = Tree(Text.assemble((place.name, "bold"), f"  {place.where or 'node'}, {whole}"))
     for driver, pool in zip(place.drivers, place.pools, strict=True):
@@ -121,23 +121,23 @@ def _drawn(place: Place) -> Tree:
     return tree
 
 
-def _add(branch: Tree, devices: list[Device]) -> None:
+def _add(branch: Tree, devices: list[PublishedDevice]) -> None:
     """Wholes with their parts below them; many that look alike become one line."""
     names = {device.name for device in devices}
     wholes = [device for device in devices if device.parent not in names]
     parts = {name: [device for device in devices if device.parent == name] for name in names}
-    for like in alike(wholes):
+    for like in group_similar(wholes):
         if len(like) > _MOST_LINES and not any(parts[device.name] for device in like):
             branch.add(_line(f"{like[0].name} … {like[-1].name}", like))
             continue
         for device in like:
             twig = branch.add(_line(device.name, [device]))
-            for profile in alike(parts[device.name]):
+            for profile in group_similar(parts[device.name]):
                 name = profile[0].name if len(profile) == 1 else f"{profile[0].name} … {profile[-1].name}"
                 twig.add(_line(name, profile))
 
 
-def _line(name: str, devices: list[Device]) -> Text:
+def _line(name: str, devices: list[PublishedDevice]) -> Text:
     first, many = devices[0], len(devices) > 1
     model = str(first.attributes.get("profile" if first.parent else "model", "devices" if many else ""))
     facts = [f"{len(devices)} {_TIMES} {model}" if many else model]

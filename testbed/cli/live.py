@@ -172,14 +172,16 @@ COMMANDS = (unplug, plug, set_, taint, untaint, health, restore, fault, crash, l
 def altered(name: str, node: str | None) -> dict[str, Any]:
     """By node, what a running driver says of changes and faults; nothing of drivers that cannot be asked."""
     from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
-    from testbed.drivers import live  # noqa: PLC0415 - as above
+    from testbed.drivers import live_control  # noqa: PLC0415 - as above
 
     testbed = attach(name)
     its = testbed.driver_file
     if its is None or its.control is None:
         return {}
-    there = live.nodes_for(testbed.kube, its)
-    return {each: live.ask(testbed.kube, its, each, ["state"]) for each in there if node in (None, each)}
+    there = live_control.nodes_for(testbed.kube, its)
+    return {
+        each: live_control.run_control(testbed.kube, its, each, ["state"]) for each in there if node in (None, each)
+    }
 
 
 def told(states: Mapping[str, Any]) -> Iterator[str]:
@@ -203,12 +205,12 @@ def _tell(name: str, node: str | None, device: str | None, words: list[str]) -> 
 
 def _asked(name: str, node: str | None, device: str | None, words: list[str]) -> dict[str, Any]:
     from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
-    from testbed.drivers import live  # noqa: PLC0415 - as above
+    from testbed.drivers import live_control  # noqa: PLC0415 - as above
 
     testbed = attach(name)
     its = _driver_file(testbed)
-    there = live.nodes_for(testbed.kube, its, node, device)
-    return {each: live.ask(testbed.kube, its, each, words) for each in there}
+    there = live_control.nodes_for(testbed.kube, its, node, device)
+    return {each: live_control.run_control(testbed.kube, its, each, words) for each in there}
 
 
 def _driver_file(testbed: Testbed) -> DriverFile:

@@ -12,7 +12,7 @@ import click
 
 from testbed import binaries
 from testbed.cli.run import configured
-from testbed.drivers import load_together
+from testbed.drivers import load_with_companions
 from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig
 
@@ -26,7 +26,7 @@ def needs(words: Sequence[str]) -> str:
 
 
 def _makes_driver(config: TestbedConfig) -> bool:
-    drivers = load_together(config.driver) if config.driver else ()
+    drivers = load_with_companions(config.driver) if config.driver else ()
     return not config.images.driver and any(each.install and each.install.built_in_image for each in drivers)
 
 

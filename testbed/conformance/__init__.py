@@ -17,7 +17,7 @@ from testbed.conformance.requirement import (
     requirement,
 )
 from testbed.kube import messages
-from testbed.models.words import Level, Subject, Tier
+from testbed.models.requirement_enums import Level, Subject, Tier
 from testbed.providers.base import Capability
 
 __all__ = [

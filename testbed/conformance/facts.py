@@ -9,8 +9,8 @@ from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.gates import gates_found
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
-from testbed.drivers.published.holders import Taken, taken_by_others, told
-from testbed.drivers.published.slices import Pool, apart, ordinary, pools
+from testbed.drivers.published.holders import HeldDevice, devices_held_by_others, summarize
+from testbed.drivers.published.slices import Pool, pools, reserved_kinds, without_other_devices
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
@@ -26,14 +26,14 @@ def gather(
     """What is there now. What claims have that are not the owner's is no device for the tests."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
     others, driver = driver_file.other_devices, driver_file.driver
-    usual, nodes = ordinary(everything, others, driver), expected_nodes(kube, driver_file)
+    usual, nodes = without_other_devices(everything, others, driver), expected_nodes(kube, driver_file)
     taken = _taken(kube, owner, driver, usual) if Capability.MAKE_OBJECTS in capabilities else []
     each = _counted(pools(usual, driver))
     each.subtract(one.node for one in taken)
     version = str(kube.request("GET", "/version")["gitVersion"])
     gates = gates_found(kube, version, usual_gates(version), tries=Capability.MAKE_OBJECTS in capabilities)
     published, shared = (
-        _counted(pools(ordinary(everything, others, driver), driver), saying) for saying in ("", _SHARED)
+        _counted(pools(without_other_devices(everything, others, driver), driver), saying) for saying in ("", _SHARED)
     )
     return Facts(
         kubernetes=version,
@@ -47,15 +47,15 @@ def gather(
         network_devices=published[""],
         shared_devices=sum(shared[node] for node in {*nodes, ""}),
         most_devices=max((published[node] for node in nodes), default=0) + published[""],
-        apart=apart(everything, others, driver),
+        apart=reserved_kinds(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
-        held=told(one for one in taken if one.node in {*nodes, ""}),
+        held=summarize(one for one in taken if one.node in {*nodes, ""}),
     )
 
 
-def _taken(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[Taken]:
+def _taken(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
     """Who has a share leaves the others to everybody."""
-    return [each for each in taken_by_others(kube, owner, driver, slices) if not each.shared]
+    return [each for each in devices_held_by_others(kube, owner, driver, slices) if not each.shared]
 
 
 def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:

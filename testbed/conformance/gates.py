@@ -29,7 +29,7 @@ def gates_found(kube: Kube, version: str, usual: frozenset[str], *, tries: bool)
         said is not None
     ):  # a server may have forgotten a gate that all have for good: what it says nothing of is as usual
         return Gates(usual.difference(said).union(name for name in said if said[name]))
-    shown = features.shown_gates(kube, version, tries=tries)
+    shown = features.visible_gates(kube, version, tries=tries)
     on = (usual - shown.keys()) | {name for name in shown if shown[name]}
     return Gates(on, _open_to_doubt(version) - shown.keys())
 
@@ -37,7 +37,9 @@ def gates_found(kube: Kube, version: str, usual: frozenset[str], *, tries: bool)
 def _open_to_doubt(version: str) -> frozenset[str]:
     """The gates that decide about requirements and could be either way, as one that this Kubernetes lacks or has locked could not."""
     known = _known_in(version)
-    return frozenset(name for name in features.DECIDING if not known or (name in known and not known[name].locked))
+    return frozenset(
+        name for name in features.REQUIREMENT_GATES if not known or (name in known and not known[name].locked)
+    )
 
 
 def _known_in(version: str) -> Mapping[str, GateInfo]:

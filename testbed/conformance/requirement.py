@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from testbed.errors import UsageError, did_you_mean
-from testbed.models.words import Level, Subject, Tier
+from testbed.models.requirement_enums import Level, Subject, Tier
 from testbed.providers.base import Capability
 
 F = TypeVar("F", bound=Callable[..., Any])

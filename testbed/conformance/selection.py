@@ -9,7 +9,7 @@ from testbed.conformance import profiles
 from testbed.conformance.profiles import FULL
 from testbed.conformance.requirement import Requirement
 from testbed.models import features
-from testbed.models.words import Tier, Verdict
+from testbed.models.requirement_enums import Tier, Verdict
 from testbed.providers.base import Capability
 
 _MAKING = (Tier.E2E, Tier.DISRUPTIVE)  # their tests make pods and claims
@@ -61,7 +61,7 @@ class Choice:
 
 def choose(requirement: Requirement, facts: Facts) -> Choice:
     """Decide on one requirement."""
-    missing = features.missing(requirement.features, facts.features)
+    missing = features.explain_missing(requirement.features, facts.features)
     if missing:
         return Choice(requirement, Verdict.NOT_APPLICABLE, missing)
     lacking = _lacking(requirement, facts) or _not_given(requirement, facts)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import Blocked, DriverFailed, NothingToJudge
-from testbed.models.words import Level, Result, Subject, Verdict
+from testbed.models.requirement_enums import Level, Result, Subject, Verdict
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,20 @@
 No driver is known here by name: everything about one is in its driver file.
 """
 
-from testbed.drivers.companions import install_together, load_together, manifests_together
-from testbed.drivers.foreign import refuse_foreign
+from testbed.drivers.companions import all_manifests, install_all, load_with_companions
+from testbed.drivers.conflicting_driver import refuse_conflicting_driver
 from testbed.drivers.install import install, manifests, uninstall
 from testbed.drivers.name_checks import refuse_wrong_names
 from testbed.drivers.ready import expected_nodes, wait_ready
 
 __all__ = [
+    "all_manifests",
     "expected_nodes",
     "install",
-    "install_together",
-    "load_together",
+    "install_all",
+    "load_with_companions",
     "manifests",
-    "manifests_together",
-    "refuse_foreign",
+    "refuse_conflicting_driver",
     "refuse_wrong_names",
     "uninstall",
     "wait_ready",

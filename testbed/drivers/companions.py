@@ -17,13 +17,13 @@ from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_companions, load_driver_file
 
 
-def load_together(path: Path) -> tuple[DriverFile, ...]:
+def load_with_companions(path: Path) -> tuple[DriverFile, ...]:
     """The driver of that file, and those that it names."""
     subject = load_driver_file(path)
     return subject, *load_companions(subject)
 
 
-def install_together(
+def install_all(
     kube: Kube, drivers: Sequence[DriverFile], owner: Owner, *, image: str = "", hardware: Path | None = None
 ) -> None:
     """Install all of them, and return when all of them serve; they start side by side."""
@@ -38,16 +38,16 @@ def _wait_for(kube: Kube, driver_file: DriverFile) -> None:
     try:
         wait_ready(kube, driver_file)
     except (WaitTimeout, DriverFailed) as late:
-        wrong = name_checks.wrong_driver if isinstance(late, DriverFailed) else name_checks.wrong_pods
+        wrong = name_checks.driver_name_problems if isinstance(late, DriverFailed) else name_checks.pod_problems
         try:
-            name_checks.refuse(driver_file, wrong(kube, driver_file))
+            name_checks.raise_problems(driver_file, wrong(kube, driver_file))
         except UsageError as refused:
             raise refused from late
         raise
     name_checks.refuse_wrong_names(kube, driver_file)
 
 
-def manifests_together(drivers: Sequence[DriverFile], *, image: str = "", hardware: Path | None = None) -> list[Object]:
+def all_manifests(drivers: Sequence[DriverFile], *, image: str = "", hardware: Path | None = None) -> list[Object]:
     """All objects of all of them; what several bring, as their namespace, is there once."""
     found: list[Object] = []
     for each in drivers:

@@ -13,7 +13,7 @@ _NOT_ITS_DOING = frozenset({"StartError", "ContainerCannotRun", "ContainerStatus
 
 
 @dataclass(frozen=True)
-class Ending:
+class Crash:
     """A bad end of one container, in words; `own`: its program did it."""
 
     said: str
@@ -23,22 +23,22 @@ class Ending:
         return self.said
 
 
-def bad_endings(pod: Object) -> list[Ending]:
+def find_crashes(pod: Object) -> list[Crash]:
     """The bad ends of its containers, now or the last time, whether they printed something or not."""
     name = pod["metadata"]["name"]
     # A reason of the whole pod is what was done to it: evicted for want of disk or memory, shut down with its node, refused.
     whole = pod.get("status", {}).get("reason", "")
-    found = [ending for each in containers(pod) for ending in _of(each, name, _limited(pod))]
-    return [Ending(f"{each} ({whole})", own=False) for each in found] if whole else found
+    found = [ending for each in container_statuses(pod) for ending in _of(each, name, _limited(pod))]
+    return [Crash(f"{each} ({whole})", own=False) for each in found] if whole else found
 
 
-def containers(pod: Object) -> list[Object]:
+def container_statuses(pod: Object) -> list[Object]:
     """What the kubelet says of its containers; those that come first, first."""
     status = pod.get("status", {})
     return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
 
 
-def _of(container: Object, pod: str, limited: frozenset[str]) -> Iterator[Ending]:
+def _of(container: Object, pod: str, limited: frozenset[str]) -> Iterator[Crash]:
     who = f"container {container['name']} of {pod}"
     now = container.get("state", {})
     ends = [state["terminated"] for state in (now, container.get("lastState", {})) if "terminated" in state]
@@ -48,9 +48,9 @@ def _of(container: Object, pod: str, limited: frozenset[str]) -> Iterator[Ending
         memory = " beyond its memory limit" if reason == "OOMKilled" and container["name"] in limited else ""
         own = reason not in _NOT_ITS_DOING and (reason != "OOMKilled" or bool(memory))
         details = "" if reason in ("", "Error") else f" ({reason}{memory})"
-        yield Ending(f"{who} ended with {end['exitCode']}{details}{f': {message}' if message and not own else ''}", own)
+        yield Crash(f"{who} ended with {end['exitCode']}{details}{f': {message}' if message and not own else ''}", own)
     if not bad and now.get("waiting", {}).get("reason") == messages.CRASH_LOOP:
-        yield Ending(f"{who} ends again and again", own=True)
+        yield Crash(f"{who} ends again and again", own=True)
 
 
 def _limited(pod: Object) -> frozenset[str]:

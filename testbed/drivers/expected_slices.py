@@ -13,7 +13,7 @@ from testbed.kube.client import Object
 from testbed.process import run
 
 
-def slices_of(file: Path, *nodes: str) -> list[Object]:
+def expected_slices(file: Path, *nodes: str) -> list[Object]:
     """What the fake driver would publish on nodes with that hardware, and for the network."""
     paths = [str(folders.packages()), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = run(

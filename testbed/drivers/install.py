@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from testbed.drivers.shared_objects import is_managed_by, is_shared, let_go
+from testbed.drivers.shared_objects import is_managed_by, is_shared, release_shared
 from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner, identity_of, is_ours, owner_of
@@ -15,7 +15,7 @@ from testbed.models.strict import require_kind
 from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
-_TAKEN = Budget("object taken", 30, "a request of the server's own may take 10 s of waiting for its store")
+_APPLIED = Budget("object taken", 30, "a request of the server's own may take 10 s of waiting for its store")
 _GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
 
 
@@ -44,18 +44,18 @@ def uninstall(
         if found and owner.owns(found):
             kube.delete(found)
         elif found and is_shared(found) and is_managed_by(found, owner):
-            let_go(kube, found, owner)
+            release_shared(kube, found, owner)
     if driver_file.install:
         eventually(lambda: _no_pods(kube, driver_file), f"the end of driver {driver_file.driver}", _GONE)
 
 
 def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> list[Object]:
     """The objects that make the driver, rendered, in their order; none for a driver that is there already."""
-    texts_of = texts(driver_file, image=image, hardware=hardware)
+    texts_of = rendered_manifests(driver_file, image=image, hardware=hardware)
     return [each for path, text in texts_of.items() for each in _objects(path, text)]
 
 
-def texts(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> dict[Path, str]:
+def rendered_manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> dict[Path, str]:
     """Return the same as YAML, by template."""
     _refuse_unused_hardware(driver_file, hardware)
     install = driver_file.install
@@ -129,7 +129,7 @@ def _apply(kube: Kube, manifest: Object, owner: Owner, *, force: bool) -> None:
                 raise
             raise NotYet(str(busy)) from busy
 
-    eventually(ask, f"the API server to take {manifest['kind']} {manifest['metadata']['name']}", _TAKEN)
+    eventually(ask, f"the API server to take {manifest['kind']} {manifest['metadata']['name']}", _APPLIED)
 
 
 def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> None:
@@ -139,16 +139,16 @@ def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> N
     except ApiError as refused:
         if refused.status != 409 or not is_new:
             raise
-        raise _taken(manifest, _existing(kube, manifest) or manifest) from refused
+        raise _conflict(manifest, _existing(kube, manifest) or manifest) from refused
 
 
 def _refuse_unless_shared(manifest: Object, found: Object) -> None:
     """What is there for everybody is added to and left. What another testbed made is not, for it goes with that one."""
     if is_ours(found) or not is_shared(manifest):
-        raise _taken(manifest, found)
+        raise _conflict(manifest, found)
 
 
-def _taken(manifest: Object, found: Object) -> UsageError:
+def _conflict(manifest: Object, found: Object) -> UsageError:
     kind, name, home = manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace")
     what = f"{kind} {name}{f' in namespace {home}' if home else ''} is there already, and"
     if is_ours(found):

@@ -22,19 +22,19 @@ _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
     """UsageError with every name in the driver file that means nothing in this cluster."""
-    refuse(
+    raise_problems(
         driver_file,
         [
-            *wrong_driver(kube, driver_file),
-            *_classes(kube, driver_file),
-            *wrong_pods(kube, driver_file),
-            *_container(kube, driver_file),
-            *_of_devices(kube, driver_file),
+            *driver_name_problems(kube, driver_file),
+            *_class_problems(kube, driver_file),
+            *pod_problems(kube, driver_file),
+            *_container_problems(kube, driver_file),
+            *_attribute_problems(kube, driver_file),
         ],
     )
 
 
-def refuse(driver_file: DriverFile, problems: list[str]) -> None:
+def raise_problems(driver_file: DriverFile, problems: list[str]) -> None:
     """UsageError with all problems, if there are any."""
     if problems:
         raise UsageError(
@@ -42,15 +42,15 @@ def refuse(driver_file: DriverFile, problems: list[str]) -> None:
         )
 
 
-def wrong_driver(kube: Kube, driver_file: DriverFile) -> list[str]:
+def driver_name_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
     """Nobody publishes under the name, and the class of the file selects by the name of a driver that does.
 
     A driver that publishes nothing has a class that means itself, or any driver: whether it should publish, the tests say.
     """
     if _slices(kube, driver_file):
         return []
-    published = {str(each["spec"]["driver"]) for each in _seen(kube, _RESOURCE, "ResourceSlice") or ()}
-    classes = _seen(kube, _RESOURCE, "DeviceClass") or ()
+    published = {str(each["spec"]["driver"]) for each in _list_if_allowed(kube, _RESOURCE, "ResourceSlice") or ()}
+    classes = _list_if_allowed(kube, _RESOURCE, "DeviceClass") or ()
     specs = [each.get("spec") or {} for each in classes if each["metadata"]["name"] == driver_file.device_class]
     expressions = [
         str(each.get("cel", {}).get("expression", "")) for one in specs for each in one.get("selectors") or ()
@@ -65,25 +65,27 @@ def wrong_driver(kube: Kube, driver_file: DriverFile) -> list[str]:
     ]
 
 
-def wrong_pods(kube: Kube, driver_file: DriverFile) -> list[str]:
+def pod_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
     """The driver serves, no pod is its own, and there are some that look like it. A driver that runs as no pod has none that do."""
     pods = driver_file.pods
-    own = _seen(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector)
+    own = _list_if_allowed(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector)
     if own is None or own or not _slices(kube, driver_file):
         return []
-    elsewhere = {each["metadata"]["namespace"] for each in _seen(kube, "v1", "Pod", labelSelector=pods.selector) or ()}
+    elsewhere = {
+        each["metadata"]["namespace"] for each in _list_if_allowed(kube, "v1", "Pod", labelSelector=pods.selector) or ()
+    }
     if elsewhere:
         places = " and ".join(sorted(elsewhere))
         return [f"spec.pods.namespace: no pod in {pods.namespace} has {pods.selector}; there are some in {places}"]
-    beside = _seen(kube, "v1", "Pod", pods.namespace) or ()
+    beside = _list_if_allowed(kube, "v1", "Pod", pods.namespace) or ()
     labels = {f"{key}={value}" for each in beside for key, value in (each["metadata"].get("labels") or {}).items()}
     near = did_you_mean(pods.selector, labels)
     return [f"spec.pods.selector: no pod has {pods.selector}; {near}"] if near.startswith("did") else []
 
 
-def _classes(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+def _class_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
     """No suite makes these: they come with the driver, or are there already."""
-    found = _seen(kube, _RESOURCE, "DeviceClass")
+    found = _list_if_allowed(kube, _RESOURCE, "DeviceClass")
     if found is None:
         return
     known = [each["metadata"]["name"] for each in found]
@@ -91,20 +93,22 @@ def _classes(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
     wanted = {"deviceClass": driver_file.device_class, **{f"classes.{key}": name for key, name in special.items()}}
     for key, name in wanted.items():
         if name not in known:
-            yield _unknown(key, f"the cluster has no DeviceClass {name}", name, known)
+            yield _unknown_name(key, f"the cluster has no DeviceClass {name}", name, known)
 
 
-def _container(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+def _container_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
     """One pod with it is enough: a selector may choose more than those on nodes."""
     pods = driver_file.pods
-    specs = [each["spec"] for each in _seen(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector) or ()]
+    specs = [
+        each["spec"] for each in _list_if_allowed(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector) or ()
+    ]
     names = {each["name"] for spec in specs for key in ("initContainers", "containers") for each in spec.get(key) or ()}
     if names and pods.container not in names:
         what = f"no pod of the driver has a container {pods.container}"
-        yield _unknown("pods.container", what, pods.container, names)
+        yield _unknown_name("pods.container", what, pods.container, names)
 
 
-def _of_devices(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
     """Devices without any attribute or capacity are the driver's doing; they may have it under the driver's name, or under none.
 
     That hardware has nothing by which devices belong together may be so, and so may a cluster without devices to share; and what is
@@ -123,7 +127,7 @@ def _of_devices(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
         published = {name.removeprefix(own) for each in devices for name in each.get(_KEYS[kind]) or ()}
         name = wanted.removeprefix(own)
         if wanted and published and name not in published and (sure or _is_nearly_right(name, published)):
-            yield _unknown(key, f"no device has {_ARTICLES[kind]} {wanted}", name, published)
+            yield _unknown_name(key, f"no device has {_ARTICLES[kind]} {wanted}", name, published)
 
 
 def _is_nearly_right(name: str, published: Iterable[str]) -> bool:
@@ -134,15 +138,17 @@ def _is_nearly_right(name: str, published: Iterable[str]) -> bool:
 
 
 def _slices(kube: Kube, driver_file: DriverFile) -> list[Object]:
-    return _seen(kube, _RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}") or []
+    return _list_if_allowed(kube, _RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}") or []
 
 
-def _unknown(key: str, what: str, word: str, known: Iterable[str]) -> str:
+def _unknown_name(key: str, what: str, word: str, known: Iterable[str]) -> str:
     hint = did_you_mean(word, known)
     return f"spec.{key}: {what}{f'; {hint}' if hint else ''}"
 
 
-def _seen(kube: Kube, version: str, kind: str, namespace: str | None = None, **selectors: str) -> list[Object] | None:
+def _list_if_allowed(
+    kube: Kube, version: str, kind: str, namespace: str | None = None, **selectors: str
+) -> list[Object] | None:
     """The objects, or None for who may not look; what needs the right says so itself."""
     try:
         return kube.list(version, kind, namespace, **selectors)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testbed.drivers.crashed_containers import bad_endings, containers
+from testbed.drivers.crashed_containers import container_statuses, find_crashes
 from testbed.drivers.published.slices import Pool, pools
-from testbed.drivers.published.taints import keeping_away
+from testbed.drivers.published.taints import untolerated_taints
 from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.kube import messages
 from testbed.kube.client import Kube, Object
@@ -18,10 +18,14 @@ _READY = Budget(
 )
 _LOG_LINES = 15
 _NO_SLICE = "the pods are Ready, but there is no ResourceSlice for"
-_PLAINLY = {"running": "runs and is not ready", "waiting": "waits", "terminated": "ended"}  # a state without a reason
+_STATE_TEXTS = {
+    "running": "runs and is not ready",
+    "waiting": "waits",
+    "terminated": "ended",
+}  # a state without a reason
 
 
-class _Unpublished(NotYet):
+class _SlicesMissing(NotYet):
     """The driver says that it serves, and its slices are not there. Nobody but the driver can give them."""
 
 
@@ -29,28 +33,28 @@ def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None 
     """Return when the driver's pod is Ready and a pool is complete on each of the nodes (all expected ones, if not given)."""
     wanted = frozenset(nodes) if nodes is not None else expected_nodes(kube, driver_file)
     if not wanted:
-        _refuse_none(kube, driver_file)
+        _raise_no_nodes(kube, driver_file)
     what = f"driver {driver_file.driver} on {', '.join(sorted(wanted))}"
     try:
         eventually(lambda: _check(kube, driver_file, wanted), what, _READY, longest_pause=0.1)
     except WaitTimeout as late:
-        raise _explained(kube, driver_file, late) from late
+        raise _with_diagnosis(kube, driver_file, late) from late
 
 
 def expected_nodes(kube: Kube, driver_file: DriverFile) -> frozenset[str]:
     """The nodes that the driver file's selector names, without those that keep the tests' pods away."""
-    found = _labelled(kube, driver_file)
-    return frozenset(node["metadata"]["name"] for node in found if not _keeping_away(node, driver_file))
+    found = _selected_nodes(kube, driver_file)
+    return frozenset(node["metadata"]["name"] for node in found if not _untolerated(node, driver_file))
 
 
-def _labelled(kube: Kube, driver_file: DriverFile) -> list[Object]:
+def _selected_nodes(kube: Kube, driver_file: DriverFile) -> list[Object]:
     labels = ",".join(f"{key}={value}" for key, value in driver_file.nodes.selector.items())
     return kube.list("v1", "Node", **({"labelSelector": labels} if labels else {}))
 
 
-def _refuse_none(kube: Kube, driver_file: DriverFile) -> None:
+def _raise_no_nodes(kube: Kube, driver_file: DriverFile) -> None:
     """Without any node nothing is worth waiting for: what is wrong stands in the driver file, or in the nodes' taints."""
-    labelled, labels = _labelled(kube, driver_file), driver_file.nodes.selector
+    labelled, labels = _selected_nodes(kube, driver_file), driver_file.nodes.selector
     if not labelled:
         wanted = ", ".join(f"{key}={value}" for key, value in labels.items())
         raise UsageError(
@@ -58,7 +62,7 @@ def _refuse_none(kube: Kube, driver_file: DriverFile) -> None:
             + (f"none has the labels {wanted}" if labels else "the cluster has none"),
             hint="look at spec.nodes.selector of the driver file, and at `kubectl get nodes --show-labels`",
         )
-    kept = {node["metadata"]["name"]: _keeping_away(node, driver_file) for node in labelled}
+    kept = {node["metadata"]["name"]: _untolerated(node, driver_file) for node in labelled}
     raise UsageError(
         f"driver {driver_file.driver} is expected on no node: taints keep the tests' pods from all that there are\n"
         + "\n".join(f"  {name}: {', '.join(taints)}" for name, taints in sorted(kept.items())),
@@ -66,13 +70,13 @@ def _refuse_none(kube: Kube, driver_file: DriverFile) -> None:
     )
 
 
-def _keeping_away(node: Object, driver_file: DriverFile) -> list[str]:
-    return keeping_away(node, driver_file.nodes.tolerations)
+def _untolerated(node: Object, driver_file: DriverFile) -> list[str]:
+    return untolerated_taints(node, driver_file.nodes.tolerations)
 
 
 def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
     driver = driver_file.driver
-    pods = {pod["spec"].get("nodeName", ""): why_unready(pod) for pod in driver_pods(kube, driver_file)}
+    pods = {pod["spec"].get("nodeName", ""): unready_reason(pod) for pod in driver_pods(kube, driver_file)}
     running = {node for node, why in pods.items() if not why}
     missing = [f"{node}: {pods.get(node, 'no pod of the driver')}" for node in sorted(wanted - running)]
     if missing:
@@ -85,16 +89,16 @@ def _check_pools(found: list[Pool], wanted: frozenset[str]) -> None:
     """All pools are complete, and each of the wanted nodes has one; a driver of which none is wanted has one at all."""
     partly = [str(pool) for pool in found if not pool.complete]
     if partly:
-        raise _Unpublished("the pods are Ready, but " + "; ".join(partly))
+        raise _SlicesMissing("the pods are Ready, but " + "; ".join(partly))
     if not found:
-        raise _Unpublished(f"{_NO_SLICE} {', '.join(sorted(wanted)) or 'the network'}")
+        raise _SlicesMissing(f"{_NO_SLICE} {', '.join(sorted(wanted)) or 'the network'}")
     # The network's pools may come first, so they say nothing of the nodes' own: whether there will be any stands in the driver file.
     served = frozenset[str]().union(*(pool.nodes for pool in found))
     bare = wanted - served
     if bare and not served:
         raise NotYet(f"{_NO_SLICE} {', '.join(sorted(bare))}, only for the network")
     if bare:
-        raise _Unpublished(f"{_NO_SLICE} {', '.join(sorted(bare))}")
+        raise _SlicesMissing(f"{_NO_SLICE} {', '.join(sorted(bare))}")
 
 
 def driver_pods(kube: Kube, driver_file: DriverFile) -> list[Object]:
@@ -103,15 +107,15 @@ def driver_pods(kube: Kube, driver_file: DriverFile) -> list[Object]:
     return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
-def why_unready(pod: Object) -> str:
+def unready_reason(pod: Object) -> str:
     """Why a pod is not Ready; '' when it is."""
     status = pod.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions", ())}
     if conditions.get("Ready", {}).get("status") == "True":
         return ""
     waiting = [
-        f"container {each['name']} {state.get('reason', _PLAINLY[kind])} {state.get('message', '')}".strip()
-        for each in containers(pod)
+        f"container {each['name']} {state.get('reason', _STATE_TEXTS[kind])} {state.get('message', '')}".strip()
+        for each in container_statuses(pod)
         for kind, state in each.get("state", {}).items()
         if kind != "running" or not each.get("ready")
     ]
@@ -120,31 +124,33 @@ def why_unready(pod: Object) -> str:
     return f"pod {pod['metadata']['name']} is {status.get('phase', 'new')}: {'; '.join(why) or 'not Ready yet'}"
 
 
-def _explained(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> DriverFailed | WaitTimeout:
+def _with_diagnosis(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> DriverFailed | WaitTimeout:
     """The same time-out with the driver's last words. What it did itself is its own fault; a pod that never started is ours.
 
     Logs explain and blame nobody: who speaks may be well, and who is silent need not be.
     """
     pods = driver_pods(kube, driver_file)
-    unready = [pod for pod in pods if why_unready(pod)]
-    endings = [ending for pod in unready for ending in bad_endings(pod)]
-    spoken = [lines for pod in unready or pods if (lines := _last_words(kube, driver_file, pod))]
+    unready = [pod for pod in pods if unready_reason(pod)]
+    endings = [ending for pod in unready for ending in find_crashes(pod)]
+    spoken = [lines for pod in unready or pods if (lines := _log_tail(kube, driver_file, pod))]
     seen = "\n".join([late.last_seen, *(f"  {ending}" for ending in endings)])
     text = "\n".join([seen, *spoken])
     if any(ending.own for ending in endings):
         return _failed(late, text, "the driver ends by itself: look at its exit code and its log above")
-    if isinstance(late.__cause__, _Unpublished):
-        return _failed(late, text, _cause(seen))
-    return WaitTimeout(late.waited_for, late.budget, text, hint=_cause(seen))
+    if isinstance(late.__cause__, _SlicesMissing):
+        return _failed(late, text, _likely_cause(seen))
+    return WaitTimeout(late.waited_for, late.budget, text, hint=_likely_cause(seen))
 
 
 def _failed(late: WaitTimeout, text: str, hint: str) -> DriverFailed:
     return DriverFailed(f"{late.waited_for} did not come up ({late.budget})\n  last seen: {text}", hint=hint)
 
 
-def _last_words(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
+def _log_tail(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
     name = pod["metadata"]["name"]
-    restarted = any(each.get("restartCount") and "running" not in each.get("state", {}) for each in containers(pod))
+    restarted = any(
+        each.get("restartCount") and "running" not in each.get("state", {}) for each in container_statuses(pod)
+    )
     try:
         text = kube.logs(driver_file.pods.namespace, name, container=driver_file.pods.container, previous=restarted)
     except ApiError:
@@ -177,5 +183,5 @@ _CAUSES = {
 }
 
 
-def _cause(seen: str) -> str:
+def _likely_cause(seen: str) -> str:
     return next((cause for word, cause in _CAUSES.items() if word in seen), "look at the driver's pods")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from testbed import folders
-from testbed.drivers.install import texts
+from testbed.drivers.install import rendered_manifests
 from testbed.images.driver import RELEASE
 from testbed.models.driver_file import DriverFile, load_driver_file
 
@@ -23,28 +23,28 @@ RENDERED = {
     "remove-fake-nic": ("fake-nic", None),
 }
 _REMOVAL = "fake_driver/optional/removal.yaml"
-_HEAD = """\
+_HEADER = """\
 # {what}, made by python -m testbed.drivers.rendered; change the templates, not this file.
 # The image is what `dra-testbed images save driver FILE` writes; docs/install-the-fake-driver.md says the rest.
 """
 
 
-def generated() -> Iterator[tuple[Path, str]]:
+def rendered_files() -> Iterator[tuple[Path, str]]:
     """Each file and what has to be in it."""
     home = folders.data("manifests")
     for name, (driver, hardware) in RENDERED.items():
         driver_file = load_driver_file(home / "drivers" / f"{driver}.yaml")
         if hardware:
             what = f"Driver file {driver}.yaml with hardware {hardware}.yaml"
-            parts = texts(driver_file, image=RELEASE, hardware=home / "hardware" / f"{hardware}.yaml")
+            parts = rendered_manifests(driver_file, image=RELEASE, hardware=home / "hardware" / f"{hardware}.yaml")
         else:
             what = f"What removes the remains of driver file {driver}.yaml"
-            parts = texts(_instead(driver_file, home / _REMOVAL), image=RELEASE)
+            parts = rendered_manifests(_with_manifest(driver_file, home / _REMOVAL), image=RELEASE)
         content = "---\n".join(part.lstrip("\n") for part in parts.values() if part.strip())
-        yield home / "fake_driver" / "rendered" / f"{name}.yaml", _HEAD.format(what=what) + content
+        yield home / "fake_driver" / "rendered" / f"{name}.yaml", _HEADER.format(what=what) + content
 
 
-def _instead(driver_file: DriverFile, manifest: Path) -> DriverFile:
+def _with_manifest(driver_file: DriverFile, manifest: Path) -> DriverFile:
     """The same driver file with another manifest."""
     install = driver_file.install and driver_file.install.model_copy(update={"manifests": (manifest,)})
     return driver_file.model_copy(update={"spec": driver_file.spec.model_copy(update={"install": install})})
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         sys.stderr.write("usage: python -m testbed.drivers.rendered [--check]\n")
         return 2
-    stale = [(path, text) for path, text in generated() if not path.is_file() or path.read_text() != text]
+    stale = [(path, text) for path, text in rendered_files() if not path.is_file() or path.read_text() != text]
     for path, text in stale:
         if arguments:
             sys.stderr.write(f"{path} is stale; run: python -m testbed.drivers.rendered\n")

@@ -20,7 +20,7 @@ def is_managed_by(found: Object, owner: Owner) -> bool:
     return any(each.get("manager") == owner.manager for each in found["metadata"].get("managedFields") or ())
 
 
-def let_go(kube: Kube, found: Object, owner: Owner) -> None:
+def release_shared(kube: Kube, found: Object, owner: Owner) -> None:
     """Take out what that testbed alone put in: who applies nothing owns nothing, and the API server removes what nobody owns.
 
     With the uid it means the object that was seen: one that is gone is not made anew.

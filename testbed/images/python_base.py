@@ -80,7 +80,7 @@ class Packages:
 
 def resolve() -> Packages:
     """Ask apt which packages it would take today, and remember the answer."""
-    names = [name for name in debian.closure(_ROOTS) if _WANTED.fullmatch(name)]
+    names = [name for name in debian.with_dependencies(_ROOTS) if _WANTED.fullmatch(name)]
     versions = _candidates(names)
     packages = Packages(tuple(f"{name}={versions[name]}" for name in names))
     if int(packages.python.split(".")[1]) < OLDEST_PYTHON:

@@ -18,7 +18,7 @@ import urllib3
 
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.execution import attempt, execute
-from testbed.kube.kubeconfig import Access, access
+from testbed.kube.kubeconfig import Access, load_access
 from testbed.kube.transport import Transport
 from testbed.process import Completed
 from testbed.waiting import Budget
@@ -62,7 +62,7 @@ class Kube:
     def __init__(
         self, kubeconfig: Path | Access, *, context: str | None = None, user_agent: str = "dra-testbed"
     ) -> None:
-        where = kubeconfig if isinstance(kubeconfig, Access) else access(kubeconfig, context)
+        where = kubeconfig if isinstance(kubeconfig, Access) else load_access(kubeconfig, context)
         self._transport = Transport(where, user_agent)
         self._resources: dict[tuple[str, str], Resource] = {}
 
@@ -180,14 +180,14 @@ class Kube:
     ) -> str:
         """Run a program in a container and return what it printed. CommandFailed when it ends badly."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-        return execute(self._transport, path, command, container, _patient(timeout))
+        return execute(self._transport, path, command, container, _with_patience(timeout))
 
     def attempt(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30.0
     ) -> Completed:
         """Run a program in a container and keep what it said, whatever its status."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-        return attempt(self._transport, path, command, container, _patient(timeout))
+        return attempt(self._transport, path, command, container, _with_patience(timeout))
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
@@ -228,27 +228,27 @@ class Kube:
                 path_and_query,
                 body=payload,
                 headers=sent,
-                timeout=_patient(timeout),
+                timeout=_with_patience(timeout),
                 preload_content=whole,
             )
             try:
                 if response.status >= 400:
-                    raise _refusal(f"{method} {path}", response)
+                    raise _api_error(f"{method} {path}", response)
                 yield response
             finally:
                 response.release_conn() if whole else response.close()
         except urllib3.exceptions.HTTPError as lost:
-            raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}{_of_the_clock(str(lost))}") from lost
+            raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}{_clock_hint(str(lost))}") from lost
 
 
-def _of_the_clock(said: str) -> str:
+def _clock_hint(said: str) -> str:
     """Where a certificate is out of its time, mostly a clock is wrong; nobody else would say so."""
     if not any(each in said for each in ("certificate is not yet valid", "certificate has expired")):
         return ""
     return f"; this host's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: is it right?"
 
 
-def _patient(seconds: float) -> float:
+def _with_patience(seconds: float) -> float:
     """How long an answer may take: `--patience` stretches it, and impatience does not cut it off."""
     return max(seconds, Budget("an answer", seconds, "of the API server").effective_seconds)
 
@@ -279,7 +279,7 @@ def _event(event: Object, request: str) -> Object:
     return event
 
 
-def _refusal(request: str, response: urllib3.BaseHTTPResponse) -> ApiError:
+def _api_error(request: str, response: urllib3.BaseHTTPResponse) -> ApiError:
     text = response.data.decode("utf-8", errors="replace")
     try:
         status = json.loads(text)

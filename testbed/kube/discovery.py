@@ -11,11 +11,11 @@ from testbed.kube.client import Kube, Object, Resource
 
 _REMOVABLE = {"list", "delete"}
 # Kinds that another list shows as well, or that end by themselves.
-_PASSING = {"Event"}
+_TRANSIENT = {"Event"}
 
 
 @dataclass(frozen=True)
-class Found:
+class LabelledObjects:
     """Objects, and what could not be seen: `refused` are kinds that we may not list, `silent` are versions of groups that do not answer."""
 
     objects: tuple[Object, ...]
@@ -23,12 +23,12 @@ class Found:
     silent: tuple[str, ...] = ()
 
 
-def labelled(kube: Kube, selector: str) -> Found:
+def find_labelled(kube: Kube, selector: str) -> LabelledObjects:
     """Every object with these labels (`key=value,key=value`). An API server of somebody's that ignores selectors is not believed."""
     wanted = dict(pair.split("=", 1) for pair in selector.split(","))
     objects: list[Object] = []
     refused: list[Resource] = []
-    resources, silent = removable(kube)
+    resources, silent = removable_resources(kube)
     for each in resources:
         try:
             answer = kube.request("GET", each.path(None), query={"labelSelector": selector}, timeout=30)
@@ -39,10 +39,10 @@ def labelled(kube: Kube, selector: str) -> Found:
             continue
         found = (item for item in answer.get("items") or () if _labels(item).items() >= wanted.items())
         objects += [{"apiVersion": each.api_version, "kind": each.kind, **item} for item in found]
-    return Found(tuple(objects), tuple(refused), tuple(silent))
+    return LabelledObjects(tuple(objects), tuple(refused), tuple(silent))
 
 
-def removable(kube: Kube) -> tuple[list[Resource], list[str]]:
+def removable_resources(kube: Kube) -> tuple[list[Resource], list[str]]:
     """Where the kinds live whose objects can be listed and deleted, each once; and the groups that do not answer."""
     found: dict[tuple[str, str], Resource] = {}
     silent: list[str] = []
@@ -54,7 +54,7 @@ def removable(kube: Kube) -> tuple[list[Resource], list[str]]:
                 silent.append(version)
                 continue
             for each in served:
-                if _counts(each):
+                if _is_removable(each):
                     resource = Resource(version, each["name"], each["kind"], each["namespaced"])
                     found.setdefault((group, each["kind"]), resource)
     return list(found.values()), silent
@@ -73,6 +73,6 @@ def _labels(item: Object) -> dict[str, str]:
     return item["metadata"].get("labels") or {}
 
 
-def _counts(resource: dict[str, Any]) -> bool:
-    whole = "/" not in resource["name"] and resource["kind"] not in _PASSING
+def _is_removable(resource: dict[str, Any]) -> bool:
+    whole = "/" not in resource["name"] and resource["kind"] not in _TRANSIENT
     return whole and set(resource.get("verbs", ())) >= _REMOVABLE

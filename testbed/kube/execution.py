@@ -28,12 +28,12 @@ from testbed.kube.transport import Transport
 from testbed.process import Completed
 
 _PROTOCOLS = ("Sec-WebSocket-Protocol", "v5.channel.k8s.io,v4.channel.k8s.io")
-_OUT, _COMPLAINTS, _STATUS = 1, 2, 3  # the channels: the first byte of each message
+_OUT, _ERR, _STATUS = 1, 2, 3  # the channels: the first byte of each message
 
 
 def execute(transport: Transport, path: str, command: Sequence[str], container: str | None, timeout: float) -> str:
     """What the program printed. CommandFailed for its bad status, ApiError where it could not be asked."""
-    done, status = _executed(transport, path, command, container, timeout)
+    done, status = _run(transport, path, command, container, timeout)
     if status.get("status") != "Success":
         raise CommandFailed(command, status.get("message", "the connection was lost"), done.stderr or done.stdout)
     return done.stdout
@@ -43,30 +43,30 @@ def attempt(
     transport: Transport, path: str, command: Sequence[str], container: str | None, timeout: float
 ) -> Completed:
     """What became of the program, whatever its status; ApiError where it could not be asked or its status was lost."""
-    done, status = _executed(transport, path, command, container, timeout)
+    done, status = _run(transport, path, command, container, timeout)
     if status.get("status") != "Success" and not done.code:
         raise ApiError(f"EXEC {path}", 0, "", str(status.get("message", "the connection was lost")))
     return done
 
 
-def _executed(
+def _run(
     transport: Transport, path: str, command: Sequence[str], container: str | None, timeout: float
 ) -> tuple[Completed, dict[str, Any]]:
     wanted = [("command", word) for word in command] + [("stdout", "true"), ("stderr", "true")]
     query = urlencode([*wanted, *([("container", container)] if container else [])])
     try:
-        with _opened(transport, f"{path}?{query}", timeout) as socket:
-            said = _heard(socket, timeout)
+        with _connected(transport, f"{path}?{query}", timeout) as socket:
+            said = _receive(socket, timeout)
         status = json.loads(said[_STATUS] or "{}")
     except WebSocketTimeoutException as late:
         raise ApiError(f"EXEC {path}", 0, "", f"{command[0]} did not end in {timeout:g} s") from late
     except (WebSocketException, OSError, ValueError) as lost:
         raise ApiError(f"EXEC {path}", getattr(lost, "status_code", 0), "", f"no answer: {lost}") from lost
-    return Completed(tuple(command), _code(status), _text(said[_OUT]), _text(said[_COMPLAINTS])), status
+    return Completed(tuple(command), _code(status), _text(said[_OUT]), _text(said[_ERR])), status
 
 
 @contextlib.contextmanager
-def _opened(transport: Transport, path: str, timeout: float) -> Iterator[Any]:
+def _connected(transport: Transport, path: str, timeout: float) -> Iterator[Any]:
     configuration, headers = transport.configuration, transport.headers()
     url = ws_client.get_websocket_url(f"{configuration.host}{path}")
     sent = [*headers.iteritems(), _PROTOCOLS]
@@ -93,7 +93,7 @@ def _tls(configuration: Any) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _heard(socket: Any, timeout: float) -> defaultdict[int, bytes]:
+def _receive(socket: Any, timeout: float) -> defaultdict[int, bytes]:
     """All that is said on each channel until the server closes the connection; after the status it may just drop it."""
     said: defaultdict[int, bytes] = defaultdict(bytes)
     end = time.monotonic() + timeout

@@ -17,7 +17,7 @@ from testbed.kube.client import Kube, Object
 
 DRA = "resource.k8s.io"
 # All that a requirement names. Those of them that no look and no trial shows are taken to be as their Kubernetes has them by itself.
-DECIDING = frozenset(
+REQUIREMENT_GATES = frozenset(
     {
         *(
             "DRAAdminAccess",
@@ -33,7 +33,7 @@ DECIDING = frozenset(
 )
 _ENABLED = re.compile(r"^kubernetes_feature_enabled\{(?P<labels>[^}]*)\}\s+(?P<value>[01])(?:\.0)?$", re.MULTILINE)
 _NAME = re.compile(r'name="(?P<name>[^"]+)"')
-_REFUSED = (401, 403, 404)
+_NOT_READABLE = (401, 403, 404)
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,19 @@ def gates(kube: Kube) -> Mapping[str, bool] | None:
     try:
         text = str(kube.request("GET", "/metrics", timeout=30))
     except ApiError as refused:
-        if refused.status in _REFUSED:
+        if refused.status in _NOT_READABLE:
             return None
         raise
     return parse_gates(text)
 
 
-def shown_gates(kube: Kube, version: str, *, tries: bool) -> dict[str, bool]:
+def visible_gates(kube: Kube, version: str, *, tries: bool) -> dict[str, bool]:
     """The gates that the API shows to everybody who may look at slices and, where something may be tried, make claims.
 
     Nothing is made: what is tried is a dry run.
     """
-    tried = _tried(kube, version) if tries else {}
-    return {**dict.fromkeys(_seen(kube), True), **_served(kube), **tried}
+    tried = _gates_of_dry_runs(kube, version) if tries else {}
+    return {**dict.fromkeys(_gates_of_objects(kube), True), **_gates_of_kinds(kube), **tried}
 
 
 def parse_gates(metrics: str) -> dict[str, bool]:
@@ -91,7 +91,7 @@ def resource_versions(kube: Kube) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _DryRun:
     """An object that nobody keeps, and the fields in which a gate shows: gone from the answer where it is off."""
 
     kind: str
@@ -116,27 +116,29 @@ class _Trial:
 
 
 _REQUEST = ("devices", "requests", 0, "exactly")
-_OURS = "dra-testbed.example"
-_SLICE = {"driver": _OURS, "pool": {"name": "tries", "generation": 1, "resourceSliceCount": 1}, "allNodes": True}
-_TRIALS = (
-    _Trial(
-        "DeviceClass", {"extendedResourceName": f"{_OURS}/tries"}, {"DRAExtendedResource": ("extendedResourceName",)}
+_PREFIX = "dra-testbed.example"
+_SLICE = {"driver": _PREFIX, "pool": {"name": "tries", "generation": 1, "resourceSliceCount": 1}, "allNodes": True}
+_DRY_RUNS = (
+    _DryRun(
+        "DeviceClass", {"extendedResourceName": f"{_PREFIX}/tries"}, {"DRAExtendedResource": ("extendedResourceName",)}
     ),
-    _Trial(
-        "ResourceClaim",
-        {
-            "devices": {
-                "requests": [{"name": "r", "exactly": {"deviceClassName": _OURS, "capacity": {"requests": {"c": "1"}}}}]
-            }
-        },
-        {"DRAConsumableCapacity": (*_REQUEST, "capacity")},
-    ),
-    _Trial(
+    _DryRun(
         "ResourceClaim",
         {
             "devices": {
                 "requests": [
-                    {"name": "r", "exactly": {"deviceClassName": _OURS, "tolerations": [{"operator": "Exists"}]}}
+                    {"name": "r", "exactly": {"deviceClassName": _PREFIX, "capacity": {"requests": {"c": "1"}}}}
+                ]
+            }
+        },
+        {"DRAConsumableCapacity": (*_REQUEST, "capacity")},
+    ),
+    _DryRun(
+        "ResourceClaim",
+        {
+            "devices": {
+                "requests": [
+                    {"name": "r", "exactly": {"deviceClassName": _PREFIX, "tolerations": [{"operator": "Exists"}]}}
                 ]
             }
         },
@@ -144,12 +146,12 @@ _TRIALS = (
         since=(1, 35),
     ),
     # Only those who install drivers may try these.
-    _Trial(
+    _DryRun(
         "ResourceSlice",
         {**_SLICE, "sharedCounters": [{"name": "s", "counters": {"c": {"value": "1"}}}]},
         {"DRAPartitionableDevices": ("sharedCounters",)},
     ),
-    _Trial(
+    _DryRun(
         "ResourceSlice",
         {**_SLICE, "devices": [{"name": "d", "bindingConditions": ["a"], "bindingFailureConditions": ["b"]}]},
         {"DRADeviceBindingConditions": ("devices", 0, "bindingConditions")},
@@ -157,13 +159,13 @@ _TRIALS = (
 )
 
 
-def _tried(kube: Kube, version: str) -> dict[str, bool]:
+def _gates_of_dry_runs(kube: Kube, version: str) -> dict[str, bool]:
     major, minor = version.removeprefix("v").split(".")[:2]
     now = int(major), int(re.sub(r"\D.*", "", minor))
-    return {gate: is_on for each in _TRIALS if each.since <= now for gate, is_on in each.run(kube).items()}
+    return {gate: is_on for each in _DRY_RUNS if each.since <= now for gate, is_on in each.run(kube).items()}
 
 
-def _served(kube: Kube) -> dict[str, bool]:
+def _gates_of_kinds(kube: Kube) -> dict[str, bool]:
     """A kind that is not served cannot be on; one that is served may be off all the same."""
     try:
         kube.list(f"{DRA}/v1", "DeviceTaintRule", limit="1")
@@ -175,7 +177,7 @@ def _served(kube: Kube) -> dict[str, bool]:
     return {}
 
 
-def _seen(kube: Kube) -> Iterator[str]:
+def _gates_of_objects(kube: Kube) -> Iterator[str]:
     """The gates without which what is there already could not be."""
     for each in _listed(kube, "ResourceSlice"):
         devices = each["spec"].get("devices") or ()

@@ -70,9 +70,9 @@ class Access:
         return f"{self.server} (context {self.context} of {self.source})"
 
 
-def access(file: Path | None, context: str | None) -> Access:
+def load_access(file: Path | None, context: str | None) -> Access:
     """The cluster that the context means: the current one, if none is named."""
-    files = [file] if file else _found()
+    files = [file] if file else _default_files()
     documents = [_Document(path, _read(path)) for path in files]
     source = ":".join(map(str, files))
     wanted = context or next((name for each in documents if (name := each.content.get("current-context"))), "")
@@ -80,7 +80,7 @@ def access(file: Path | None, context: str | None) -> Access:
     if not wanted:
         hint = f"--context NAME; known: {', '.join(known)}" if known else "is it the right file?"
         raise UsageError(f"kubeconfig {source} has no current context", hint=hint)
-    chosen = _named(documents, "contexts", wanted)
+    chosen = _find_entry(documents, "contexts", wanted)
     if chosen is None:
         raise UsageError(f"kubeconfig {source} has no context {wanted}", hint=did_you_mean(wanted, known))
     return _minified(documents, wanted, chosen, source)
@@ -112,8 +112,8 @@ class _Document:
 
 def _minified(documents: list[_Document], name: str, chosen: Entry, source: str) -> Access:
     said = chosen.get("context") or {}
-    cluster = _named(documents, "clusters", said.get("cluster"))
-    user = _named(documents, "users", said.get("user"))
+    cluster = _find_entry(documents, "clusters", said.get("cluster"))
+    user = _find_entry(documents, "users", said.get("user"))
     if cluster is None or not (cluster.get("cluster") or {}).get("server"):
         raise UsageError(
             f"kubeconfig {source}: context {name} means cluster {said.get('cluster')}, of which it does not know a server"
@@ -131,7 +131,7 @@ def _minified(documents: list[_Document], name: str, chosen: Entry, source: str)
     return Access(content, name, source)
 
 
-def _found() -> list[Path]:
+def _default_files() -> list[Path]:
     said = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     candidates = said or [Path.home() / ".kube/config"]
     files = [path for path in candidates if path.is_file()]
@@ -181,7 +181,7 @@ def _in_memory(content: bytes) -> str:
     return f"/proc/self/fd/{file}"
 
 
-def _named(documents: list[_Document], section: str, name: Any) -> Entry | None:
+def _find_entry(documents: list[_Document], section: str, name: Any) -> Entry | None:
     return next(
         (entry for each in documents for entry in each.entries(section) if name and entry.get("name") == name), None
     )

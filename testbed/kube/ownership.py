@@ -22,7 +22,7 @@ OWNER = "dra-testbed.example/owner"
 DRIVER = (
     "dra-testbed.example/driver"  # of a driver's own objects: its name, because what it publishes has no mark of ours
 )
-ANYBODYS = f"{MANAGED_BY}={OURS}"
+ANY_TESTBED = f"{MANAGED_BY}={OURS}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Owner:
     @property
     def selector(self) -> str:
         """Selects what belongs to it, and nothing else."""
-        return f"{ANYBODYS},{IDENTITY}={self.identity}"
+        return f"{ANY_TESTBED},{IDENTITY}={self.identity}"
 
     @property
     def manager(self) -> str:

@@ -16,7 +16,7 @@ from kubernetes import client as official
 from kubernetes import config as official_config
 
 from testbed.errors import UsageError
-from testbed.kube import impersonation, plugins
+from testbed.kube import credential_plugins, impersonation
 from testbed.kube.kubeconfig import Access
 
 _EARLY = timedelta(seconds=10)  # credentials are renewed a moment before they end: a request takes its time
@@ -57,7 +57,7 @@ class Transport:
         return answer
 
     def _connect(self) -> None:
-        where, self._end = plugins.settled(self._where)
+        where, self._end = credential_plugins.resolve_credentials(self._where)
         self._configuration = type.__call__(official.Configuration)  # and not whatever somebody made the default
         try:
             official_config.load_kube_config_from_dict(

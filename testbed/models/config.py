@@ -21,13 +21,13 @@ from testbed.errors import did_you_mean
 from testbed.models.gates import GateInfo, check_gates, parse_gate, parse_runtime_config
 from testbed.models.names import TestbedName, check_name
 from testbed.models.sections import (
-    FLAGS,
+    SECTION_FLAGS,
     SECTIONS,
     ExistingSection,
     ImagesSection,
     KindSection,
-    nested,
-    refuse_strangers,
+    nest_section_flags,
+    refuse_other_providers,
 )
 from testbed.models.strict import API_VERSION, Strict, check_flags, existing_file, load
 
@@ -181,14 +181,16 @@ def effective(file: TestbedFile | None, flags: Mapping[str, object]) -> TestbedC
     """
     given = {key: value for key, value in flags.items() if value is not None and value not in ((), {}, [])}
     name = given.pop("name", None)
-    by_flag = check_flags({to_camel(key): value for key, value in nested(given).items()}, TestbedSpec, FLAGS)
-    said = _joined(_said(file.spec) if file else {}, _said(by_flag))
-    refuse_strangers(said.get("provider", TestbedConfig.provider), said)
+    by_flag = check_flags(
+        {to_camel(key): value for key, value in nest_section_flags(given).items()}, TestbedSpec, SECTION_FLAGS
+    )
+    said = _merge(_set_fields(file.spec) if file else {}, _set_fields(by_flag))
+    refuse_other_providers(said.get("provider", TestbedConfig.provider), said)
     if name is not None:
         said["name"] = check_name(str(name))
     elif file and file.metadata.name:
         said["name"] = file.metadata.name
-    return TestbedConfig(**_resolved(said), given=frozenset(said))
+    return TestbedConfig(**_resolve(said), given=frozenset(said))
 
 
 def config_to_record(config: TestbedConfig) -> dict[str, Any]:
@@ -213,11 +215,11 @@ def config_from_record(record: Mapping[str, Any]) -> TestbedConfig:
     return effective(TestbedFile.model_validate_json(json.dumps(record)), {})
 
 
-def _said(spec: TestbedSpec) -> dict[str, Any]:
+def _set_fields(spec: TestbedSpec) -> dict[str, Any]:
     return {key: value for key, value in dict(spec).items() if value is not None}
 
 
-def _joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     maps = [key for key in ("feature_gates", "runtime_config") if key in below and key in above]
     sections = [key for key in SECTIONS if key in below and key in above]
     joined: dict[str, Any] = {key: below[key] | above[key] for key in maps}
@@ -228,7 +230,7 @@ def _joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return below | above | joined
 
 
-def _resolved(said: dict[str, Any]) -> dict[str, Any]:
+def _resolve(said: dict[str, Any]) -> dict[str, Any]:
     driver = said.get("driver", DEFAULT_DRIVER)
     made: dict[str, Any] = {"driver": None if driver == NO_DRIVER else _path("drivers", driver)}
     if "hardware" in said:

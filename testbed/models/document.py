@@ -62,12 +62,12 @@ def parse(text: str, path: Path) -> Document:
         raise UsageError(f"{where}: this is not YAML: {what}") from broken
     if node is None:
         raise UsageError(f"{path} is empty")
-    walk = _Walk()
+    walk = _Converter()
     content = walk.value(node, ())
     return Document(path, content, walk.lines, walk.written, tuple(walk.problems))
 
 
-def dotted(place: Location) -> str:
+def format_location(place: Location) -> str:
     """A place as people write it: spec.install.manifests[0]."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.lstrip(".")
@@ -84,7 +84,7 @@ def _text(path: Path) -> str:
         raise UsageError(f"{path} is not a text in UTF-8") from binary
 
 
-class _Walk:
+class _Converter:
     """Turns nodes into plain values, and notes lines and problems on the way."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class _Walk:
             return self._problem(_line(node), place, f"is not a value: {bad}")
 
     def _problem(self, line: int, place: Location, what: str) -> None:
-        self.problems.append(Problem(line, dotted(place), what))
+        self.problems.append(Problem(line, format_location(place), what))
 
 
 def _tag(node: yaml.Node) -> str:

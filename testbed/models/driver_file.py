@@ -13,16 +13,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from testbed.errors import UsageError
-from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, Toleration, expression
-from testbed.models.features import EXEMPTIBLE, Exemption, Feature, derived
+from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, Toleration, check_regex
+from testbed.models.features import EXEMPTIBLE, Exemption, Feature, derived_features
 from testbed.models.names import DriverName, LabelName, ObjectName, Selector
 from testbed.models.strict import Strict, existing_file, load
 
 ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 
 
-def _pattern(text: str) -> str:
-    known = {"id", "name"} & re.compile(expression(text)).groupindex.keys()
+def _check_probe_pattern(text: str) -> str:
+    known = {"id", "name"} & re.compile(check_regex(text)).groupindex.keys()
     if not known:
         raise ValueError("has no group that is called id or name: (?P<id>…)")
     if len(known) > 1:
@@ -75,7 +75,7 @@ class Probe(Strict):
     """How a container shows which device it got."""
 
     command: tuple[str, ...] = Field(min_length=1, description="run in the container")
-    matches: Annotated[str, AfterValidator(_pattern)] = Field(
+    matches: Annotated[str, AfterValidator(_check_probe_pattern)] = Field(
         description="regular expression for lines of its output; the group `id` is the value of identityAttribute, "
         "the group `name` is the device's name in the ResourceSlices of its node"
     )
@@ -195,7 +195,7 @@ class DriverFile(Strict):
     def features(self) -> frozenset[str]:
         """The parts of DRA that it takes part in: declared, made possible to judge by the rest of the file, and not exempt."""
         usual = EXEMPTIBLE.keys() - self.spec.exempt
-        return frozenset({*usual, *self.spec.features, *derived(self.spec.model_dump(by_alias=True))})
+        return frozenset({*usual, *self.spec.features, *derived_features(self.spec.model_dump(by_alias=True))})
 
     @property
     def control(self) -> Control | None:

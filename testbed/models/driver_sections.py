@@ -11,7 +11,7 @@ from testbed.models.names import ObjectName, Quantity
 from testbed.models.strict import Strict
 
 
-def expression(text: str) -> str:
+def check_regex(text: str) -> str:
     """A regular expression; anything else is an error of whoever wrote it."""
     try:
         re.compile(text)
@@ -84,12 +84,12 @@ class Setting(Strict):
     """One way to configure a device, and the line that a container shows where its device is so configured."""
 
     parameters: dict[str, Any] = Field(description="opaque parameters, as they stand in a claim")
-    shows: Annotated[str, AfterValidator(expression)] = Field(
+    shows: Annotated[str, AfterValidator(check_regex)] = Field(
         description="regular expression for a line of the command's output"
     )
 
 
-class Mistake(Strict):
+class InvalidConfiguration(Strict):
     """A configuration that the driver has to refuse."""
 
     parameters: dict[str, Any] = Field(description="opaque parameters with a mistake in one field")
@@ -102,7 +102,7 @@ class Configuration(Strict):
     command: tuple[str, ...] = Field(min_length=1, description="run in the container")
     one: Setting
     other: Setting = Field(description="a device that is configured so is not configured like `one`")
-    invalid: Mistake
+    invalid: InvalidConfiguration
 
     def shown(self, output: str) -> frozenset[str]:
         """Which of the two a command's output shows: one, other."""

@@ -37,29 +37,29 @@ DERIVED: Mapping[str, str] = {
 }
 
 
-def key(feature: str) -> str:
+def declaring_key(feature: str) -> str:
     """Where a driver file declares a feature."""
     return f"spec.{DERIVED.get(feature, 'features')}"
 
 
-def missing(wanted: Collection[str], there: Collection[str]) -> str:
+def explain_missing(wanted: Collection[str], there: Collection[str]) -> str:
     """What a driver file says, or does not say, so that features that somebody wants are not there; '' where all are."""
     absent = sorted(set(wanted).difference(there))
-    undeclared = ", ".join(f"{each} ({key(each)})" for each in absent if each not in EXEMPTIBLE)
+    undeclared = ", ".join(f"{each} ({declaring_key(each)})" for each in absent if each not in EXEMPTIBLE)
     exempt = ", ".join(each for each in absent if each in EXEMPTIBLE)
     said = {"does not declare": undeclared, "exempts the driver from": f"{exempt} (spec.exempt)" if exempt else ""}
     return "; ".join(f"the driver file {verb} {names}" for verb, names in said.items() if names)
 
 
-def derived(spec: Mapping[str, Any]) -> frozenset[str]:
+def derived_features(spec: Mapping[str, Any]) -> frozenset[str]:
     """The features that a spec declares by other keys than `features`; it is as it stands in the file."""
     return frozenset(name for name, place in DERIVED.items() if _at(spec, place))
 
 
-def _word(text: str) -> str:
+def _check_feature(text: str) -> str:
     """What another key declares is judged by what is said there; a word that nobody asks for would make tests not applicable."""
     if text in DERIVED:
-        raise ValueError(f"is {text}, which {key(text)} declares")
+        raise ValueError(f"is {text}, which {declaring_key(text)} declares")
     if text in EXEMPTIBLE:
         raise ValueError(f"is {text}, which every driver has that spec.exempt does not name")
     if text not in DECLARED:
@@ -67,15 +67,17 @@ def _word(text: str) -> str:
     return text
 
 
-def _exemption(text: str) -> str:
+def _check_exemption(text: str) -> str:
     """An exemption makes requirements free: nobody gets one by a typing error, or from what he has to declare anyhow."""
     if text not in EXEMPTIBLE:
         raise ValueError(f"is {text!r}, from which no driver is exempt; {did_you_mean(text, EXEMPTIBLE)}")
     return text
 
 
-Feature = Annotated[str, AfterValidator(_word), WithJsonSchema({"type": "string", "enum": list(DECLARED)})]
-Exemption = Annotated[str, AfterValidator(_exemption), WithJsonSchema({"type": "string", "enum": list(EXEMPTIBLE)})]
+Feature = Annotated[str, AfterValidator(_check_feature), WithJsonSchema({"type": "string", "enum": list(DECLARED)})]
+Exemption = Annotated[
+    str, AfterValidator(_check_exemption), WithJsonSchema({"type": "string", "enum": list(EXEMPTIBLE)})
+]
 
 
 def _at(spec: Any, place: str) -> Any:

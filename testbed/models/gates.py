@@ -7,10 +7,10 @@ from typing import Protocol
 
 from testbed.errors import UsageError, did_you_mean
 
-_WORDS = {"true": True, "false": False}
+_VALUES = {"true": True, "false": False}
 _GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
 _OLDEST_KUBELET = 3
-_API_WORDS = ("all", "ga", "beta", "alpha", "legacy", "v1")
+_CORE_VERSIONS = ("all", "ga", "beta", "alpha", "legacy", "v1")
 
 
 class GateInfo(Protocol):
@@ -46,9 +46,9 @@ def check_skew(kubernetes: str, kubelet: str) -> None:
 def parse_gate(text: str) -> tuple[str, bool]:
     """Name=true or Name=false."""
     name, _, value = text.partition("=")
-    if not name.strip() or value.strip().lower() not in _WORDS:
+    if not name.strip() or value.strip().lower() not in _VALUES:
         raise UsageError(f"--feature-gate {text!r} is not of the form Name=true or Name=false")
-    return name.strip(), _WORDS[value.strip().lower()]
+    return name.strip(), _VALUES[value.strip().lower()]
 
 
 def parse_runtime_config(text: str) -> tuple[str, str]:
@@ -61,8 +61,8 @@ def parse_runtime_config(text: str) -> tuple[str, str]:
 
 def check_gates(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> None:
     """Refuse gates that do not exist, cannot be changed, or would be on without what they need; all problems at once."""
-    problems = [problem for name, value in requested.items() if (problem := _trouble(name, value, known))]
-    problems += _unmet(requested, known)
+    problems = [problem for name, value in requested.items() if (problem := _gate_problem(name, value, known))]
+    problems += _unmet_needs(requested, known)
     if problems:
         raise UsageError("\n".join(problems))
 
@@ -74,8 +74,10 @@ def check_runtime_config(requested: Mapping[str, str], resource_versions: Mappin
         group, _, version = key.partition("/")
         if value not in ("true", "false"):
             troubles.append(f"runtime config {key} is {value!r}, but must be true or false")
-        elif not version or (group == "api" and version not in _API_WORDS):
-            troubles.append(f"runtime config {key} is no API; write GROUP/VERSION, or api/{'|api/'.join(_API_WORDS)}")
+        elif not version or (group == "api" and version not in _CORE_VERSIONS):
+            troubles.append(
+                f"runtime config {key} is no API; write GROUP/VERSION, or api/{'|api/'.join(_CORE_VERSIONS)}"
+            )
         elif group == "resource.k8s.io" and version.partition("/")[0] not in resource_versions:
             hint = did_you_mean(version, resource_versions)
             troubles.append(f"this Kubernetes has no resource.k8s.io/{version}; {hint}")
@@ -83,7 +85,7 @@ def check_runtime_config(requested: Mapping[str, str], resource_versions: Mappin
         raise UsageError("\n".join(troubles))
 
 
-def _trouble(name: str, value: bool, known: Mapping[str, GateInfo]) -> str:
+def _gate_problem(name: str, value: bool, known: Mapping[str, GateInfo]) -> str:
     if name not in known:
         hint = did_you_mean(name, known)
         return f"there is no feature gate {name} in this Kubernetes" + (f"; {hint}" if hint else "")
@@ -93,7 +95,7 @@ def _trouble(name: str, value: bool, known: Mapping[str, GateInfo]) -> str:
     return ""
 
 
-def _unmet(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> list[str]:
+def _unmet_needs(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> list[str]:
     """The gates that the request leaves on while something that they need is off. What is so by default is not the user's doing."""
     return [
         f"feature gate {name} needs {need}, which is off; add --feature-gate {need}=true"

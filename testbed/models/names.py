@@ -26,7 +26,7 @@ def check_name(name: str) -> str:
         raise UsageError(f"--name {bad}", hint="lower-case letters, digits and dashes, like my-gpus-2") from bad
 
 
-def is_name(text: str) -> bool:
+def is_testbed_name(text: str) -> bool:
     """Whether a testbed can have that name."""
     return re.fullmatch(TESTBED_NAME, text) is not None
 
@@ -39,19 +39,19 @@ def safe_name(name: str) -> str:
 
 
 def _testbed_name(name: str) -> str:
-    if is_name(name):
+    if is_testbed_name(name):
         return name
-    raise ValueError(f"is {_shown(name)}, {_trouble(name)}")
+    raise ValueError(f"is {_shown(name)}, {_name_problem(name)}")
 
 
-def _trouble(name: str) -> str:
+def _name_problem(name: str) -> str:
     if not name:
         return "but must not be empty"
     if "/" in name or "\\" in name or name.startswith((".", "~")):
         return "which is a path; a testbed has a plain name"
     if len(name) > 32:
         return f"which has {len(name)} characters; 32 are the most"
-    if is_name(name.lower()):
+    if is_testbed_name(name.lower()):
         return f"but must be lower-case: {name.lower()}"
     return "but must be lower-case letters, digits and dashes, with a letter or digit first and last"
 

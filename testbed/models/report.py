@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from testbed.models.requirement_enums import Level, Result, Tier, Verdict
 from testbed.models.strict import API_VERSION, Strict
-from testbed.models.words import Level, Result, Tier, Verdict
 
 
 class Generated(Strict):
@@ -23,7 +23,7 @@ class Generated(Strict):
     pytest: str
 
 
-class Subject(Strict):
+class DriverUnderTest(Strict):
     """Who was judged."""
 
     driver: str
@@ -70,7 +70,7 @@ class DriverConformanceReport(Strict):
     api_version: Literal["dra-testbed/v1alpha1"] = API_VERSION
     kind: Literal["DriverConformanceReport"] = "DriverConformanceReport"
     generated: Generated
-    subject: Subject
+    subject: DriverUnderTest
     environment: Environment
     profile: str = Field("full", description="the named set of requirements that was judged by")
     result: Result

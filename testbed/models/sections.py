@@ -61,11 +61,11 @@ class ImagesSection(Strict):
     driver: str | None = Field(None, min_length=1, description="for the fake driver")
 
 
-PROVIDERS_SECTIONS = ("kind", "existing")
-SECTIONS = (*PROVIDERS_SECTIONS, "images")
+PROVIDER_SECTIONS = ("kind", "existing")
+SECTIONS = (*PROVIDER_SECTIONS, "images")
 
 # The flags that fill a section, with their places in the file.
-FLAGS: Mapping[str, tuple[str, str]] = {
+SECTION_FLAGS: Mapping[str, tuple[str, str]] = {
     "node_image": ("kind", "nodeImage"),
     "kubeconfig": ("existing", "kubeconfig"),
     "context": ("existing", "context"),
@@ -75,18 +75,18 @@ FLAGS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def nested(flags: Mapping[str, Any]) -> dict[str, Any]:
+def nest_section_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags with those of a section gathered under its name."""
-    made: dict[str, Any] = {key: value for key, value in flags.items() if key not in FLAGS}
-    for key in flags.keys() & FLAGS.keys():
-        section, field = FLAGS[key]
+    made: dict[str, Any] = {key: value for key, value in flags.items() if key not in SECTION_FLAGS}
+    for key in flags.keys() & SECTION_FLAGS.keys():
+        section, field = SECTION_FLAGS[key]
         made.setdefault(section, {})[field] = flags[key]
     return made
 
 
-def refuse_strangers(provider: str, given: Mapping[str, Any]) -> None:
+def refuse_other_providers(provider: str, given: Mapping[str, Any]) -> None:
     """What is said to another provider than the chosen one would be ignored, and nobody would notice."""
-    for section in PROVIDERS_SECTIONS:
+    for section in PROVIDER_SECTIONS:
         if section in given and section != provider:
             said = given[section].model_dump(by_alias=True, exclude_unset=True)
             raise UsageError(

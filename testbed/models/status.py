@@ -22,7 +22,7 @@ class TestbedPhase(enum.StrEnum):
     DELETING = "deleting"
 
 
-class Owner(Published):
+class OwnerProcess(Published):
     """The process that made the testbed."""
 
     pid: int
@@ -72,7 +72,7 @@ class TestbedStatus(Published):
     provider: str
     kubernetes: str
     phase: TestbedPhase
-    owner: Owner | None = None
+    owner: OwnerProcess | None = None
     kubeconfig: Path | None = None
     nodes: tuple[NodeStatus, ...] = ()
     driver: DriverStatus | None = None

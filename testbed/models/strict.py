@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails
 
 from testbed.errors import UsageError
 from testbed.models import document
-from testbed.models.complaints import complaint, kind_of
-from testbed.models.document import Document, Location, Problem, dotted
+from testbed.models.document import Document, Location, Problem, format_location
+from testbed.models.validation_messages import describe_value, message_for
 
 API_VERSION: Final = "dra-testbed/v1alpha1"
 M = TypeVar("M", bound=BaseModel)
@@ -46,7 +46,7 @@ def check(source: Document, model: type[M]) -> M:
     broken = {problem.path for problem in source.problems}
     problems = [*source.problems, *(problem for problem in found if problem.path not in broken)]
     if problems or made is None:
-        raise refusal(source.path, problems)
+        raise file_error(source.path, problems)
     return made
 
 
@@ -63,11 +63,11 @@ def check_flags(given: Mapping[str, Any], model: type[M], places: Mapping[str, t
     try:
         return model.model_validate_json(json.dumps(given, default=str), context={"folder": Path.cwd()})
     except ValidationError as refused:
-        lines = [f"{_flag(error['loc'], names)}: {complaint(error, model)}" for error in refused.errors()]
+        lines = [f"{_flag(error['loc'], names)}: {message_for(error, model)}" for error in refused.errors()]
         raise UsageError("\n".join(lines)) from refused
 
 
-def refusal(path: Path, problems: list[Problem]) -> UsageError:
+def file_error(path: Path, problems: list[Problem]) -> UsageError:
     """The one error that says all problems of a file."""
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: problem.line)
     lines = [f"{path}:{each.line}: {each.path or 'the document'}: {each.what}" for each in ordered]
@@ -90,25 +90,25 @@ def existing_file(path: Path, info: ValidationInfo) -> Path:
 
 def _validated(source: Document, model: type[M]) -> tuple[M | None, list[Problem]]:
     if not isinstance(source.content, dict):
-        return None, [Problem(source.line(()), "", f"is {kind_of(source.content)}, but must be a mapping")]
+        return None, [Problem(source.line(()), "", f"is {describe_value(source.content)}, but must be a mapping")]
     context = {"folder": source.path.absolute().parent}
     try:
         return model.model_validate_json(json.dumps(source.content), context=context), []
     except ValidationError as refused:
-        errors = [error for error in refused.errors() if not _only_seems_short(error)]
+        errors = [error for error in refused.errors() if not _is_short_by_bad_items(error)]
     # What is of another kind is not judged by the rules of this one.
     foreign = [error for error in errors if error["loc"] == ("kind",)]
     return None, [_problem(source, error, model) for error in foreign or errors]
 
 
-def _only_seems_short(error: ErrorDetails) -> bool:
+def _is_short_by_bad_items(error: ErrorDetails) -> bool:
     """A list is counted without its bad items, which have problems of their own."""
     return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
 
 
 def _problem(source: Document, error: ErrorDetails, model: type[BaseModel]) -> Problem:
     place = tuple(part for part in error["loc"] if part != "[key]")
-    return Problem(source.line(place), dotted(place), complaint(error, model, source.written.get(place)))
+    return Problem(source.line(place), format_location(place), message_for(error, model, source.written.get(place)))
 
 
 def _flag(loc: Location, names: Mapping[Location, str]) -> str:

@@ -20,7 +20,7 @@ from testbed.conformance.selection import Choice, narrowed, plan
 from testbed.conformance.verdicts import worst
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
-from testbed.models.words import Tier, Verdict
+from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
 from testbed.progress import Screen
 from testbed.reporting import report, table

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
-from testbed.models.words import Verdict
+from testbed.models.requirement_enums import Verdict
 from testbed.plugin.wording import Comparison, worded
 from testbed.vocabulary.pods.probe_results import describe_empty_results
 from testbed.vocabulary.scenario import Scenario

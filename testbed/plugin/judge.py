@@ -16,7 +16,7 @@ from testbed.conformance.selection import choose
 from testbed.conformance.verdicts import blame, observed
 from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
-from testbed.models.words import Tier, Verdict
+from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin import lane
 from testbed.plugin.explaining import explanation, looking, scenarios
 from testbed.plugin.marking import required

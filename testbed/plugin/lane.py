@@ -11,7 +11,7 @@ import pytest
 
 from testbed.conformance.selection import Facts, alone
 from testbed.errors import Blocked, TestbedError
-from testbed.models.words import Tier
+from testbed.models.requirement_enums import Tier
 from testbed.plugin.marking import required
 from testbed.vocabulary.cluster.cluster_condition import condition, wait_until_restored
 from testbed.vocabulary.world import World

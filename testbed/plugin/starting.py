@@ -16,11 +16,11 @@ from testbed.bringup import sessions
 from testbed.conformance import catalogue, events, facts, leases, profiles
 from testbed.conformance.context import RunContext
 from testbed.drivers import refuse_wrong_names
-from testbed.drivers.published.missing import absences
+from testbed.drivers.published.missing import find_missing
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
-from testbed.models.words import Tier
+from testbed.models.requirement_enums import Tier
 from testbed.plugin import fixtures, lane
 from testbed.plugin.clearing import Clearing
 from testbed.plugin.controller import Controller
@@ -115,7 +115,7 @@ def _decided(config: pytest.Config) -> RunContext:
 def _absent(context: RunContext) -> list[str]:
     """What the tests will miss of the driver, to be said before they wait for it."""
     try:
-        return absences(bringup.attach(context.testbed).kube, load_driver_file(context.driver_file))
+        return find_missing(bringup.attach(context.testbed).kube, load_driver_file(context.driver_file))
     except TestbedError:
         return []  # who has no right to look is told by the tests
 

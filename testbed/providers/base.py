@@ -16,7 +16,7 @@ from testbed.process import Completed, ProcessId
 if TYPE_CHECKING:  # suites import this module for Capability, and pytest should collect them quickly
     from testbed.kube.client import Kube
     from testbed.kube.ownership import Owner
-    from testbed.kube.rights import Right
+    from testbed.kube.permissions import Permission
     from testbed.progress import Progress
 
 T = TypeVar("T")
@@ -177,7 +177,7 @@ class ClusterFinder(Provider, Protocol):
     def describe(self, spec: ClusterSpec) -> str:
         """Return in a few words which cluster is meant."""
 
-    def required_rights(self, options: object) -> Collection[Right]:
+    def required_rights(self, options: object) -> Collection[Permission]:
         """Return what the user must be allowed to do in the cluster. `options` is the provider's section of the configuration."""
 
     def connect(self, name: str, spec: ClusterSpec, owner: Owner, state: Path, progress: Progress) -> Cluster:

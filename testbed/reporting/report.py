@@ -15,7 +15,7 @@ from testbed.conformance.profiles import FULL
 from testbed.conformance.verdicts import Judged, exit_code, overall, settle, worst
 from testbed.errors import Incomplete
 from testbed.models.report import DriverConformanceReport, RequirementReport
-from testbed.models.words import Level, Tier, Verdict
+from testbed.models.requirement_enums import Level, Tier, Verdict
 from testbed.reporting import junit
 
 FILE = "report.yaml"

@@ -16,7 +16,7 @@ from pathlib import Path
 from testbed.conformance import events
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport, RequirementReport
-from testbed.models.words import Level, Verdict
+from testbed.models.requirement_enums import Level, Verdict
 from testbed.reporting import report
 
 _MARKS = {"conformant": "✅", "partial": "🟡", "non-conformant": "❌", "incomplete": "⚠️"}

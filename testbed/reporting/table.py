@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from testbed.models.report import DriverConformanceReport, RequirementReport
-from testbed.models.words import Verdict
+from testbed.models.requirement_enums import Verdict
 from testbed.progress import Screen
 
 _COLOURS = {

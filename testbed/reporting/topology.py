@@ -18,7 +18,7 @@ _ANYWHERE = "any node"
 
 
 @dataclass(frozen=True)
-class Device:
+class PublishedDevice:
     """A device, with its values as plain ones."""
 
     driver: str
@@ -55,16 +55,16 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A node, or a pool of the network: what its pools are, and the devices in them."""
 
     name: str
     where: str  # '' for a node
     pools: tuple[published.Pool, ...]
     drivers: tuple[str, ...]
-    devices: tuple[Device, ...]
+    devices: tuple[PublishedDevice, ...]
 
-    def by_numa(self) -> list[tuple[int | None, list[Device]]]:
+    def by_numa(self) -> list[tuple[int | None, list[PublishedDevice]]]:
         """The devices of each NUMA node, those of none at the end."""
         found = _grouped((device.numa, device) for device in self.devices)
         return sorted(found.items(), key=lambda item: (item[0] is None, item[0] or 0))
@@ -103,7 +103,7 @@ class Place:
         }
 
 
-def places(slices: Iterable[Object], node: str | None = None) -> list[Place]:
+def locations(slices: Iterable[Object], node: str | None = None) -> list[Location]:
     """All places, nodes first; with `node` that one and what is of the network."""
     everything = list(slices)
     found: dict[tuple[str, str], list[tuple[str, published.Pool]]] = defaultdict(list)
@@ -112,21 +112,21 @@ def places(slices: Iterable[Object], node: str | None = None) -> list[Place]:
             spec = pool.slices[0]["spec"]
             found[_where(spec), spec.get("nodeName") or pool.name].append((driver, pool))
     return [
-        _place(name, where, members)
+        _location(name, where, members)
         for (where, name), members in sorted(found.items())
         if where or node in (None, name)
     ]
 
 
-def by_root(devices: Iterable[Device]) -> list[tuple[str, list[Device]]]:
+def by_root(devices: Iterable[PublishedDevice]) -> list[tuple[str, list[PublishedDevice]]]:
     """The devices below each PCIe root, those below none at the end."""
     found = _grouped((device.root, device) for device in devices)
     return sorted(found.items(), key=lambda item: (not item[0], item[0]))
 
 
-def alike(devices: Sequence[Device]) -> list[list[Device]]:
+def group_similar(devices: Sequence[PublishedDevice]) -> list[list[PublishedDevice]]:
     """The same devices in the same order, neighbours that look alike together."""
-    found: list[list[Device]] = []
+    found: list[list[PublishedDevice]] = []
     for device in devices:
         if found and found[-1][0].looks == device.looks:
             found[-1].append(device)
@@ -135,7 +135,7 @@ def alike(devices: Sequence[Device]) -> list[list[Device]]:
     return found
 
 
-def _place(name: str, where: str, members: list[tuple[str, published.Pool]]) -> Place:
+def _location(name: str, where: str, members: list[tuple[str, published.Pool]]) -> Location:
     drivers = tuple(driver for driver, _ in members)
     devices = tuple(
         _device(driver, pool.name, each)
@@ -143,7 +143,7 @@ def _place(name: str, where: str, members: list[tuple[str, published.Pool]]) -> 
         for slice_ in sorted(pool.slices, key=lambda slice_: str(slice_["metadata"]["name"]))
         for each in slice_["spec"].get("devices") or ()
     )
-    return Place(name, where, tuple(pool for _, pool in members), drivers, devices)
+    return Location(name, where, tuple(pool for _, pool in members), drivers, devices)
 
 
 def _where(spec: Object) -> str:
@@ -161,8 +161,8 @@ def _selector(selector: Object) -> str:
     )
 
 
-def _device(driver: str, pool: str, device: Object) -> Device:
-    return Device(
+def _device(driver: str, pool: str, device: Object) -> PublishedDevice:
+    return PublishedDevice(
         driver,
         pool,
         device["name"],
@@ -183,8 +183,8 @@ def _taint(taint: Object) -> str:
     return f"{taint['key']}{value}:{taint['effect']}"
 
 
-def _grouped(pairs: Iterable[tuple[Any, Device]]) -> dict[Any, list[Device]]:
-    found: dict[Any, list[Device]] = defaultdict(list)
+def _grouped(pairs: Iterable[tuple[Any, PublishedDevice]]) -> dict[Any, list[PublishedDevice]]:
+    found: dict[Any, list[PublishedDevice]] = defaultdict(list)
     for key, device in pairs:
         found[key].append(device)
     return dict(found)

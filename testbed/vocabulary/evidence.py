@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from testbed.drivers.published.missing import no_pod
+from testbed.drivers.published.missing import no_pod_message
 from testbed.drivers.ready import driver_pods
 from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Object
@@ -103,7 +103,7 @@ def _driver_logs(world: World, namespace: str, into: Path) -> None:
         if began and _ended(pod, wanted) >= began:
             _write_logs(world, pod, [wanted], into / "driver", began, previous=True)
     if not pods:
-        raise _Missing(f"{no_pod(world.driver_file)} exists")
+        raise _Missing(f"{no_pod_message(world.driver_file)} exists")
 
 
 def _ended(pod: Object, container: str) -> str:

@@ -10,7 +10,7 @@ from testbed.bench import suites
 from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
-from testbed.models.words import Tier
+from testbed.models.requirement_enums import Tier
 from testbed.progress import Progress
 from testbed.reporting import report as reports
 from testbed.runs.pytest_process import SuiteRun

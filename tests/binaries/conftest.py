@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from testbed.binaries import Program, download, lock_for, toolchain
-from testbed.binaries.cache import Store
-from testbed.binaries.sources import Order
+from testbed.binaries.cache import BinaryCache
+from testbed.binaries.sources import FetchRequest
 from testbed.progress import Step
 
 FAKE_GO = """#!/bin/sh
@@ -35,8 +35,8 @@ done
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "cache")
+def store(tmp_path: Path) -> BinaryCache:
+    return BinaryCache(tmp_path / "cache")
 
 
 @pytest.fixture
@@ -49,14 +49,14 @@ class Asked:
     """An order, and what was answered."""
 
     programs: Sequence[Program]
-    store: Store
+    store: BinaryCache
     kept: dict[str, bytes] = field(default_factory=dict)
     used: dict[str, Path] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def order(self) -> Order:
-        return Order(self.programs, self.store, Step("test"), self._keep, self._use)
+    def order(self) -> FetchRequest:
+        return FetchRequest(self.programs, self.store, Step("test"), self._keep, self._use)
 
     def _keep(self, program: Program, file: Path, version: str) -> None:
         self.kept[program.name] = self.store.add(program, "download", file, version=version).read_bytes()
@@ -67,7 +67,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(store: Store, program: Callable[[str], Program]) -> Callable[..., Asked]:
+def asked(store: BinaryCache, program: Callable[[str], Program]) -> Callable[..., Asked]:
     def ask(*names: str) -> Asked:
         return Asked([program(name) for name in names], store)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed import folders, process
-from testbed.binaries.build import BuildSource, built_name
+from testbed.binaries.build import BuildSource, executable_name
 from testbed.binaries.sources import Unavailable
 from testbed.process import Completed
 from testbed.waiting import Budget, eventually_true
@@ -25,7 +25,7 @@ SOON = Budget("handed over", 10, "the watcher looks twice a second")
     ],
 )
 def test_the_name_of_what_go_makes_is_known(package: str, name: str) -> None:
-    assert built_name(package) == name
+    assert executable_name(package) == name
 
 
 def test_programs_of_one_module_are_built_by_one_run(fake_go: Any, asked: Callable[..., Any]) -> None:

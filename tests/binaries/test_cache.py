@@ -9,7 +9,7 @@ import pytest
 
 from testbed import folders
 from testbed.binaries import Program
-from testbed.binaries.cache import Store, build_identity
+from testbed.binaries.cache import BinaryCache, build_identity
 from testbed.process import ProcessId
 
 CONTENT = b"#!/bin/sh\necho kubelet\n"
@@ -21,27 +21,27 @@ def kubelet(program: Callable[[str], Program]) -> Program:
 
 
 @pytest.fixture
-def cached(store: Store, kubelet: Program) -> Path:
+def cached(store: BinaryCache, kubelet: Program) -> Path:
     with store.scratch() as scratch:
         (scratch / "file").write_bytes(CONTENT)
         return store.add(kubelet, "build", scratch / "file")
 
 
-def test_what_was_added_is_found_and_can_be_run(store: Store, kubelet: Program, cached: Path) -> None:
+def test_what_was_added_is_found_and_can_be_run(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     assert store.look(kubelet) == (cached, "")
     assert cached.read_bytes() == CONTENT
     assert os.access(cached, os.X_OK)
 
 
-def test_what_was_never_added_is_missing_without_a_complaint(store: Store, kubelet: Program) -> None:
+def test_what_was_never_added_is_missing_without_a_complaint(store: BinaryCache, kubelet: Program) -> None:
     assert store.look(kubelet) == (None, "")
 
 
-def test_only_the_origins_that_are_allowed_count(store: Store, kubelet: Program, cached: Path) -> None:
+def test_only_the_origins_that_are_allowed_count(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     assert store.look(kubelet, ["download", "system"]) == (None, "")
 
 
-def test_a_truncated_file_is_noticed(store: Store, kubelet: Program, cached: Path) -> None:
+def test_a_truncated_file_is_noticed(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     os.truncate(cached, 5)
 
     path, trouble = store.look(kubelet)
@@ -50,7 +50,7 @@ def test_a_truncated_file_is_noticed(store: Store, kubelet: Program, cached: Pat
     assert f"has 5 bytes instead of {len(CONTENT)}" in trouble
 
 
-def test_a_file_full_of_zeros_is_noticed(store: Store, kubelet: Program, cached: Path) -> None:
+def test_a_file_full_of_zeros_is_noticed(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     cached.write_bytes(bytes(len(CONTENT)))
 
     path, trouble = store.look(kubelet)
@@ -60,7 +60,7 @@ def test_a_file_full_of_zeros_is_noticed(store: Store, kubelet: Program, cached:
 
 
 def test_a_change_that_hides_its_time_is_noticed_by_a_thorough_look(
-    store: Store, kubelet: Program, cached: Path
+    store: BinaryCache, kubelet: Program, cached: Path
 ) -> None:
     before = cached.stat()
     cached.write_bytes(bytes(len(CONTENT)))
@@ -70,7 +70,7 @@ def test_a_change_that_hides_its_time_is_noticed_by_a_thorough_look(
     assert "content changed" in store.look(kubelet, thorough=True)[1]
 
 
-def test_a_file_that_was_only_touched_is_still_good(store: Store, kubelet: Program, cached: Path) -> None:
+def test_a_file_that_was_only_touched_is_still_good(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     before = cached.stat().st_mtime_ns
     os.utime(cached, ns=(1, 1))
 
@@ -80,20 +80,20 @@ def test_a_file_that_was_only_touched_is_still_good(store: Store, kubelet: Progr
 
 @pytest.mark.parametrize("manifest", ["", "[]", "{", '{"program": "kubelet"}'])
 def test_an_entry_without_a_readable_manifest_does_not_count(
-    manifest: str, store: Store, kubelet: Program, cached: Path
+    manifest: str, store: BinaryCache, kubelet: Program, cached: Path
 ) -> None:
     (cached.parent / "entry.json").write_text(manifest)
 
     assert "has no manifest" in store.look(kubelet)[1]
 
 
-def test_an_entry_without_its_file_does_not_count(store: Store, kubelet: Program, cached: Path) -> None:
+def test_an_entry_without_its_file_does_not_count(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     cached.unlink()
 
     assert "No such file" in store.look(kubelet)[1]
 
 
-def test_a_new_file_takes_the_place_of_a_damaged_one(store: Store, kubelet: Program, cached: Path) -> None:
+def test_a_new_file_takes_the_place_of_a_damaged_one(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     os.truncate(cached, 0)
     with store.scratch() as scratch:
         (scratch / "new").write_bytes(b"new")
@@ -103,7 +103,7 @@ def test_a_new_file_takes_the_place_of_a_damaged_one(store: Store, kubelet: Prog
     assert cached.read_bytes() == b"new"
 
 
-def test_the_work_of_dead_processes_is_removed_and_that_of_the_living_stays(store: Store) -> None:
+def test_the_work_of_dead_processes_is_removed_and_that_of_the_living_stays(store: BinaryCache) -> None:
     dead = store.root / ".scratch" / f"{os.getpid()}-1-0"  # our number, but somebody who started long ago
     dead.mkdir(parents=True)
     (dead / "half").write_bytes(b"x")
@@ -116,7 +116,7 @@ def test_the_work_of_dead_processes_is_removed_and_that_of_the_living_stays(stor
     assert not mine.exists()
 
 
-def test_scratch_is_named_after_this_process(store: Store) -> None:
+def test_scratch_is_named_after_this_process(store: BinaryCache) -> None:
     me = ProcessId.of(os.getpid())
     assert me is not None
 
@@ -125,7 +125,7 @@ def test_scratch_is_named_after_this_process(store: Store) -> None:
 
 
 def test_other_sources_are_another_build(
-    store: Store, kubelet: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: BinaryCache, kubelet: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = build_identity(kubelet.upstream)
     shutil.copytree(folders.data("versions"), tmp_path / "versions")

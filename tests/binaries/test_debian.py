@@ -135,4 +135,4 @@ def test_the_closure_takes_the_first_alternative_that_is_real_and_the_first_prov
 ) -> None:
     on_path("apt-cache", f"#!/bin/sh\ncat <<'END'\n{DEPENDS}END\n")
 
-    assert debian.closure(["tool"]) == ["first-choice", "libc", "provider-a", "real-choice", "tool"]
+    assert debian.with_dependencies(["tool"]) == ["first-choice", "libc", "provider-a", "real-choice", "tool"]

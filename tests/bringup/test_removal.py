@@ -11,7 +11,7 @@ from testbed.bringup import removal
 from testbed.bringup.created_kinds import CreatedKinds
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.kube.client import Object, Resource
-from testbed.kube.discovery import Found
+from testbed.kube.discovery import LabelledObjects
 from testbed.kube.ownership import REQUIREMENT, Owner
 from testbed.progress import Progress
 from testbed.waiting import set_patience
@@ -104,9 +104,9 @@ ROLES = Resource("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", 
 
 
 def _remove_all(
-    kube: FakeKube, monkeypatch: pytest.MonkeyPatch, found: Found, kinds: CreatedKinds = KINDS
+    kube: FakeKube, monkeypatch: pytest.MonkeyPatch, found: LabelledObjects, kinds: CreatedKinds = KINDS
 ) -> list[str]:
-    monkeypatch.setattr(removal, "labelled", lambda *_: found)
+    monkeypatch.setattr(removal, "find_labelled", lambda *_: found)
     return removal.remove_all(kube, MINE, kinds, Progress())  # type: ignore[arg-type]  # the fake
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_removed_if_kinds_that_the_testbed_may_have_created_cannot_be
     refused: tuple[Resource, ...], silent: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kube: Any = FakeKube()
-    found = Found((_made(kube, "ConfigMap", "c"),), refused, silent)
+    found = LabelledObjects((_made(kube, "ConfigMap", "c"),), refused, silent)
     with pytest.raises(TestbedError, match=f"nothing was removed: {said}"):
         _remove_all(kube, monkeypatch, found)
     assert kube.deleted == []
@@ -134,7 +134,7 @@ def test_kinds_that_the_testbed_never_creates_need_not_be_listed(
 ) -> None:
     kube: Any = FakeKube()
     secrets = Resource("v1", "secrets", "Secret", namespaced=True)
-    found = Found((_made(kube, "ConfigMap", "c"),), (secrets,), ("metrics.k8s.io/v1beta1",))
+    found = LabelledObjects((_made(kube, "ConfigMap", "c"),), (secrets,), ("metrics.k8s.io/v1beta1",))
     assert _remove_all(kube, monkeypatch, found) == ["ConfigMap c in namespace default"]
     said = " ".join(capsys.readouterr().err.split())
     assert "not listed, but the testbed creates none of them: secrets, metrics.k8s.io/v1beta1" in said
@@ -146,6 +146,6 @@ def test_changes_to_objects_that_the_testbed_did_not_create_are_undone(monkeypat
     kube: Any = FakeKube()
     for name, manager in (("ours-in-it", MINE.manager), ("anothers", "dra-testbed/bbbb"), ("theirs", "kubectl")):
         kube.put("Namespace", name, metadata={"uid": f"of-{name}", "managedFields": [{"manager": manager}]})
-    _remove_all(kube, monkeypatch, Found(()))
+    _remove_all(kube, monkeypatch, LabelledObjects(()))
     assert kube.applied == [("Namespace", "ours-in-it", {"manager": MINE.manager, "force": False})]
     assert kube.deleted == []

@@ -27,7 +27,7 @@ def test_hardware_that_exceeds_a_limit_on_any_node_is_refused(tmp_path: Path) ->
 def test_hardware_of_other_drivers_and_the_shipped_hardware_are_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolved_config, "slices_of", lambda *_: pytest.fail("the fake driver was asked"))
+    monkeypatch.setattr(resolved_config, "expected_slices", lambda *_: pytest.fail("the fake driver was asked"))
     file = tmp_path / "mine.yaml"
     file.write_text("not checked")
 

@@ -14,7 +14,7 @@ from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
 from testbed.errors import CommandFailed
 from testbed.kube.client import Resource
-from testbed.kube.discovery import Found
+from testbed.kube.discovery import LabelledObjects
 from testbed.kube.ownership import Owner
 from testbed.progress import Progress, Silent
 from tests.fakes import api_server
@@ -133,7 +133,7 @@ def test_a_cluster_is_swept_testbed_by_testbed(
 ) -> None:
     far = dataclasses.replace(RECORD.owner, identity="bbbb", boot="other")
     objects = (_object(RECORD.owner, "dead"), _object(far, "far"))
-    monkeypatch.setattr(sweeping, "labelled", lambda _kube, _selector: Found(objects, (SECRETS,)))
+    monkeypatch.setattr(sweeping, "find_labelled", lambda _kube, _selector: LabelledObjects(objects, (SECRETS,)))
     monkeypatch.setattr(removal, "remove", lambda _kube, doomed: [each["metadata"]["name"] for each in doomed])
     with api_server.running() as server:
         file = server.kubeconfig(tmp_path)
@@ -174,7 +174,7 @@ def test_what_was_added_to_objects_of_others_is_taken_back_before_nothing_tells_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(sweeping, "labelled", lambda *_: Found((_object(RECORD.owner, "dead"),)))
+    monkeypatch.setattr(sweeping, "find_labelled", lambda *_: LabelledObjects((_object(RECORD.owner, "dead"),)))
     monkeypatch.setattr(removal, "release", lambda _kube, owner: done.append(owner.manager))
     monkeypatch.setattr(removal, "remove", lambda *_: [*map(done.append, ["removed"])])
     with api_server.running() as server:

@@ -22,8 +22,8 @@ from testbed.drivers.install import manifests
 from testbed.errors import TestbedError
 from testbed.folders import data
 from testbed.models.driver_file import load_driver_file
-from testbed.models.report import DriverConformanceReport, Environment, Generated, RequirementReport, Subject
-from testbed.models.words import Level, Result, Tier, Verdict
+from testbed.models.report import DriverConformanceReport, DriverUnderTest, Environment, Generated, RequirementReport
+from testbed.models.requirement_enums import Level, Result, Tier, Verdict
 from testbed.progress import Silent
 from tests.ci.conftest import Host
 
@@ -53,7 +53,7 @@ def report(
 ) -> DriverConformanceReport:
     return DriverConformanceReport(
         generated=Generated(at=at, suite="1", catalogue=catalogue, python="3", pytest="9"),
-        subject=Subject.model_validate({"driver": "d", "driverFile": "d", "digest": "sha256:1"}),
+        subject=DriverUnderTest.model_validate({"driver": "d", "driverFile": "d", "digest": "sha256:1"}),
         environment=Environment.model_validate(where),
         result=Result.PARTIAL, finished=True, seconds=1, patience=1, statistics={}, requirements=given,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from testbed.cli import hardware as commands
-from testbed.drivers import live
+from testbed.drivers import live_control
 from testbed.errors import UsageError
 from tests.fakes import cluster
 
@@ -42,8 +42,8 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     made = Asked()
-    monkeypatch.setattr(live, "nodes_for", made.nodes_for)
-    monkeypatch.setattr(live, "ask", made.ask)
+    monkeypatch.setattr(live_control, "nodes_for", made.nodes_for)
+    monkeypatch.setattr(live_control, "run_control", made.ask)
     monkeypatch.setattr("testbed.bringup.attach", lambda _name: cluster.make())
     return made
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from testbed.cli import options
-from testbed.drivers import load_together
+from testbed.drivers import load_with_companions
 from testbed.errors import UsageError
 
 
@@ -29,7 +29,7 @@ def shown(*words: str) -> str:
 def test_the_help_names_the_driver_that_is_judged_by_default_and_those_beside_it() -> None:
     default = options.configuration({}).driver
     assert default
-    subject, *beside = [each.name for each in load_together(default)]
+    subject, *beside = [each.name for each in load_with_companions(default)]
     said = " ".join(CliRunner().invoke(show, ["--help"], terminal_width=500).output.split())
 
     assert f"it alone is judged. [default: {subject}, with {', '.join(beside)} beside it]" in said

@@ -20,7 +20,7 @@ def _found(
     monkeypatch: pytest.MonkeyPatch, version: str, said: Mapping[str, bool] | None, shown: Mapping[str, bool]
 ) -> Gates:
     monkeypatch.setattr(features, "gates", lambda _: said)
-    monkeypatch.setattr(features, "shown_gates", lambda *_, **__: shown)
+    monkeypatch.setattr(features, "visible_gates", lambda *_, **__: shown)
     return gates_found(KUBE, version, usual_gates(version), tries=True)
 
 
@@ -49,10 +49,10 @@ def test_a_gate_that_a_version_lacks_is_not_assumed(monkeypatch: pytest.MonkeyPa
 
 
 def test_of_a_version_that_nobody_knows_all_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(usual_gates("v1.99.0"), features.DECIDING)
+    assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(usual_gates("v1.99.0"), features.REQUIREMENT_GATES)
 
 
 def test_each_gate_that_a_requirement_names_is_tried_or_named() -> None:
-    """If this fails, a requirement names a new gate: it belongs into DECIDING, and with a trial into features.py where a field shows it."""
+    """If this fails, a requirement names a new gate: add it to REQUIREMENT_GATES, and a dry run to features.py if a field shows it."""
     known = catalogue.read([folders.data("suites")]).every
-    assert {gate for each in known for gate in each.requirement.gates} <= features.DECIDING
+    assert {gate for each in known for gate in each.requirement.gates} <= features.REQUIREMENT_GATES

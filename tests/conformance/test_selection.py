@@ -9,7 +9,7 @@ from testbed.conformance import Capability, Requirement
 from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, alone, choose, plan
 from testbed.models.features import EXEMPTIBLE
-from testbed.models.words import Level, Tier, Verdict
+from testbed.models.requirement_enums import Level, Tier, Verdict
 
 FACTS = Facts(
     "v1.36.2",

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.conformance.verdicts import Judged, blame, exit_code, observed, overall, settle, worst
 from testbed.errors import ApiError, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
-from testbed.models.words import Level, Result, Subject, Verdict
+from testbed.models.requirement_enums import Level, Result, Subject, Verdict
 from testbed.vocabulary.observing.observation import NotObserved
 
 MUST, SHOULD, MAY = Level

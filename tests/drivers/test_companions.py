@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed import folders
-from testbed.drivers import load_together, manifests_together
+from testbed.drivers import all_manifests, load_with_companions
 from testbed.errors import UsageError
 
 DRIVERS = folders.data("manifests") / "drivers"
@@ -37,30 +37,30 @@ def write(folder: Path, name: str, driver: str, companions: str = "", extra: str
 
 
 def test_by_default_a_gpu_driver_is_judged_and_a_nic_driver_is_beside_it() -> None:
-    subject, beside = load_together(DRIVERS / "fake-gpu.yaml")
+    subject, beside = load_with_companions(DRIVERS / "fake-gpu.yaml")
     assert (subject.driver, beside.driver) == ("gpu.dra-testbed.example", "nic.dra-testbed.example")
     assert "companion" in subject.features
     assert "companion" not in beside.features
-    assert load_together(DRIVERS / "fake-nic.yaml") == (beside,)
+    assert load_with_companions(DRIVERS / "fake-nic.yaml") == (beside,)
 
 
 def test_companions_of_companions_are_left_out(tmp_path: Path) -> None:
     write(tmp_path, "c", "c.example")
     write(tmp_path, "b", "b.example", "c.yaml")
-    found = load_together(write(tmp_path, "a", "a.example", "b.yaml"))
+    found = load_with_companions(write(tmp_path, "a", "a.example", "b.yaml"))
     assert [each.name for each in found] == ["a", "b"]
 
 
 def test_what_several_bring_is_there_once(tmp_path: Path) -> None:
     write(tmp_path, "b", "b.example")
-    found = manifests_together(load_together(write(tmp_path, "a", "a.example", "b.yaml")))
+    found = all_manifests(load_with_companions(write(tmp_path, "a", "a.example", "b.yaml")))
     assert [each["metadata"]["name"] for each in found] == ["shared", "a.example", "b.example"]
 
 
 def test_two_drivers_of_one_name_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "b", "a.example")
     with pytest.raises(UsageError, match=r"it and its companions have the driver a\.example twice"):
-        load_together(write(tmp_path, "a", "a.example", "b.yaml"))
+        load_with_companions(write(tmp_path, "a", "a.example", "b.yaml"))
 
 
 def test_hardware_is_for_those_that_take_it_and_the_driver_under_test_must(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_hardware_is_for_those_that_take_it_and_the_driver_under_test_must(tmp_p
     takes = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: has-{{ hardware | length }}}\n"
     write(tmp_path, "b", "b.example")
     subject = write(tmp_path, "a", "a.example", "b.yaml", takes)
-    names = [each["metadata"]["name"] for each in manifests_together(load_together(subject), hardware=hardware)]
+    names = [each["metadata"]["name"] for each in all_manifests(load_with_companions(subject), hardware=hardware)]
     assert names == ["shared", "a.example", f"has-{len(hardware.read_text())}", "b.example"]
     with pytest.raises(UsageError, match="driver b does not use --hardware"):
-        manifests_together(load_together(tmp_path / "b.yaml"), hardware=hardware)
+        all_manifests(load_with_companions(tmp_path / "b.yaml"), hardware=hardware)

@@ -139,7 +139,7 @@ def test_the_driver_files_that_come_with_us_fit_all_hardware_that_does(hardware:
     kube = _kube()
     for slice_ in slices(read(hardware), cluster.NODES, file.driver, (kind,)):
         kube.objects["ResourceSlice", "default", slice_["metadata"]["name"]] = slice_
-    assert list(name_checks._of_devices(kube, file)) == []
+    assert list(name_checks._attribute_problems(kube, file)) == []
 
 
 def _with_selector(expression: str, *, slices: bool = True) -> Any:
@@ -168,7 +168,7 @@ def test_a_driver_that_publishes_nothing_is_judged_whoever_publishes_beside_it(e
 def test_an_installation_under_another_name_than_the_class_means_is_a_mistake_in_the_file() -> None:
     kube = _with_selector("device.driver == 'gpu.dra-testbed.example'")
     with pytest.raises(UsageError, match=r"spec\.driver: nobody publishes ResourceSlices as gpuu"):
-        companions.install_together(kube, [_file(driver="gpuu.dra-testbed.example")], cluster.OWNER)
+        companions.install_all(kube, [_file(driver="gpuu.dra-testbed.example")], cluster.OWNER)
 
 
 def test_all_wrong_names_are_told_at_once() -> None:
@@ -226,7 +226,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("changed", [{"namespace": "drivers"}, {"selector": "app=fake-gpu-drivr"}, {"container": "x"}])
 def test_an_installation_ends_with_what_is_wrong_in_the_file(changed: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=f"spec.pods.{next(iter(changed))}"):
-        companions.install_together(_kube(), [_file("pods", **changed)], cluster.OWNER)
+        companions.install_all(_kube(), [_file("pods", **changed)], cluster.OWNER)
 
 
 @pytest.mark.usefixtures("_installed")
@@ -234,4 +234,4 @@ def test_a_driver_that_does_not_come_is_no_mistake_in_the_file() -> None:
     kube = _kube()
     kube.objects["Pod", FILE.pods.namespace, "driver-node-1"]["status"] = {"phase": "Pending"}
     with pytest.raises(WaitTimeout):
-        companions.install_together(kube, [FILE], cluster.OWNER)
+        companions.install_all(kube, [FILE], cluster.OWNER)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers import expected_nodes, wait_ready
-from testbed.drivers.published.taints import keeping_away
+from testbed.drivers.published.taints import untolerated_taints
 from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.models.driver_sections import Toleration
@@ -273,5 +273,5 @@ def test_a_node_is_expected_whose_taints_the_driver_file_tolerates(said: Any, fi
 def test_every_taint_of_a_node_has_to_be_tolerated() -> None:
     other = {"key": "dedicated", "effect": "NoExecute"}
     tolerated = Toleration(key="nvidia.com/gpu", operator="Exists")
-    assert keeping_away({"spec": {"taints": [GPU_ONLY, other]}}, [tolerated]) == ["dedicated:NoExecute"]
-    assert keeping_away({"spec": {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}}, []) == []
+    assert untolerated_taints({"spec": {"taints": [GPU_ONLY, other]}}, [tolerated]) == ["dedicated:NoExecute"]
+    assert untolerated_taints({"spec": {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}}, []) == []

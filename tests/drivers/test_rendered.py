@@ -10,7 +10,7 @@ import yaml
 from testbed.drivers import rendered
 from testbed.images.driver import RELEASE
 
-FILES = dict(rendered.generated())
+FILES = dict(rendered.rendered_files())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -38,7 +38,7 @@ def test_what_is_stale_is_named_and_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "rendered" / "one.yaml"
-    monkeypatch.setattr(rendered, "generated", lambda: iter([(file, "new")]))
+    monkeypatch.setattr(rendered, "rendered_files", lambda: iter([(file, "new")]))
     assert rendered.main(["--check"]) == 1
     assert f"{file} is stale" in capsys.readouterr().err
     assert rendered.main([]) == 0

@@ -103,7 +103,7 @@ class Distribution:
     served: set[str] | None = None
     fetched: list[Sequence[str]] = field(default_factory=list)
 
-    def closure(self, names: Sequence[str]) -> list[str]:
+    def with_dependencies(self, names: Sequence[str]) -> list[str]:
         return sorted({*self.versions, "perl-base"})
 
     def fetch(self, pins: Sequence[str], into: Path) -> dict[str, str]:
@@ -140,7 +140,7 @@ class Distribution:
 @pytest.fixture
 def distribution(monkeypatch: pytest.MonkeyPatch) -> Distribution:
     fake = Distribution()
-    monkeypatch.setattr(debian, "closure", fake.closure)
+    monkeypatch.setattr(debian, "with_dependencies", fake.with_dependencies)
     monkeypatch.setattr(debian, "fetch_packages", fake.fetch)
     monkeypatch.setattr(python_base, "_candidates", lambda names: {name: fake.versions[name] for name in names})
     return fake

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.errors import ApiError
 from testbed.kube.client import Kube
-from testbed.kube.discovery import labelled, removable
+from testbed.kube.discovery import find_labelled, removable_resources
 from tests.fakes import api_server
 from tests.fakes.api_server import ApiServer
 
@@ -44,13 +44,13 @@ def test_each_kind_is_found_once_in_the_version_that_is_preferred(server: ApiSer
     server.answers["GET /apis/a.example/v2"] = _served(
         ("as", "A", every), ("as/status", "A", every), ("reviews", "Review", ["create"])
     )
-    found = [(each.api_version, each.kind) for each in removable(kube)[0] if each.api_version != "v1"]
+    found = [(each.api_version, each.kind) for each in removable_resources(kube)[0] if each.api_version != "v1"]
     assert found == [("a.example/v2", "A"), ("a.example/v1", "Old")]
 
 
 def test_a_group_that_does_not_answer_keeps_nobody_from_the_others(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /apis/apps/v1"] = (503, {"message": "away"})
-    found, silent = removable(kube)
+    found, silent = removable_resources(kube)
     assert silent == ["apps/v1"]
     assert "ResourceSlice" in {each.kind for each in found}
 
@@ -58,7 +58,7 @@ def test_a_group_that_does_not_answer_keeps_nobody_from_the_others(server: ApiSe
 def test_only_what_has_the_labels_is_believed_whatever_the_server_answers(server: ApiServer, kube: Kube) -> None:
     mine, theirs = ({"metadata": {"name": name, "labels": {"id": name}}} for name in ("mine", "theirs"))
     server.answers["GET /api/v1/configmaps"] = (200, {"items": [mine, theirs, {"metadata": {"name": "bare"}}]})
-    found = labelled(kube, "id=mine").objects
+    found = find_labelled(kube, "id=mine").objects
     assert [(each["apiVersion"], each["kind"], each["metadata"]["name"]) for each in found] == [
         ("v1", "ConfigMap", "mine")
     ]
@@ -66,10 +66,10 @@ def test_only_what_has_the_labels_is_believed_whatever_the_server_answers(server
 
 def test_kinds_that_may_not_be_listed_are_said(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/pods"] = FORBIDDEN
-    assert [each.plural for each in labelled(kube, "a=b").refused] == ["pods"]
+    assert [each.plural for each in find_labelled(kube, "a=b").refused] == ["pods"]
 
 
 def test_a_server_that_fails_is_an_error_and_not_an_empty_list(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/pods"] = (500, {"message": "oops"})
     with pytest.raises(ApiError, match="oops"):
-        labelled(kube, "a=b")
+        find_labelled(kube, "a=b")

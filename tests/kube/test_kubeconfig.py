@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from testbed.errors import UsageError
 from testbed.kube.client import Kube
-from testbed.kube.kubeconfig import access
+from testbed.kube.kubeconfig import load_access
 
 
 def _file(path: Path, **sections: Any) -> Path:
@@ -42,7 +42,7 @@ def test_one_context_is_taken_out_and_its_files_are_seen_from_anywhere(tmp_path:
         users=[USER, {"name": "v", "user": {"token": "secret"}}],
         **{"current-context": "two"},
     )
-    found = access(file, "one")
+    found = load_access(file, "one")
     found.write(tmp_path / "copy")
     content = yaml.safe_load((tmp_path / "copy").read_text())
     assert (content["current-context"], len(content["contexts"]), len(content["users"])) == ("one", 1, 1)
@@ -53,7 +53,7 @@ def test_one_context_is_taken_out_and_its_files_are_seen_from_anywhere(tmp_path:
     }
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
     assert str(found) == f"https://one:6443 (context one of {file})"
-    assert access(file, None).server == "https://other"
+    assert load_access(file, None).server == "https://other"
 
 
 @pytest.mark.parametrize(("command", "kept"), [("./bin/login", "{folder}/bin/login"), ("aws", "aws"), ("/x/y", "/x/y")])
@@ -66,7 +66,7 @@ def test_a_program_that_gets_credentials_is_kept(tmp_path: Path, command: str, k
         users=[{"name": "u", "user": {"exec": plugin}}],
         **{"current-context": "one"},
     )
-    found = access(file, None).user["exec"]
+    found = load_access(file, None).user["exec"]
     assert found == {**plugin, "command": kept.format(folder=tmp_path)}
 
 
@@ -74,7 +74,7 @@ def test_several_files_are_one_as_for_kubectl(tmp_path: Path, monkeypatch: pytes
     first = _file(tmp_path / "a", contexts=[_context("one")], users=[USER])
     second = _file(tmp_path / "b", contexts=[_context("two")], clusters=[CLUSTER], **{"current-context": "one"})
     monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path / 'gone'}:{second}")
-    assert access(None, None).server == "https://one:6443"
+    assert load_access(None, None).server == "https://one:6443"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_several_files_are_one_as_for_kubectl(tmp_path: Path, monkeypatch: pytes
 )
 def test_a_kubeconfig_with_holes_is_the_users_mistake(tmp_path: Path, sections: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        access(_file(tmp_path / "config", **sections), None)
+        load_access(_file(tmp_path / "config", **sections), None)
 
 
 def _certificate(end: datetime) -> bytes:
@@ -116,8 +116,8 @@ def test_a_certificate_that_has_expired_is_known(tmp_path: Path, days: int, said
         users=[USER],
         **{"current-context": "one"},
     )
-    assert access(file, None).expired().startswith(said)
-    assert bool(access(file, None).expired()) is bool(said)
+    assert load_access(file, None).expired().startswith(said)
+    assert bool(load_access(file, None).expired()) is bool(said)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_certificate_that_has_expired_is_known(tmp_path: Path, days: int, said
 def test_what_is_wrong_with_a_file_is_said_without_a_word_of_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UsageError, match="cannot be read: ") as raised:
-        access(tmp_path / "config", None)
+        load_access(tmp_path / "config", None)
     told = "".join(traceback.format_exception(raised.value))
     assert "SECRET" not in told
 
@@ -144,7 +144,7 @@ def test_what_is_wrong_with_a_file_is_said_without_a_word_of_it(tmp_path: Path, 
 def test_the_line_of_what_is_wrong_is_said(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("kind: Config\nusers: [\n")
     with pytest.raises(UsageError, match="line 3: expected the node content, but found '<stream end>'"):
-        access(tmp_path / "config", None)
+        load_access(tmp_path / "config", None)
 
 
 def _with_data(folder: Path, **data: str) -> Path:
@@ -155,7 +155,7 @@ def _with_data(folder: Path, **data: str) -> Path:
 
 def test_keys_are_given_to_the_transport_without_a_file_on_any_disk(tmp_path: Path) -> None:
     data = {name: base64.b64encode(name.encode()).decode() for name in ("client-certificate", "client-key")}
-    found = access(_with_data(tmp_path, **{f"{name}-data": text for name, text in data.items()}), None)
+    found = load_access(_with_data(tmp_path, **{f"{name}-data": text for name, text in data.items()}), None)
     user = found.loadable()["users"][0]["user"]
     assert {name: Path(path).read_text() for name, path in user.items()} == {name: name for name in data}
     assert all("memfd" in str(Path(path).readlink()) for path in user.values())
@@ -171,6 +171,6 @@ def test_a_client_writes_no_credentials(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_data_that_is_none_is_the_users_mistake(tmp_path: Path) -> None:
-    found = access(_with_data(tmp_path, **{"client-key-data": "&"}), None)
+    found = load_access(_with_data(tmp_path, **{"client-key-data": "&"}), None)
     with pytest.raises(UsageError, match="client-key-data of user u is not base64"):
         found.loadable()

@@ -24,7 +24,7 @@ from testbed.models.config import (
     effective,
     load_testbed_file,
 )
-from testbed.models.sections import PROVIDERS_SECTIONS
+from testbed.models.sections import PROVIDER_SECTIONS
 from testbed.providers import PROVIDERS
 
 HEAD = "apiVersion: dra-testbed/v1alpha1\nkind: Testbed\n"
@@ -238,7 +238,7 @@ def test_what_somebody_said_is_known_and_does_not_make_another_configuration() -
 def test_the_providers_that_a_file_may_name_are_those_that_there_are() -> None:
     named = typing.get_args(typing.get_args(TestbedSpec.model_fields["provider"].annotation)[0])
     assert set(named) == set(PROVIDERS)
-    assert set(PROVIDERS_SECTIONS) <= set(PROVIDERS)
+    assert set(PROVIDER_SECTIONS) <= set(PROVIDERS)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.models import document
-from testbed.models.document import dotted, parse
+from testbed.models.document import format_location, parse
 
 HERE = Path("file.yaml")
 
@@ -109,4 +109,4 @@ def test_a_file_that_cannot_be_read_is_one_clear_error(
 
 
 def test_places_are_written_as_people_do() -> None:
-    assert dotted(("spec", "install", "manifests", 0)) == "spec.install.manifests[0]"
+    assert format_location(("spec", "install", "manifests", 0)) == "spec.install.manifests[0]"

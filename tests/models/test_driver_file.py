@@ -11,7 +11,7 @@ import yaml
 from testbed import folders
 from testbed.errors import UsageError
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.models.features import DERIVED, EXEMPTIBLE, key
+from testbed.models.features import DERIVED, EXEMPTIBLE, declaring_key
 
 FULL = r"""
 apiVersion: dra-testbed/v1alpha1
@@ -118,7 +118,7 @@ def test_features_are_those_it_names_and_those_its_examples_make_possible(folder
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_a_feature_that_another_key_declares_is_not_named(folder: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=rf"spec\.features\[0\]: is {name}, which {key(name)} declares"):
+    with pytest.raises(UsageError, match=rf"spec\.features\[0\]: is {name}, which {declaring_key(name)} declares"):
         load(folder, f"{FULL}  features: [{name}]\n")
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, Owner, TestbedPhase, TestbedStatus
+from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, OwnerProcess, TestbedPhase, TestbedStatus
 
 STATUS = TestbedStatus(
     name="mine",
     provider="local",
     kubernetes="1.37",
     phase=TestbedPhase.BROKEN,
-    owner=Owner(pid=7, alive=True),
+    owner=OwnerProcess(pid=7, alive=True),
     kubeconfig=Path("/state/mine/kubeconfig"),
     nodes=(NodeStatus(name="node-1", ready=True, address="10.0.0.2"), NodeStatus(name="node-2", ready=False)),
     driver=DriverStatus(name="gpu.example.com", nodes_with_slices=("node-1",), slices=1, devices=4),

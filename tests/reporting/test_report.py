@@ -13,7 +13,7 @@ from testbed.conformance import events
 from testbed.conformance.events import Event, EventLog
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import DriverConformanceReport
-from testbed.models.words import Result, Verdict
+from testbed.models.requirement_enums import Result, Verdict
 from testbed.reporting import junit, report, table
 
 STARTED: Event = {

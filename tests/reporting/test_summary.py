@@ -8,7 +8,7 @@ import pytest
 
 from testbed.conformance import events
 from testbed.models.report import DriverConformanceReport
-from testbed.models.words import Verdict
+from testbed.models.requirement_enums import Verdict
 from testbed.reporting import summary
 from testbed.runs.early_report import Opening
 from tests.reporting.test_report import STARTED

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers.expected_slices import slices_of
+from testbed.drivers.expected_slices import expected_slices
 from testbed.errors import UsageError
 from testbed.folders import data
-from testbed.reporting.topology import Device, Place, alike, by_root, places
+from testbed.reporting.topology import Location, PublishedDevice, by_root, group_similar, locations
 
 Object = dict[str, Any]
 HARDWARE = data("manifests") / "hardware"
@@ -32,14 +32,14 @@ def device(name: str, numa: int | None = None, root: str = "", **more: Object) -
     return {"name": name, "attributes": attributes, **more}
 
 
-def named(groups: list[tuple[Any, list[Device]]]) -> list[tuple[Any, list[str]]]:
+def named(groups: list[tuple[Any, list[PublishedDevice]]]) -> list[tuple[Any, list[str]]]:
     return [(key, [each.name for each in devices]) for key, devices in groups]
 
 
 def test_devices_of_several_drivers_stand_in_one_place() -> None:
     gpus = slice_of(device("gpu-0", 0, "pci0000:10"), device("gpu-1", 1, "pci0000:80"))
     nics = slice_of(device("nic-0", 0, "pci0000:10"), device("odd-0"), driver="nic.example")
-    (place,) = places([gpus, nics])
+    (place,) = locations([gpus, nics])
     assert (place.name, place.where, place.drivers) == ("node-1", "", ("gpu.example", "nic.example"))
     assert named(place.by_numa()) == [(0, ["gpu-0", "nic-0"]), (1, ["gpu-1"]), (None, ["odd-0"])]
     assert named(by_root(place.devices)) == [
@@ -58,15 +58,15 @@ def test_nodes_come_first_and_one_can_be_asked_for() -> None:
         slice_of(pool="node-2"),
         slice_of(pool="node-1"),
     ]
-    found = [(place.name, place.where) for place in places(slices)]
+    found = [(place.name, place.where) for place in locations(slices)]
     assert found == [("node-1", ""), ("node-2", ""), ("fabric", "any node"), ("box", "nodes with rack In a, b")]
-    assert [place.name for place in places(slices, "node-2")] == ["node-2", "fabric", "box"]
+    assert [place.name for place in locations(slices, "node-2")] == ["node-2", "fabric", "box"]
 
 
 def test_only_the_newest_generation_is_there_and_a_half_pool_is_known() -> None:
     old, new = slice_of(device("gpu-0")), slice_of(device("gpu-1"))
     new["spec"]["pool"] |= {"generation": 2, "resourceSliceCount": 2}
-    (place,) = places([old, new])
+    (place,) = locations([old, new])
     assert [each.name for each in place.devices] == ["gpu-1"]
     assert not place.pools[0].complete
 
@@ -77,18 +77,18 @@ def test_what_is_special_of_a_device_is_told() -> None:
         "capacity": {"memory": {"value": "8Gi"}}, "taints": [taint, {"key": "c", "effect": "None"}],
         "allowMultipleAllocations": True, "bindingConditions": ["x/ready"],
     }  # fmt: skip
-    (found,) = places([slice_of(device("gpu-0", **more))])[0].devices
+    (found,) = locations([slice_of(device("gpu-0", **more))])[0].devices
     assert found.taints == ("a=b:NoSchedule", "c:None")
     assert (found.shared, found.conditions, found.capacity) == (True, ("x/ready",), {"memory": "8Gi"})
 
 
 def test_neighbours_that_look_alike_stand_together() -> None:
-    devices = [Device("d", "p", str(index), {"model": "a" if index < 3 else "b"}, {}) for index in range(5)]
-    assert [[each.name for each in group] for group in alike(devices)] == [["0", "1", "2"], ["3", "4"]]
+    devices = [PublishedDevice("d", "p", str(index), {"model": "a" if index < 3 else "b"}, {}) for index in range(5)]
+    assert [[each.name for each in group] for group in group_similar(devices)] == [["0", "1", "2"], ["3", "4"]]
 
 
 def test_data_for_programs_is_plain() -> None:
-    (place,) = places([slice_of(device("gpu-0", 0, "pci0000:10"))])
+    (place,) = locations([slice_of(device("gpu-0", 0, "pci0000:10"))])
     found = place.as_data()
     assert found["pools"] == [
         {"driver": "gpu.example", "pool": "node-1", "generation": 1, "slices": 1, "complete": True}
@@ -98,7 +98,7 @@ def test_data_for_programs_is_plain() -> None:
 
 
 def test_a_hardware_file_is_looked_at_through_the_driver_itself() -> None:
-    found: list[Place] = places(slices_of(HARDWARE / "fabric.yaml", "n"))
+    found: list[Location] = locations(expected_slices(HARDWARE / "fabric.yaml", "n"))
     assert [(place.name, len(place.devices)) for place in found] == [
         ("n", 1),
         ("fabric-ports", 16),
@@ -108,4 +108,4 @@ def test_a_hardware_file_is_looked_at_through_the_driver_itself() -> None:
 
 def test_a_wrong_hardware_file_is_the_users_error() -> None:
     with pytest.raises(UsageError, match="does not describe hardware"):
-        slices_of(HARDWARE.parent / "drivers" / "fake-gpu.yaml", "n")
+        expected_slices(HARDWARE.parent / "drivers" / "fake-gpu.yaml", "n")

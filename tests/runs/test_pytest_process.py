@@ -13,7 +13,7 @@ import testbed
 from testbed import folders, process
 from testbed.conformance import events
 from testbed.errors import TestbedError, UsageError
-from testbed.models.words import Result
+from testbed.models.requirement_enums import Result
 from testbed.process import ProcessId
 from testbed.reporting import report
 from testbed.runs import pytest_process

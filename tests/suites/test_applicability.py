@@ -21,7 +21,7 @@ from testbed.conformance.profiles import CORE, profile
 from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, choose
 from testbed.models.features import EXEMPTIBLE
-from testbed.models.words import Verdict
+from testbed.models.requirement_enums import Verdict
 from testbed.rendering import render_file, variables_of
 
 MANIFESTS = folders.data("manifests") / "suites"

@@ -15,7 +15,7 @@ from testbed import folders
 from testbed.conformance import Capability, Requirement, catalogue
 from testbed.conformance.catalogue import Entry
 from testbed.conformance.selection import Facts, choose
-from testbed.models.words import Verdict
+from testbed.models.requirement_enums import Verdict
 from testbed.rendering import render_file, variables_of
 
 MANIFESTS = folders.data("manifests") / "suites"

@@ -17,7 +17,7 @@ from testbed import folders
 from testbed.conformance import catalogue
 from testbed.kube import messages
 from testbed.models import features
-from testbed.models.words import Level, Tier
+from testbed.models.requirement_enums import Level, Tier
 from testbed.rendering import render_file, variables_of
 from testbed.reporting import requirements_page
 

@@ -14,7 +14,7 @@ from testbed.bringup.steps import inspection
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
 from testbed.bringup.steps.procedure import Context, Step, disk_space, install_drivers, refuse_fatal
 from testbed.errors import ApiError, TestbedError
-from testbed.kube import features, rights
+from testbed.kube import features, permissions
 from testbed.kube.client import Kube
 from testbed.progress import Progress
 from testbed.providers.base import Capability, ClusterFinder, FoundCluster, Problem
@@ -65,7 +65,7 @@ class FoundClusterProcedure:
             len(found.cluster.nodes()),
             describe_driver(resolved, installs=installs),
             describe_objects(objects),
-            tuple(rights.summary(needed)),
+            tuple(permissions.summarize(needed)),
             tuple(f"what needs {each}" for each in sorted(set(Capability) - able)),
             None if gates is None else tuple(gates),
             tuple(remarks),

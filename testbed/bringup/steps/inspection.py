@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from testbed.bringup.resolved_config import ResolvedConfig
-from testbed.drivers import manifests_together, refuse_foreign
+from testbed.drivers import all_manifests, refuse_conflicting_driver
 from testbed.errors import TestbedError, UsageError
 from testbed.images.driver import cached
-from testbed.kube import rights
+from testbed.kube import permissions
 from testbed.kube.client import Kube, Object, missing_ok
-from testbed.kube.rights import Right
+from testbed.kube.permissions import Permission
 from testbed.models.config import TestbedConfig
 from testbed.providers.base import Capability, FoundCluster
 
@@ -31,8 +31,8 @@ def check_before_install(found: FoundCluster, resolved: ResolvedConfig) -> list[
         image = driver_image(resolved)
         images += [image] if image else []
         for each in drivers:
-            refuse_foreign(found.kube, each)
-        _refuse_without_rights(found.kube, manifests_together(drivers, image=image, hardware=config.hardware))
+            refuse_conflicting_driver(found.kube, each)
+        _refuse_without_rights(found.kube, all_manifests(drivers, image=image, hardware=config.hardware))
     return _missing_images(found.kube, [each for each in images if each.startswith(_UNPULLABLE)])
 
 
@@ -50,25 +50,25 @@ def driver_image(resolved: ResolvedConfig) -> str:
     )
 
 
-def install_rights(kube: Kube, objects: Iterable[Object]) -> list[Right]:
+def install_rights(kube: Kube, objects: Iterable[Object]) -> list[Permission]:
     """Return the rights that installing these objects needs. Skip kinds that are not served yet: a manifest brings their CRD."""
-    found: set[Right] = set()
+    found: set[Permission] = set()
     for each in objects:
         with contextlib.suppress(UsageError), missing_ok():
             resource = kube.resource(each["apiVersion"], each["kind"])
             group = each["apiVersion"].rpartition("/")[0]
             namespace = str(each["metadata"].get("namespace", "default")) if resource.namespaced else ""
-            found |= {Right(verb, group, resource.plural, namespace) for verb in _INSTALL}
-            found.add(Right("list", group, resource.plural))  # `down` finds objects by label, in all namespaces
+            found |= {Permission(verb, group, resource.plural, namespace) for verb in _INSTALL}
+            found.add(Permission("list", group, resource.plural))  # `down` finds objects by label, in all namespaces
     return sorted(found)
 
 
 def _refuse_without_rights(kube: Kube, objects: Sequence[Object]) -> None:
-    lacking = rights.missing(kube, install_rights(kube, objects))
+    lacking = permissions.missing_permissions(kube, install_rights(kube, objects))
     if lacking:
         raise TestbedError(
             "this user may not install the driver; missing rights:\n"
-            + "\n".join(f"    {line}" for line in rights.summary(lacking)),
+            + "\n".join(f"    {line}" for line in permissions.summarize(lacking)),
             hint="use an administrator's kubeconfig; or have the driver installed, and use a driver file without spec.install",
         )
 

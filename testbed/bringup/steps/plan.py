@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.bringup.resolved_config import ResolvedConfig
-from testbed.drivers import manifests_together
+from testbed.drivers import all_manifests
 from testbed.kube.client import Object
 
 _OUR_IMAGE = "the image that dra-testbed builds"
@@ -57,7 +57,7 @@ def objects_of(resolved: ResolvedConfig) -> list[Object]:
     if not resolved.drivers:
         return []
     config = resolved.config
-    return manifests_together(resolved.drivers, image=config.images.driver or _OUR_IMAGE, hardware=config.hardware)
+    return all_manifests(resolved.drivers, image=config.images.driver or _OUR_IMAGE, hardware=config.hardware)
 
 
 def describe_objects(objects: list[Object]) -> tuple[str, ...]:

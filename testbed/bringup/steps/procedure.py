@@ -12,7 +12,7 @@ from typing import Protocol
 from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps.plan import Plan
-from testbed.drivers import install_together
+from testbed.drivers import install_all
 from testbed.errors import TestbedError
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
@@ -104,4 +104,4 @@ def install_drivers(context: Context) -> None:
     names = " and ".join(each.driver for each in drivers)
     with context.progress.step(f"driver {names}"):
         hardware = context.resolved.config.hardware
-        install_together(context.kube, drivers, context.owner, image=context.driver_image, hardware=hardware)
+        install_all(context.kube, drivers, context.owner, image=context.driver_image, hardware=hardware)

@@ -11,7 +11,7 @@ from testbed.kube.ownership import Owner
 
 
 @dataclass(frozen=True, order=True)
-class Taken:
+class HeldDevice:
     """A device that somebody else's claim has, or a share of it. The node is '' where it belongs to none."""
 
     claim: str
@@ -24,22 +24,22 @@ class Taken:
         return f"claim {self.claim} holds {self.device} of {self.node or f'pool {self.pool}'}"
 
 
-def taken_by_others(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[Taken]:
+def devices_held_by_others(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
     """The devices in these slices that claims of others have, sorted. Looking at a device (admin access) takes it from nobody."""
     nodes = _nodes(slices, driver)
     if not nodes:
         return []
     others = namespaces_of_others(kube, owner)
     claims = kube.list("resource.k8s.io/v1", "ResourceClaim")
-    return _taken([claim for claim in claims if claim["metadata"]["namespace"] in others], driver, nodes)
+    return _held([claim for claim in claims if claim["metadata"]["namespace"] in others], driver, nodes)
 
 
-def taken_by_all(kube: Kube, driver: str, slices: Iterable[Object]) -> list[Taken]:
+def held_devices(kube: Kube, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
     """The devices in these slices that any claim has, sorted."""
-    return _taken(kube.list("resource.k8s.io/v1", "ResourceClaim"), driver, _nodes(slices, driver))
+    return _held(kube.list("resource.k8s.io/v1", "ResourceClaim"), driver, _nodes(slices, driver))
 
 
-def told(taken: Iterable[object]) -> str:
+def summarize(taken: Iterable[object]) -> str:
     """Who holds what, shortly; '' when nobody holds anything."""
     first, *others = sorted(map(str, taken)) or [""]
     return f"{first}, and {len(others)} more are held" if others else first
@@ -51,9 +51,9 @@ def namespaces_of_others(kube: Kube, owner: Owner | None) -> frozenset[str]:
     return frozenset(each["metadata"]["name"] for each in found if not owner or not owner.owns(each))
 
 
-def _taken(claims: Iterable[Object], driver: str, nodes: dict[tuple[str, str], str]) -> list[Taken]:
+def _held(claims: Iterable[Object], driver: str, nodes: dict[tuple[str, str], str]) -> list[HeldDevice]:
     return sorted(
-        Taken(_name(claim), nodes[place], *place, shared="shareID" in result)
+        HeldDevice(_name(claim), nodes[place], *place, shared="shareID" in result)
         for claim in claims
         for result in _results(claim)
         if result["driver"] == driver and (place := (result["pool"], result["device"])) in nodes

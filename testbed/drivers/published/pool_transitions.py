@@ -11,7 +11,7 @@ from testbed.kube.client import Object
 
 
 @dataclass(frozen=True, repr=False)
-class State:
+class PoolState:
     """A whole pool at one moment: its generation, and its devices with all that is said of them, sorted."""
 
     generation: int
@@ -26,26 +26,26 @@ class State:
         return f"generation {self.generation}: {', '.join(self.names)}"
 
 
-def state_of(slices: Iterable[Object], driver: str, pool: str) -> State | None:
+def pool_state(slices: Iterable[Object], driver: str, pool: str) -> PoolState | None:
     """The pool as it is in these slices; None when it is not whole."""
     for found in pools(slices, driver):
         if found.name == pool and found.complete:
             devices = (device for each in found.slices for device in each["spec"].get("devices") or ())
-            return State(found.generation, tuple(sorted(map(_plain, devices))))
+            return PoolState(found.generation, tuple(sorted(map(_plain, devices))))
     return None
 
 
-def states(before: Iterable[Object], events: Iterable[Object], driver: str, pool: str) -> tuple[State, ...]:
+def pool_states(before: Iterable[Object], events: Iterable[Object], driver: str, pool: str) -> tuple[PoolState, ...]:
     """Every whole state, from the one before the events to the last one, each once in a row."""
     there = {each["metadata"]["name"]: each for each in before}
-    found = [state_of(there.values(), driver, pool)]
+    found = [pool_state(there.values(), driver, pool)]
     for event in events:
         name = event["object"]["metadata"]["name"]
         if event["type"] == "DELETED":
             there.pop(name, None)
         elif event["type"] in ("ADDED", "MODIFIED"):
             there[name] = event["object"]
-        now = state_of(there.values(), driver, pool)
+        now = pool_state(there.values(), driver, pool)
         if now != found[-1]:
             found.append(now)
     return tuple(each for each in found if each)

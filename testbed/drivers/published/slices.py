@@ -11,7 +11,11 @@ from testbed.errors import UsageError
 from testbed.kube.client import Object
 
 # Devices that are more than devices, by the words of `classes` in driver files: what their entries in ResourceSlices have.
-_SPECIAL = {"partitions": "consumesCounters", "capacity": "allowMultipleAllocations", "binding": "bindingConditions"}
+_KIND_FIELDS = {
+    "partitions": "consumesCounters",
+    "capacity": "allowMultipleAllocations",
+    "binding": "bindingConditions",
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -67,7 +71,7 @@ def pools(slices: Iterable[Object], driver: str) -> list[Pool]:
     return [_pool(name, members) for name, members in sorted(by_pool.items())]
 
 
-def identities(slices: Iterable[Object], driver: str, attribute: str) -> dict[str, Device]:
+def devices_by_attribute(slices: Iterable[Object], driver: str, attribute: str) -> dict[str, Device]:
     """Device by the value of the attribute that containers show, too. Attributes without a domain are the driver's own."""
     found: dict[str, Device] = {}
     for pool in pools(slices, driver):
@@ -79,7 +83,7 @@ def identities(slices: Iterable[Object], driver: str, attribute: str) -> dict[st
     return found
 
 
-def names(slices: Iterable[Object], driver: str, node: str, shown: Iterable[str]) -> dict[str, Device]:
+def devices_by_name(slices: Iterable[Object], driver: str, node: str, shown: Iterable[str]) -> dict[str, Device]:
     """Device by its name, for containers on a node: of slices of that node, or of none. What they show has to mean one device."""
     found: dict[str, set[Device]] = defaultdict(set)
     for pool in pools(slices, driver):
@@ -95,21 +99,21 @@ def names(slices: Iterable[Object], driver: str, node: str, shown: Iterable[str]
     return {name: min(devices) for name, devices in found.items()}
 
 
-def ordinary(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:
+def without_other_devices(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:
     """The slices without devices that have an attribute of `others` with a value that fits one of its patterns."""
     found = []
     for each in slices:
-        devices = [one for one in each["spec"].get("devices") or () if not _fits(one, others, driver)]
+        devices = [one for one in each["spec"].get("devices") or () if not _matches(one, others, driver)]
         found.append({**each, "spec": {**each["spec"], "devices": devices}})
     return found
 
 
-def apart(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> frozenset[str]:
+def reserved_kinds(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> frozenset[str]:
     """The special kinds whose devices are no ordinary ones and of no other kind, so that nobody else gets them. There has to be one."""
     every = list(slices)
     kinds = [_kinds(device) for device in _devices(every)]
     mixed = [each for each in kinds if len(each) > 1]
-    usual = [_kinds(device) for device in _devices(ordinary(every, others, driver))]
+    usual = [_kinds(device) for device in _devices(without_other_devices(every, others, driver))]
     return frozenset[str]().union(*kinds).difference(*mixed, *usual)
 
 
@@ -118,10 +122,10 @@ def _devices(slices: Iterable[Object]) -> Iterator[Object]:
 
 
 def _kinds(device: Object) -> frozenset[str]:
-    return frozenset(kind for kind, field in _SPECIAL.items() if device.get(field))
+    return frozenset(kind for kind, field in _KIND_FIELDS.items() if device.get(field))
 
 
-def _fits(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:
+def _matches(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:
     attributes = device.get("attributes", {})
     said = {name: attributes.get(name) or attributes.get(f"{driver}/{name}") for name in patterns}
     return any(

@@ -9,7 +9,7 @@ from testbed.kube.nodes import lasting_taints
 from testbed.models.driver_sections import Toleration
 
 
-def keeping_away(node: Object, tolerations: Iterable[Toleration]) -> list[str]:
+def untolerated_taints(node: Object, tolerations: Iterable[Toleration]) -> list[str]:
     """The taints of a node that no toleration fits, as kubectl writes them."""
     every = tuple(tolerations)
     return [_text(taint) for taint in lasting_taints(node) if not _tolerated(taint, every)]

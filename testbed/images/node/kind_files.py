@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from testbed import process
-from testbed.binaries.cache import Store as Programs
+from testbed.binaries.cache import BinaryCache as Programs
 from testbed.binaries.lock import Lock
 from testbed.binaries.sources import Unavailable
-from testbed.binaries.toolchain import go_for
+from testbed.binaries.toolchain import find_go
 from testbed.errors import CommandFailed, TestbedError
 from testbed.images import tarball
 from testbed.images.tarball import Member
@@ -85,7 +85,7 @@ def fetch(lock: Lock, scratch: Path, step: Step) -> KindFiles:
     shutil.copytree(upstream.module_folder, module)
     own = {"GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "", "GO111MODULE": "on"}
     try:
-        go = go_for(upstream.module_folder, Programs(), step)
+        go = find_go(upstream.module_folder, Programs(), step)
         said = process.run(
             [go.path, "mod", "download", "-json", _MODULE],
             env={"HOME": str(Path.home()), **os.environ, **own}, cwd=module, timeout=300,

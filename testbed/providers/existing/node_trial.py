@@ -59,8 +59,8 @@ def _unfit(node: Object, expected: Collection[str]) -> str:
     """Why a node is not tried; '' for one that is."""
     if expected and node["metadata"]["name"] not in expected:
         return "none of the driver's"
-    if kube_nodes.system(node) != "linux":
-        return f"runs {kube_nodes.system(node)}"
+    if kube_nodes.operating_system(node) != "linux":
+        return f"runs {kube_nodes.operating_system(node)}"
     if not kube_nodes.is_ready(node):
         return "not Ready"
     if not expected and (kube_nodes.lasting_taints(node) or kube_nodes.is_cordoned(node)):

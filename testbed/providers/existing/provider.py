@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.errors import TestbedError, UsageError
-from testbed.kube import kubeconfig, reach
+from testbed.kube import connection, kubeconfig
 from testbed.kube.client import Kube, Object
 from testbed.kube.features import DRA, Features
 from testbed.kube.kubeconfig import Access
 from testbed.kube.nodes import is_ready
 from testbed.kube.ownership import Owner
-from testbed.kube.rights import Right
+from testbed.kube.permissions import Permission
 from testbed.models.sections import Allow, ExistingSection
 from testbed.progress import Progress
 from testbed.providers.base import Capability, ClusterFinder, ClusterMaker, ClusterSpec, FoundCluster, Problem
@@ -56,7 +56,7 @@ class ExistingProvider:
         """Return the cluster's address and context, and the --allow level."""
         return f"{_access(spec)}, --allow {_section(spec.options).allow}"
 
-    def required_rights(self, options: object) -> Collection[Right]:
+    def required_rights(self, options: object) -> Collection[Permission]:
         """Return the rights of the --allow level."""
         return required_rights.of_level(Allow(_section(options).allow))
 
@@ -95,11 +95,11 @@ class ExistingProvider:
 def _access(spec: ClusterSpec) -> Access:
     _refuse_what_cannot_be_asked(spec)
     section = _section(spec.options)
-    return kubeconfig.access(section.kubeconfig, section.context)
+    return kubeconfig.load_access(section.kubeconfig, section.context)
 
 
 def _inspect(spec: ClusterSpec, access: Access, owner: Owner | None = None) -> tuple[Kube, ClusterRecord, list[Object]]:
-    kube, found = reach.connect(access)
+    kube, found = connection.connect(access)
     _refuse_without_dra(access, found)
     level = Allow(_section(spec.options).allow)
     required_rights.check(kube, level, str(access))

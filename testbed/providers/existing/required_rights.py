@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from testbed import folders
 from testbed.errors import TestbedError
-from testbed.kube import rights
+from testbed.kube import permissions
 from testbed.kube.client import Kube
-from testbed.kube.rights import Right
+from testbed.kube.permissions import Permission
 from testbed.models.sections import Allow
 
 _APPLY = ("create", "patch", "delete")
@@ -47,27 +47,27 @@ _ADDED = {
 }
 
 
-def of_level(level: Allow) -> frozenset[Right]:
+def of_level(level: Allow) -> frozenset[Permission]:
     """What judging at that level needs, in all namespaces: test namespaces get their names when they are made."""
     return frozenset(_rights(level))
 
 
 def check(kube: Kube, level: Allow, where: str) -> None:
     """All that the user lacks, at once, with the cure."""
-    lacking = rights.missing(kube, of_level(level))
+    lacking = permissions.missing_permissions(kube, of_level(level))
     if lacking:
         role = folders.data("manifests") / "clusters" / f"judge-{level}.yaml"
         lower = " or --allow read-only" if level is not Allow.READ_ONLY else ""
         raise TestbedError(
             f"the user of {where} may not do what --allow {level} needs:\n"
-            + "\n".join(f"    {line}" for line in rights.summary(lacking)),
+            + "\n".join(f"    {line}" for line in permissions.summarize(lacking)),
             hint=f"an administrator applies {role} and binds it to the user, as the file says{lower}",
         )
 
 
-def _rights(level: Allow) -> Iterator[Right]:
+def _rights(level: Allow) -> Iterator[Permission]:
     for each, added in _ADDED.items():
         for (group, resource), verbs in added.items():
-            yield from (Right(verb, group, resource) for verb in verbs)
+            yield from (Permission(verb, group, resource) for verb in verbs)
         if each is level:
             return

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from testbed.drivers import expected_nodes
-from testbed.drivers.published.slices import Device, Pool, identities, ordinary, pools
+from testbed.drivers.published.slices import Device, Pool, devices_by_attribute, pools, without_other_devices
 from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
@@ -202,7 +202,7 @@ class Driver:
     def devices_named_in(self, said: object) -> frozenset[Device]:
         """The devices of which the identity occurs in something that was said, whatever its form."""
         words = set(re.findall(r"[^\s\"'{}\[\],]+", str(said)))
-        known = identities(self.world.slices(), self.name, self._identity_attribute)
+        known = devices_by_attribute(self.world.slices(), self.name, self._identity_attribute)
         return frozenset(device for value, device in known.items() if value in words)
 
     @property
@@ -304,7 +304,7 @@ class Driver:
 
     def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
         others = self.world.driver_file.other_devices
-        return _described(pools(ordinary(self.world.slices(), others, self.name), self.name))
+        return _described(pools(without_other_devices(self.world.slices(), others, self.name), self.name))
 
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
         return _described(self.pools)

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from testbed.drivers import live
-from testbed.drivers.published.pool_transitions import State, state_of
+from testbed.drivers import live_control
+from testbed.drivers.published.pool_transitions import PoolState, pool_state
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
@@ -30,7 +30,7 @@ class Hardware:
     """The hardware of the driver under test. Each verb waits until what is published follows."""
 
     world: World
-    touched: dict[tuple[str, str], State | None] = field(default_factory=dict)  # by node and pool, how that was
+    touched: dict[tuple[str, str], PoolState | None] = field(default_factory=dict)  # by node and pool, how that was
 
     def unplug(self, device: Device) -> PoolChange:
         """Take a device out of its node."""
@@ -58,8 +58,8 @@ class Hardware:
         """How a device is from now on: healthy or unhealthy. No slice says so, so nothing is waited for."""
         slices = self.world.slices()
         node, driver = _node_of(tuple(slices), device), self.world.driver_file.driver
-        self.touched.setdefault((node, device.pool), state_of(slices, driver, device.pool))
-        live.ask(self.world.kube, self.world.driver_file, node, ["health", device.name, health])
+        self.touched.setdefault((node, device.pool), pool_state(slices, driver, device.pool))
+        live_control.run_control(self.world.kube, self.world.driver_file, node, ["health", device.name, health])
 
     def restore(self) -> None:
         """All is as it was before the first change."""
@@ -67,7 +67,7 @@ class Hardware:
         self.touched.clear()
         for node in dict.fromkeys(node for node, _ in touched):
             try:
-                live.ask(self.world.kube, self.world.driver_file, node, ["restore"])
+                live_control.run_control(self.world.kube, self.world.driver_file, node, ["restore"])
             except TestbedError as error:  # the other nodes are asked all the same
                 refused.append(error)
         if refused:
@@ -82,18 +82,18 @@ class Hardware:
         kube, driver = self.world.kube, self.world.driver_file.driver
         version, before = kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         node = _node_of(before, device)
-        self.touched.setdefault((node, device.pool), state_of(before, driver, device.pool))
-        live.ask(kube, self.world.driver_file, node, [*verb, device.name, *rest])
+        self.touched.setdefault((node, device.pool), pool_state(before, driver, device.pool))
+        live_control.run_control(kube, self.world.driver_file, node, [*verb, device.name, *rest])
 
-        def follows(now: State) -> bool:
+        def follows(now: PoolState) -> bool:
             return check([each for each in map(json.loads, now.devices) if each["name"] == device.name])
 
         self._wait(device.pool, follows, f"{device} to {verbs} in what is published")
         return PoolChange(device.pool, PoolWatch(self.world, (device.pool,), before, version))
 
-    def _wait(self, pool: str, check: Callable[[State], bool], expected: str) -> None:
+    def _wait(self, pool: str, check: Callable[[PoolState], bool], expected: str) -> None:
         def followed() -> None:
-            now = state_of(self.world.slices(), self.world.driver_file.driver, pool)
+            now = pool_state(self.world.slices(), self.world.driver_file.driver, pool)
             if now is None or not check(now):
                 raise NotYet(f"pool {pool} has {', '.join(now.names)}" if now else f"pool {pool} is not whole")
 
@@ -122,7 +122,7 @@ def _node_of(slices: tuple[Object, ...], device: Device) -> str:
     raise DriverFailed(f"{device} is in no pool of a node", hint="hardware of the network cannot be changed by a test")
 
 
-def _like(before: State) -> Callable[[State], bool]:
+def _like(before: PoolState) -> Callable[[PoolState], bool]:
     return lambda now: now.devices == before.devices
 
 

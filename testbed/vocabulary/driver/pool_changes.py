@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.drivers.published.pool_transitions import State, states
+from testbed.drivers.published.pool_transitions import PoolState, pool_states
 from testbed.drivers.published.slices import Device
 from testbed.kube.client import Object
 from testbed.vocabulary.world import RESOURCE, World
@@ -26,7 +26,7 @@ class PoolWatch:
         """The devices of the beginning that lacked later in a pool which a scheduler took for whole, sorted."""
         return tuple(sorted(device for pool in self.pools for device in self._missed(pool)))
 
-    def states(self, pool: str) -> tuple[State, ...]:
+    def states(self, pool: str) -> tuple[PoolState, ...]:
         """Each state in which a scheduler took a pool for whole, from before the beginning until now."""
         driver = self.world.driver_file.driver
         events = self.world.kube.watch(
@@ -36,7 +36,7 @@ class PoolWatch:
             fieldSelector=f"spec.driver={driver}",
             resourceVersion=self.version,
         )
-        return states(self.before, events, driver, pool)
+        return pool_states(self.before, events, driver, pool)
 
     def _missed(self, pool: str) -> set[Device]:
         seen = [frozenset(each.names) for each in self.states(pool)]
@@ -51,12 +51,12 @@ class PoolChange:
     seen: PoolWatch
 
     @property
-    def states(self) -> tuple[State, ...]:
+    def states(self) -> tuple[PoolState, ...]:
         """Each state in which a scheduler took the pool for whole, from before the change until now."""
         return self.seen.states(self.pool)
 
     @property
-    def intermediate_states(self) -> tuple[State, ...]:
+    def intermediate_states(self) -> tuple[PoolState, ...]:
         """The whole states that are neither what was before nor what is now."""
         seen = self.states
         return tuple(each for each in seen if each.devices not in (seen[0].devices, seen[-1].devices))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from testbed.drivers.published.holders import taken_by_all, taken_by_others, told
-from testbed.drivers.published.missing import absent_devices, absent_pods
-from testbed.drivers.published.slices import ordinary, pools
+from testbed.drivers.published.holders import devices_held_by_others, held_devices, summarize
+from testbed.drivers.published.missing import missing_devices, missing_pods
+from testbed.drivers.published.slices import pools, without_other_devices
 from testbed.drivers.ready import expected_nodes
 from testbed.errors import ApiError
 from testbed.kube.client import Object
@@ -53,10 +53,10 @@ def _no_device(world: World) -> str:
     """Why no free device fits: the driver publishes none, or claims have them."""
     driver_file, driver = world.driver_file, world.driver_file.driver
     nodes = expected_nodes(world.kube, driver_file)
-    absent = [*absent_devices(world.kube, driver_file, nodes)]
+    absent = [*missing_devices(world.kube, driver_file, nodes)]
     slices = [each for each in world.slices() if each["spec"].get("nodeName", "") in {*nodes, ""}]
-    usual = ordinary(slices, driver_file.other_devices, driver)
-    taken = taken_by_all(world.kube, driver, usual)
+    usual = without_other_devices(slices, driver_file.other_devices, driver)
+    taken = held_devices(world.kube, driver, usual)
     claims = list(dict.fromkeys(each.claim for each in taken))
     to = f", to claims {', '.join(claims[:_SHOWN])}{' and others' if claims[_SHOWN:] else ''}" if claims else ""
     held = len({(each.pool, each.device) for each in taken})
@@ -65,29 +65,29 @@ def _no_device(world: World) -> str:
     has = (
         f"{published} devices on these nodes, {held} of them allocated{to}" if published else "no device on these nodes"
     )
-    told = f"class {driver_file.device_class} has {has}{beside}"
-    pods = absent_pods(world.kube, driver_file, nodes) if absent else ()
-    return "; ".join([*(absent or [NO_DEVICE_FITS]), *pods, *([told] if others else [])])
+    total = f"class {driver_file.device_class} has {has}{beside}"
+    pods = missing_pods(world.kube, driver_file, nodes) if absent else ()
+    return "; ".join([*(absent or [NO_DEVICE_FITS]), *pods, *([total] if others else [])])
 
 
 def _absent_on(world: World, pod: Object) -> list[str]:
     """The driver's pod on the node of a pod: it is not there, or not ready."""
     node = pod["spec"].get("nodeName")
-    return [*absent_pods(world.kube, world.driver_file, [node])] if node else []
+    return [*missing_pods(world.kube, world.driver_file, [node])] if node else []
 
 
 def held_by_others(world: World) -> str:
     """Which devices of the driver claims have that are not of this testbed; they may have come after the run began."""
     driver = world.driver_file.driver
-    return told(taken_by_others(world.kube, world.owner, driver, world.slices()))
+    return summarize(devices_held_by_others(world.kube, world.owner, driver, world.slices()))
 
 
 def diagnose_claim(world: World, namespace: str, claim: str, otherwise: Diagnosis) -> Diagnosis:
     """What the scheduler says to the pods of a claim: no other says why it got no device. What is not the driver's fault goes first."""
     pods = [pod for pod in world.kube.list("v1", "Pod", namespace) if refused(pod) and claim in _claims(pod)]
     found = [why(world, namespace, pod["metadata"]["name"], pod) for pod in pods]
-    told = sorted((each for each in found if each.cause), key=lambda each: not each.by_environment)
-    return told[0] if told else otherwise
+    explained = sorted((each for each in found if each.cause), key=lambda each: not each.by_environment)
+    return explained[0] if explained else otherwise
 
 
 def unless_node_is_away(world: World, otherwise: Diagnosis) -> Diagnosis:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from testbed.drivers.published.slices import Device, identities, names
+from testbed.drivers.published.slices import Device, devices_by_attribute, devices_by_name
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary import budgets
 from testbed.vocabulary.pods import device_metadata, pod_states
@@ -173,8 +173,8 @@ class Container:
         """The published devices, by what a container shows of them."""
         world, driver, probe = self.pod.world, self.pod.world.driver_file.driver, self.pod.world.driver_file.probe
         if probe.shows_names:
-            return names(world.slices(), driver, self.pod.node, shown)
-        return identities(world.slices(), driver, probe.identity_attribute)
+            return devices_by_name(world.slices(), driver, self.pod.node, shown)
+        return devices_by_attribute(world.slices(), driver, probe.identity_attribute)
 
 
 def _veiled(variable: str) -> str:

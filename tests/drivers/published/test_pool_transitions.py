@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.drivers.published.pool_transitions import states
+from testbed.drivers.published.pool_transitions import pool_states
 
 DRIVER, POOL = "gpu.example", "node-1"
 
@@ -15,7 +15,7 @@ def part(name: str, generation: int, count: int, *devices: str, **more: Any) -> 
 
 def told(before: list[dict[str, Any]], *events: tuple[str, dict[str, Any]]) -> list[tuple[int, tuple[str, ...]]]:
     happened = [{"type": kind, "object": each} for kind, each in events]
-    return [(state.generation, state.names) for state in states(before, happened, DRIVER, POOL)]
+    return [(state.generation, state.names) for state in pool_states(before, happened, DRIVER, POOL)]
 
 
 def test_one_write_leads_from_before_to_afterwards() -> None:

@@ -8,7 +8,14 @@ from fake_driver.hardware import hardware_file
 from fake_driver.hardware.pools import devices
 from fake_driver.publishing.slices import Owner, for_node
 from testbed import folders
-from testbed.drivers.published.slices import Device, apart, identities, names, ordinary, pools
+from testbed.drivers.published.slices import (
+    Device,
+    devices_by_attribute,
+    devices_by_name,
+    pools,
+    reserved_kinds,
+    without_other_devices,
+)
 from testbed.errors import UsageError
 from testbed.kube.client import Object
 from testbed.models.driver_file import load_driver_file
@@ -42,27 +49,27 @@ def test_a_pool_of_the_network_has_no_node_and_may_have_no_devices() -> None:
 
 
 def test_devices_are_found_by_the_attribute_that_containers_show() -> None:
-    known = identities([_slice("a", 2)], DRIVER, "uuid")
+    known = devices_by_attribute([_slice("a", 2)], DRIVER, "uuid")
     assert known == {"a-uuid-0": Device(DRIVER, "a", "gpu-0"), "a-uuid-1": Device(DRIVER, "a", "gpu-1")}
 
 
 def test_the_attribute_may_be_written_with_its_domain_and_have_any_type() -> None:
     device = {"name": "gpu-0", "attributes": {"index": {"int": 7}}}
     spec = {**slice_spec("a", 0), "devices": [device]}
-    assert list(identities([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
+    assert list(devices_by_attribute([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
     assert str(Device(DRIVER, "a", "gpu-0")) == f"{DRIVER}/a/gpu-0"
 
 
 def test_devices_are_found_by_the_names_that_containers_show_on_the_node_where_they_run() -> None:
     published = [_slice("a"), _slice("b")]
 
-    assert names(published, DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
-    assert names(published, DRIVER, "b", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
+    assert devices_by_name(published, DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
+    assert devices_by_name(published, DRIVER, "b", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
 
 
 def test_devices_of_the_network_are_found_by_name_from_every_node() -> None:
     spec = {key: value for key, value in slice_spec("net", 1).items() if key != "nodeName"}
-    known = names([{"spec": {**spec, "allNodes": True}}], DRIVER, "a", ["gpu-0"])
+    known = devices_by_name([{"spec": {**spec, "allNodes": True}}], DRIVER, "a", ["gpu-0"])
 
     assert known == {"gpu-0": Device(DRIVER, "net", "gpu-0")}
 
@@ -75,11 +82,11 @@ def _in_pool(name: str, *nodes: str, devices: int = 1) -> list[Object]:
 
 def test_a_name_that_two_devices_of_a_node_have_tells_nothing() -> None:
     with pytest.raises(UsageError, match="gpu-0 of a container on node a may be that of pool a or that of pool more"):
-        names([_slice("a"), *_in_pool("more", "a")], DRIVER, "a", ["gpu-0"])
+        devices_by_name([_slice("a"), *_in_pool("more", "a")], DRIVER, "a", ["gpu-0"])
 
 
 def test_a_name_that_two_devices_have_and_no_container_shows_does_no_harm() -> None:
-    known = names([_slice("a"), *_in_pool("more", "a", devices=2)], DRIVER, "a", ["gpu-1"])
+    known = devices_by_name([_slice("a"), *_in_pool("more", "a", devices=2)], DRIVER, "a", ["gpu-1"])
 
     assert known["gpu-1"] == Device(DRIVER, "more", "gpu-1")
 
@@ -88,11 +95,11 @@ def test_a_pool_with_slices_of_several_nodes_has_no_device_of_one_on_another() -
     here, there = _in_pool("all", "a", "b", devices=2)
     del here["spec"]["devices"][1], there["spec"]["devices"][0]
 
-    assert names([here, there], DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "all", "gpu-0")}
+    assert devices_by_name([here, there], DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "all", "gpu-0")}
 
 
 def test_a_device_that_its_driver_publishes_twice_is_one_device_and_no_fault_of_the_driver_file() -> None:
-    assert names(_in_pool("a", "a", "a"), DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
+    assert devices_by_name(_in_pool("a", "a", "a"), DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +115,7 @@ def test_a_device_that_its_driver_publishes_twice_is_one_device_and_no_fault_of_
 def test_devices_are_left_out_by_an_attribute(name: str, patterns: Any, matches: bool) -> None:
     device = {"name": "gpu-0", "attributes": {name: {"string": "mig"}}}
     slice_ = {"spec": {"driver": DRIVER, "devices": [device]}}
-    (left,) = ordinary([slice_], patterns, DRIVER)
+    (left,) = without_other_devices([slice_], patterns, DRIVER)
     assert left["spec"]["devices"] == ([] if matches else [device])
 
 
@@ -133,12 +140,12 @@ def test_special_devices_are_apart_where_they_are_nothing_else(
 ) -> None:
     named = [*usual, *({**each, "attributes": {"type": {"string": "special"}}} for each in others)]
     published = [{"name": f"gpu-{index}", **each} for index, each in enumerate(named)]
-    assert apart([{"spec": {"driver": DRIVER, "devices": published}}], {"type": ["special"]}, DRIVER) == found
+    assert reserved_kinds([{"spec": {"driver": DRIVER, "devices": published}}], {"type": ["special"]}, DRIVER) == found
 
 
 def test_the_special_devices_of_the_default_hardware_are_apart() -> None:
     made = devices(hardware_file.read(folders.data("manifests") / "hardware/server.yaml"), "a")
     published = for_node(DRIVER, Owner("a", "uid"), made)
     others = load_driver_file(folders.data("manifests") / "drivers/fake-gpu.yaml").other_devices
-    assert apart(published, others, DRIVER) == {"partitions", "capacity", "binding"}
-    assert apart(published, {}, DRIVER) == frozenset()
+    assert reserved_kinds(published, others, DRIVER) == {"partitions", "capacity", "binding"}
+    assert reserved_kinds(published, {}, DRIVER) == frozenset()

@@ -19,8 +19,8 @@ import yaml
 from testbed import folders, images
 from testbed.bringup import Testbed
 from testbed.kube.client import Kube
-from testbed.kube.discovery import labelled
-from testbed.kube.ownership import ANYBODYS
+from testbed.kube.discovery import find_labelled
+from testbed.kube.ownership import ANY_TESTBED
 from testbed.progress import Silent
 from testbed.runs.pytest_process import plugin_options
 from testbed.waiting import Budget, eventually_true
@@ -52,7 +52,7 @@ def tried(done: subprocess.CompletedProcess[str], report: Path) -> dict[str, str
 
 def ours(kube: Kube) -> set[str]:
     """What testbeds have made in the cluster."""
-    return {f"{each['kind']}/{each['metadata']['name']}" for each in labelled(kube, ANYBODYS).objects}
+    return {f"{each['kind']}/{each['metadata']['name']}" for each in find_labelled(kube, ANY_TESTBED).objects}
 
 
 def is_there(kube: Kube, kind: str, start: str) -> bool:

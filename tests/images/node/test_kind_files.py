@@ -67,7 +67,7 @@ def test_every_container_starts_with_kinds_hook_and_without_limits(program: Call
 
 
 def _fetch_with(go: Path, lock: Lock, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> KindFiles:
-    monkeypatch.setattr(kind_files, "go_for", lambda *asked: Go(go, (1, 26)))
+    monkeypatch.setattr(kind_files, "find_go", lambda *asked: Go(go, (1, 26)))
     return kind_files.fetch(lock, scratch, Step("test"))
 
 
@@ -98,7 +98,7 @@ def test_a_host_without_go_gets_the_cure_of_the_toolchain(
     def refuse(*asked: object) -> Go:
         raise Unavailable("Go >= 1.24 is needed, there is no go command", cure="install Go >= 1.24")
 
-    monkeypatch.setattr(kind_files, "go_for", refuse)
+    monkeypatch.setattr(kind_files, "find_go", refuse)
 
     with pytest.raises(TestbedError, match=r"(?s)there is no go command.*install Go >= 1\.24"):
         kind_files.fetch(lock, tmp_path, Step("test"))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from testbed import folders
-from testbed.kube.rights import Right
+from testbed.kube.permissions import Permission
 from testbed.models.sections import Allow
 from testbed.providers.existing.required_rights import of_level
 
@@ -22,9 +22,9 @@ def _role(level: Allow) -> Any:
     return yaml.safe_load((ROLES / f"judge-{level}.yaml").read_text())
 
 
-def _granted(level: Allow) -> set[Right]:
+def _granted(level: Allow) -> set[Permission]:
     return {
-        Right(verb, group, resource)
+        Permission(verb, group, resource)
         for rule in _role(level)["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -56,5 +56,5 @@ def test_what_a_scenario_makes_may_be_made_and_deleted(path: Path) -> None:
     assert kinds
     for group, kind in kinds:
         plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
-        needed = {Right(verb, group, plural) for verb in ("create", "patch", "delete", "list")}
+        needed = {Permission(verb, group, plural) for verb in ("create", "patch", "delete", "list")}
         assert needed <= of_level(Allow.WORKLOADS)

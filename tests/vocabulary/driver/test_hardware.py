@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers import live
+from testbed.drivers import live_control
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, TestbedError
 from testbed.vocabulary.driver.hardware import Hardware, restored_hardware
@@ -47,7 +47,7 @@ class Playing:
 def playing(world: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Playing]:
     def make(deaf: bool = False) -> Playing:
         made = Playing(world(), deaf)
-        monkeypatch.setattr(live, "ask", made.ask)
+        monkeypatch.setattr(live_control, "run_control", made.ask)
         return made
 
     return make
@@ -125,7 +125,7 @@ def test_a_node_that_refuses_costs_the_others_nothing(
             raise TestbedError("its socket is gone")
         return its.ask(kube, file, node, words)
 
-    monkeypatch.setattr(live, "ask", ask)
+    monkeypatch.setattr(live_control, "run_control", ask)
     with pytest.raises(TestbedError, match="its socket is gone"):
         hardware.restore()
     assert its.asked[-1] == ("node-2", "restore")

@@ -8,7 +8,7 @@ import pytest
 from testbed.conformance.verdicts import blame
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed
-from testbed.models.words import Verdict
+from testbed.models.requirement_enums import Verdict
 from testbed.vocabulary.pods.device_metadata import read
 
 DEVICE = {"driver": "d", "pool": "n", "name": "gpu-0", "attributes": {"model": {"string": "F100"}}}

@@ -14,11 +14,11 @@ from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
 
-EVERY_NODE = "all"
+ALL_NODES = "all"
 _REFUSED = 2
 
 
-def ask(kube: Kube, driver_file: DriverFile, node: str, words: Sequence[str]) -> Object:
+def run_control(kube: Kube, driver_file: DriverFile, node: str, words: Sequence[str]) -> Object:
     """Have the driver on a node do something; what it answered. UsageError when it refused, and then nothing has changed."""
     pod = _pods(kube, driver_file).get(node)
     if pod is None:
@@ -44,21 +44,21 @@ def nodes_for(kube: Kube, driver_file: DriverFile, node: str | None = None, devi
     """The nodes that a change is about: the one that was named, the only one that has the device, or without a device all of them."""
     _command(driver_file)
     there = sorted(_pods(kube, driver_file))
-    if node not in (None, EVERY_NODE):
+    if node not in (None, ALL_NODES):
         if node not in there:
             hint = did_you_mean(str(node), there) or "dra-testbed status shows nodes and the driver"
             raise UsageError(f"driver {driver_file.name} does not run on node {node}", hint=hint)
         return [str(node)]
     if device is None:
         return there
-    having = {each: ask(kube, driver_file, each, ["state"])["devices"] for each in there}
+    having = {each: run_control(kube, driver_file, each, ["state"])["devices"] for each in there}
     found = [each for each, devices in having.items() if device in devices]
     if not found:
         known = {name for devices in having.values() for name in devices}
         raise UsageError(f"no node has a device {device}", hint=did_you_mean(device, known))
     if len(found) > 1 and node is None:
         raise UsageError(
-            f"{device} is a device of {' and of '.join(found)}", hint=f"--node {found[0]}, or --node {EVERY_NODE}"
+            f"{device} is a device of {' and of '.join(found)}", hint=f"--node {found[0]}, or --node {ALL_NODES}"
         )
     return found
 

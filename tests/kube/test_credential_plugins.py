@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from testbed.errors import TestbedError, UsageError
-from testbed.kube import plugins
+from testbed.kube import credential_plugins
 from testbed.kube.client import Kube
-from testbed.kube.kubeconfig import Access, access
+from testbed.kube.kubeconfig import Access, load_access
 from tests.fakes import api_server
 from tests.fakes.api_server import ApiServer
 
@@ -29,7 +29,7 @@ def _plugin(folder: Path, script: str) -> str:
 
 def _access(folder: Path, script: str, **said: Any) -> Access:
     said = {"apiVersion": VERSION, "command": _plugin(folder, script), **said}
-    return access(ApiServer("http://127.0.0.1:1").kubeconfig(folder, exec=said), None)
+    return load_access(ApiServer("http://127.0.0.1:1").kubeconfig(folder, exec=said), None)
 
 
 def _giving(status: Any, version: str = VERSION) -> str:
@@ -39,7 +39,7 @@ def _giving(status: Any, version: str = VERSION) -> str:
 
 def test_what_it_gives_stands_where_it_stood_and_in_no_file(tmp_path: Path) -> None:
     found = _access(tmp_path, _giving({"token": "SECRET", "expirationTimestamp": "2030-01-01T00:00:00Z"}))
-    given, end = plugins.settled(found)
+    given, end = credential_plugins.resolve_credentials(found)
     assert given.user == {"token": "SECRET"}
     assert end == datetime(2030, 1, 1, tzinfo=UTC)
     assert "exec" in found.user
@@ -48,7 +48,7 @@ def test_what_it_gives_stands_where_it_stood_and_in_no_file(tmp_path: Path) -> N
 
 def test_a_certificate_comes_with_its_key(tmp_path: Path) -> None:
     found = _access(tmp_path, _giving({"clientCertificateData": "PEM", "clientKeyData": "KEY"}))
-    given, end = plugins.settled(found)
+    given, end = credential_plugins.resolve_credentials(found)
     user = given.loadable()["users"][0]["user"]
     assert {name: Path(file).read_text() for name, file in user.items()} == {
         "client-certificate": "PEM",
@@ -61,8 +61,8 @@ def test_who_has_a_token_asks_no_plugin(tmp_path: Path) -> None:
     content = ApiServer("http://127.0.0.1:1").kubeconfig(
         tmp_path, token="t", exec={"command": "/none", "apiVersion": "v"}
     )
-    found = access(content, None)
-    assert plugins.settled(found) == (found, None)
+    found = load_access(content, None)
+    assert credential_plugins.resolve_credentials(found) == (found, None)
 
 
 def test_it_is_told_its_arguments_its_environment_and_the_cluster(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_it_is_told_its_arguments_its_environment_and_the_cluster(tmp_path: Path
         {"token": "t"}
     )
     more = [{"name": "MORE", "value": "2"}]
-    plugins.settled(_access(tmp_path, script, args=["1"], env=more, provideClusterInfo=True))
+    credential_plugins.resolve_credentials(_access(tmp_path, script, args=["1"], env=more, provideClusterInfo=True))
     info = json.loads((tmp_path / "info").read_text())
     assert (tmp_path / "told").read_text() == "1 2\n"
     assert info["spec"] == {"interactive": False, "cluster": {"server": "http://127.0.0.1:1"}}
@@ -79,11 +79,11 @@ def test_it_is_told_its_arguments_its_environment_and_the_cluster(tmp_path: Path
 
 def test_a_program_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
     said = {"apiVersion": VERSION, "command": "aws-of-nobody", "args": ["SECRET"], "installHint": "Get it\nfrom here."}
-    found = access(ApiServer("http://127.0.0.1:1").kubeconfig(tmp_path, exec=said), None)
+    found = load_access(ApiServer("http://127.0.0.1:1").kubeconfig(tmp_path, exec=said), None)
     with pytest.raises(
         UsageError, match=r"credential plugin aws-of-nobody of http.* is not there\n  try: Get it from here."
     ):
-        plugins.settled(found)
+        credential_plugins.resolve_credentials(found)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ def test_what_it_fails_with_is_one_message_without_a_secret(tmp_path: Path, scri
         tmp_path, script, args=["SECRET"], env=[{"name": "A", "value": "SECRET"}], installHint="Log in first."
     )
     with pytest.raises(TestbedError, match=f"credential plugin .*give-token of http.*{said}") as failed:
-        plugins.settled(found)
+        credential_plugins.resolve_credentials(found)
     assert "Log in first." in failed.value.hint
     assert "SECRET" not in str(failed.value)
     assert failed.value.__cause__ is None
 
 
 def test_one_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_PATIENCE", 0.2)
+    monkeypatch.setattr(credential_plugins, "_PATIENCE", 0.2)
     with pytest.raises(TestbedError, match=r"gave no answer in 0\.2 s: visit me"):
-        plugins.settled(_access(tmp_path, "echo visit me >&2; sleep 60"))
+        credential_plugins.resolve_credentials(_access(tmp_path, "echo visit me >&2; sleep 60"))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_one_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_what_cannot_be_asked_is_the_users_mistake(tmp_path: Path, more: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        plugins.settled(_access(tmp_path, "true", **more))
+        credential_plugins.resolve_credentials(_access(tmp_path, "true", **more))
 
 
 def test_it_is_asked_again_when_its_credentials_end(tmp_path: Path) -> None:

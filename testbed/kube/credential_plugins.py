@@ -19,20 +19,20 @@ from testbed.kube.kubeconfig import Access
 from testbed.process import Completed
 
 _PATIENCE = 60.0  # seconds; a plugin asks a server of its vendor
-_FIRST = ("auth-provider", "token", "tokenFile")  # with one of them nobody asks a plugin
+_TAKE_PRECEDENCE = ("auth-provider", "token", "tokenFile")  # with one of them nobody asks a plugin
 _NOT_STARTED = ("not found", "cannot be started")
 _CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
 
 
-def settled(access: Access) -> tuple[Access, datetime | None]:
+def resolve_credentials(access: Access) -> tuple[Access, datetime | None]:
     """The same with what its plugin gives now instead of the plugin, and until when that holds. Never to be written to a file."""
     user = access.user
-    if not user.get("exec") or any(user.get(key) for key in _FIRST):
+    if not user.get("exec") or any(user.get(key) for key in _TAKE_PRECEDENCE):
         return access, None
     status = _Plugin(access, user["exec"]).status()
-    given = {key: value for key, value in user.items() if key != "exec"} | _given(status)
+    given = {key: value for key, value in user.items() if key != "exec"} | _credentials(status)
     users = [{**access.content["users"][0], "user": given}]
-    return replace(access, content={**access.content, "users": users}), _end(status)
+    return replace(access, content={**access.content, "users": users}), _expiry(status)
 
 
 class _Plugin:
@@ -59,7 +59,7 @@ class _Plugin:
             raise self._failed(
                 f"answered with another version or kind than ExecCredential of {self._said['apiVersion']}"
             )
-        if not isinstance(status, dict) or not _is_whole(status):
+        if not isinstance(status, dict) or not _is_complete(status):
             raise self._failed("gave neither a token nor a certificate with its key")
         return status
 
@@ -82,7 +82,7 @@ class _Plugin:
     def _question(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"interactive": False}
         if self._said.get("provideClusterInfo"):
-            spec["cluster"] = _told(self._access.content["clusters"][0]["cluster"])
+            spec["cluster"] = _cluster_info(self._access.content["clusters"][0]["cluster"])
         return {"apiVersion": self._said["apiVersion"], "kind": "ExecCredential", "spec": spec}
 
     @property
@@ -94,11 +94,11 @@ class _Plugin:
         return TestbedError(f"{self._name} {what}", hint=f"{cure}. {self._hint}" if self._hint else cure)
 
 
-def _is_whole(status: dict[str, Any]) -> bool:
+def _is_complete(status: dict[str, Any]) -> bool:
     return bool(status.get("token") or (status.get("clientCertificateData") and status.get("clientKeyData")))
 
 
-def _given(status: dict[str, Any]) -> dict[str, str]:
+def _credentials(status: dict[str, Any]) -> dict[str, str]:
     pems = {"client-certificate-data": "clientCertificateData", "client-key-data": "clientKeyData"}
     given = {
         key: base64.b64encode(str(status[name]).encode()).decode() for key, name in pems.items() if status.get(name)
@@ -106,7 +106,7 @@ def _given(status: dict[str, Any]) -> dict[str, str]:
     return given | ({"token": str(status["token"])} if status.get("token") else {})
 
 
-def _end(status: dict[str, Any]) -> datetime | None:
+def _expiry(status: dict[str, Any]) -> datetime | None:
     try:
         end = datetime.fromisoformat(str(status.get("expirationTimestamp", "")))
     except ValueError:
@@ -114,7 +114,7 @@ def _end(status: dict[str, Any]) -> datetime | None:
     return end if end.tzinfo else None
 
 
-def _told(cluster: dict[str, Any]) -> dict[str, Any]:
+def _cluster_info(cluster: dict[str, Any]) -> dict[str, Any]:
     """The cluster for a plugin, with its own part of the kubeconfig."""
     told = {key: cluster[key] for key in _CLUSTER if cluster.get(key)}
     if cluster.get("certificate-authority") and Path(cluster["certificate-authority"]).is_file():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import ApiError, UsageError
-from testbed.kube.features import DECIDING, shown_gates
+from testbed.kube.features import REQUIREMENT_GATES, visible_gates
 from tests.fakes.kube import FakeKube
 
 TRIED = {
@@ -57,7 +57,7 @@ def _without(names: set[str], content: Any) -> Any:
 
 
 def _shown(server: Any, version: str = "v1.37.0") -> dict[str, bool]:
-    return shown_gates(server, version, tries=True)
+    return visible_gates(server, version, tries=True)
 
 
 def test_a_server_that_keeps_everything_has_the_gates_on() -> None:
@@ -75,7 +75,7 @@ def test_a_gate_whose_field_is_forgotten_is_off(gate: str) -> None:
 def test_where_one_may_only_look_nothing_is_tried() -> None:
     server = Server()
     server.create = None  # type: ignore[assignment,method-assign]  # nobody calls it
-    assert shown_gates(server, "v1.37.0", tries=False) == {}  # type: ignore[arg-type]  # the fake
+    assert visible_gates(server, "v1.37.0", tries=False) == {}  # type: ignore[arg-type]  # the fake
 
 
 def test_what_a_user_may_not_try_stays_unknown() -> None:
@@ -132,4 +132,4 @@ def test_a_claim_shows_that_drivers_may_tell_of_devices() -> None:
 
 
 def test_all_that_is_tried_decides() -> None:
-    assert TRIED < DECIDING
+    assert TRIED < REQUIREMENT_GATES

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from testbed.kube.client import Kube
-from testbed.kube.rights import Right, missing, summary
+from testbed.kube.permissions import Permission, missing_permissions, summarize
 from tests.fakes import api_server
 from tests.fakes.api_server import ApiServer, may
 
 RULES = "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 ACCESS = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-LOG, PODS, NODES = Right("get", "", "pods/log"), Right("list", "", "pods"), Right("list", "", "nodes")
+LOG, PODS, NODES = Permission("get", "", "pods/log"), Permission("list", "", "pods"), Permission("list", "", "nodes")
 
 
 @pytest.fixture
@@ -41,20 +41,20 @@ def _rule(**facts: Any) -> Any:
         (_rule(resourceNames=["one"]), [LOG, NODES, PODS]),
     ],
 )
-def test_rules_say_what_is_missing(server: ApiServer, kube: Kube, rule: Any, lacking: list[Right]) -> None:
+def test_rules_say_what_is_missing(server: ApiServer, kube: Kube, rule: Any, lacking: list[Permission]) -> None:
     server.answers[RULES] = may(rule)
-    assert missing(kube, [NODES, PODS, LOG]) == lacking
+    assert missing_permissions(kube, [NODES, PODS, LOG]) == lacking
     assert ACCESS not in server.asked
 
 
 def test_where_the_rules_are_not_all_each_right_is_asked_for(server: ApiServer, kube: Kube) -> None:
     server.answers[RULES] = may(_rule(), incomplete=True)
     server.answers[ACCESS] = (201, {"status": {"allowed": True}})
-    assert missing(kube, [PODS, NODES]) == []
+    assert missing_permissions(kube, [PODS, NODES]) == []
     assert server.asked.count(ACCESS) == 1
 
 
 def test_rights_are_told_resource_by_resource() -> None:
-    rights = [Right("get", "apps", "daemonsets", "mine"), Right("create", "apps", "daemonsets", "mine"), LOG]
-    assert summary(rights) == ["create, get daemonsets.apps in namespace mine", "get pods/log"]
+    rights = [Permission("get", "apps", "daemonsets", "mine"), Permission("create", "apps", "daemonsets", "mine"), LOG]
+    assert summarize(rights) == ["create, get daemonsets.apps in namespace mine", "get pods/log"]
     assert str(LOG) == "get pods/log"

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from testbed.errors import did_you_mean
-from testbed.models.document import dotted
+from testbed.models.document import format_location
 
 Facts = Mapping[str, Any]
-_MOST_PLACES = 3
+_MOST_HINTS = 3
 
 _BOUNDS: dict[str, Callable[[Facts], str]] = {
     "greater_than_equal": lambda facts: f"{facts['ge']} or more",
@@ -22,7 +22,7 @@ _BOUNDS: dict[str, Callable[[Facts], str]] = {
     "too_short": lambda facts: f"at least {facts['min_length']} long",
     "string_pattern_mismatch": lambda facts: f"like {facts['pattern']}",
 }
-_WANTED = {
+_EXPECTED = {
     "string_type": "a text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -35,13 +35,13 @@ _WANTED = {
 }
 
 
-def complaint(error: ErrorDetails, model: type[BaseModel], written: str | None = None) -> str:
+def message_for(error: ErrorDetails, model: type[BaseModel], written: str | None = None) -> str:
     """One error of a validation; `written` is the value as it stands in the file."""
     kind, value, facts = error["type"], error["input"], error.get("ctx", {})
     if kind in _BOUNDS:
         return f"is {value!r}, but must be {_BOUNDS[kind](facts)}"
-    if kind in _WANTED:
-        return _of_wrong_type(value, kind, written)
+    if kind in _EXPECTED:
+        return _wrong_type(value, kind, written)
     match kind:
         case "extra_forbidden":
             return _unknown_key(error["loc"], model)
@@ -52,7 +52,7 @@ def complaint(error: ErrorDetails, model: type[BaseModel], written: str | None =
     return str(facts["error"]) if kind == "value_error" else f"is {value!r}: {error['msg']}"
 
 
-def kind_of(value: object, written: str | None = None) -> str:
+def describe_value(value: object, written: str | None = None) -> str:
     """What a value is, as people say it, and as they wrote it."""
     if value is None:
         return "empty"
@@ -64,15 +64,15 @@ def kind_of(value: object, written: str | None = None) -> str:
     return "a mapping" if isinstance(value, dict) else "a list"
 
 
-def _of_wrong_type(value: object, kind: str, written: str | None) -> str:
+def _wrong_type(value: object, kind: str, written: str | None) -> str:
     if kind == "string_type" and isinstance(value, bool | int | float) and written:
-        return f'is {kind_of(value, written)}, but must be a text: write it in quotes, "{written}"'
-    return f"is {kind_of(value)}, but must be {_WANTED[kind]}"
+        return f'is {describe_value(value, written)}, but must be a text: write it in quotes, "{written}"'
+    return f"is {describe_value(value)}, but must be {_EXPECTED[kind]}"
 
 
 def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:
-    owner = _owner(model, loc[:-1])
-    deeper = [dotted((*loc[:-1], *place)) for place in _deeper(owner, str(loc[-1]))][:_MOST_PLACES]
+    owner = _model_at(model, loc[:-1])
+    deeper = [format_location((*loc[:-1], *place)) for place in _nested_paths(owner, str(loc[-1]))][:_MOST_HINTS]
     hint = f"did you mean {' or '.join(deeper)}?" if deeper else did_you_mean(str(loc[-1]), _fields(owner))
     return "is not a known key" + (f"; {hint}" if hint else "")
 
@@ -83,7 +83,7 @@ def _not_one_of(value: object, expected: str) -> str:
     return f"is {value!r}, but must be {expected}" + (f"; {hint}" if hint.startswith("did") else "")
 
 
-def _owner(model: type[BaseModel], place: tuple[str | int, ...]) -> type[BaseModel]:
+def _model_at(model: type[BaseModel], place: tuple[str | int, ...]) -> type[BaseModel]:
     """The model of what stands at a place of the document."""
     current = model
     for part in place:
@@ -92,7 +92,7 @@ def _owner(model: type[BaseModel], place: tuple[str | int, ...]) -> type[BaseMod
     return current
 
 
-def _deeper(model: type[BaseModel], key: str) -> Iterator[tuple[str, ...]]:
+def _nested_paths(model: type[BaseModel], key: str) -> Iterator[tuple[str, ...]]:
     """Where a key stands that was written too far out: in the sections of a model, and in theirs. Lists have no such places."""
     for name, annotation in _fields(model).items():
         if any(typing.get_origin(part) is tuple for part in (annotation, *typing.get_args(annotation))):
@@ -100,7 +100,7 @@ def _deeper(model: type[BaseModel], key: str) -> Iterator[tuple[str, ...]]:
         for section in _models_in(annotation):
             if key in _fields(section):
                 yield (name, key)
-            yield from ((name, *place) for place in _deeper(section, key))
+            yield from ((name, *place) for place in _nested_paths(section, key))
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def connect(access: Access) -> tuple[Kube, Features]:
         kube = Kube(access)
         found = features.read(kube)
     except ApiError as refused:
-        raise _explained(access, refused) from refused
+        raise _explain(access, refused) from refused
     except UsageError as bad:
         if str(access) in bad.what:
             raise
@@ -29,7 +29,7 @@ def connect(access: Access) -> tuple[Kube, Features]:
     return kube, found
 
 
-def _explained(access: Access, refused: ApiError) -> TestbedError:
+def _explain(access: Access, refused: ApiError) -> TestbedError:
     if refused.status == 401:
         why = access.expired() or refused.message
         hint = "get new ones from whoever gave you the kubeconfig, or choose another --context"

@@ -13,7 +13,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1"
 
 
 @dataclass(frozen=True, order=True)
-class Right:
+class Permission:
     """A verb on a resource (`pods/log` for a part of it), in one namespace or in all."""
 
     verb: str
@@ -26,7 +26,7 @@ class Right:
         return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{where}"
 
 
-def summary(rights: Iterable[Right]) -> list[str]:
+def summarize(rights: Iterable[Permission]) -> list[str]:
     """Rights for people: a line for each resource, with the verbs on it."""
     verbs: dict[str, list[str]] = {}
     for each in sorted(set(rights)):
@@ -34,15 +34,15 @@ def summary(rights: Iterable[Right]) -> list[str]:
     return [f"{', '.join(verbs[resource])} {resource}" for resource in sorted(verbs)]
 
 
-def missing(kube: Kube, wanted: Iterable[Right]) -> list[Right]:
+def missing_permissions(kube: Kube, wanted: Iterable[Permission]) -> list[Permission]:
     """Those of the rights that the user does not have, sorted."""
-    by_namespace: dict[str, list[Right]] = {}
+    by_namespace: dict[str, list[Permission]] = {}
     for each in sorted(set(wanted)):
         by_namespace.setdefault(each.namespace, []).append(each)
     return [right for namespace, rights in by_namespace.items() for right in _missing(kube, namespace, rights)]
 
 
-def _missing(kube: Kube, namespace: str, wanted: list[Right]) -> list[Right]:
+def _missing(kube: Kube, namespace: str, wanted: list[Permission]) -> list[Permission]:
     # In a namespace that nobody has heard of only those rights count that hold everywhere.
     status = _review(kube, "selfsubjectrulesreviews", {"namespace": namespace or f"dra-testbed-{secrets.token_hex(4)}"})
     rules = status.get("resourceRules") or []
@@ -53,7 +53,7 @@ def _missing(kube: Kube, namespace: str, wanted: list[Right]) -> list[Right]:
     return [each for each in lacking if not _allowed(kube, each)]
 
 
-def _allowed(kube: Kube, right: Right) -> bool:
+def _allowed(kube: Kube, right: Permission) -> bool:
     resource, _, subresource = right.resource.partition("/")
     asked = {
         "verb": right.verb,
@@ -71,7 +71,7 @@ def _review(kube: Kube, plural: str, spec: dict[str, Any]) -> dict[str, Any]:
     return dict(kube.request("POST", f"{_REVIEWS}/{plural}", body=body)["status"])
 
 
-def _grants(rule: dict[str, Any], right: Right) -> bool:
+def _grants(rule: dict[str, Any], right: Permission) -> bool:
     if rule.get("resourceNames"):  # it holds for some objects only
         return False
     part = right.resource.partition("/")[2]

@@ -12,21 +12,21 @@ from testbed.waiting import Budget, NotYet, eventually
 _WIPED = Budget("old slices gone", 60, "a kubelet removes the slices of a driver that left after 30 s")
 
 
-def refuse_foreign(kube: Kube, driver_file: DriverFile) -> None:
+def refuse_conflicting_driver(kube: Kube, driver_file: DriverFile) -> None:
     """Nothing of that driver may be there: neither its class, nor its pods, nor its slices. Slices that are left of one are waited out."""
     if driver_file.install is None:
         return
     device_class = kube.find("resource.k8s.io/v1", "DeviceClass", driver_file.device_class)
     if device_class:
-        raise _taken(driver_file, f"DeviceClass {driver_file.device_class} is there", [device_class])
+        raise _conflict(driver_file, f"DeviceClass {driver_file.device_class} is there", [device_class])
     pods = driver_pods(kube, driver_file)
     if pods:
         names = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in pods)
-        raise _taken(driver_file, f"pods {names} are there", pods)
+        raise _conflict(driver_file, f"pods {names} are there", pods)
     try:
         eventually(lambda: _no_slices(kube, driver_file.driver), f"no slices of {driver_file.driver}", _WIPED)
     except WaitTimeout as late:
-        raise _taken(driver_file, late.last_seen, []) from late
+        raise _conflict(driver_file, late.last_seen, []) from late
 
 
 def _no_slices(kube: Kube, driver: str) -> None:
@@ -36,7 +36,7 @@ def _no_slices(kube: Kube, driver: str) -> None:
         raise NotYet(f"it has ResourceSlices for {', '.join(nodes)}")
 
 
-def _taken(driver_file: DriverFile, what: str, found: list[Object]) -> UsageError:
+def _conflict(driver_file: DriverFile, what: str, found: list[Object]) -> UsageError:
     said = f"the cluster has a driver {driver_file.driver} already: {what}"
     if found and is_ours(found[0]):
         whose = owner_of(found) or f"a testbed with the id {identity_of(found[0])}"

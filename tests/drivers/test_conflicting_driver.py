@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers import refuse_foreign
+from testbed.drivers import refuse_conflicting_driver
 from testbed.errors import UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import load_driver_file
@@ -17,7 +17,7 @@ THEIRS = Owner("theirs", "bbbbbbbbbbbb", "box", pid=7)
 
 def test_an_empty_cluster_takes_any_driver() -> None:
     kube: Any = FakeKube()
-    refuse_foreign(kube, DRIVER)
+    refuse_conflicting_driver(kube, DRIVER)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_each_trace_of_somebody_elses_driver_is_enough(kind: str, facts: dict[st
     kube: Any = FakeKube()
     kube.put(kind, **facts)
     with pytest.raises(UsageError, match=said) as refused:
-        refuse_foreign(kube, DRIVER)
+        refuse_conflicting_driver(kube, DRIVER)
     assert "without spec.install" in refused.value.hint
 
 
@@ -44,11 +44,11 @@ def test_a_driver_of_another_testbed_is_said_to_be_its() -> None:
     kube: Any = FakeKube()
     kube.apply(THEIRS.mark({"apiVersion": "v1", "kind": "DeviceClass", "metadata": {"name": DRIVER.device_class}}))
     with pytest.raises(UsageError, match=r"belongs to testbed theirs of host box \(process 7\)"):
-        refuse_foreign(kube, DRIVER)
+        refuse_conflicting_driver(kube, DRIVER)
 
 
 def test_a_driver_that_is_only_judged_may_be_there() -> None:
     kube: Any = FakeKube()
     kube.put("DeviceClass", DRIVER.device_class)
     in_place = DRIVER.model_copy(update={"spec": DRIVER.spec.model_copy(update={"install": None})})
-    refuse_foreign(kube, in_place)
+    refuse_conflicting_driver(kube, in_place)

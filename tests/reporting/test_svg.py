@@ -3,17 +3,17 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from testbed.drivers.expected_slices import slices_of
+from testbed.drivers.expected_slices import expected_slices
 from testbed.folders import data
-from testbed.reporting.picture import Box, picture
-from testbed.reporting.topology import places
+from testbed.reporting.svg import Box, draw
+from testbed.reporting.topology import locations
 
 HARDWARE = data("manifests") / "hardware"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def drawing(name: str) -> str:
-    return picture(places(slices_of(HARDWARE / f"{name}.yaml", "node-1"), "node-1"))
+    return draw(locations(expected_slices(HARDWARE / f"{name}.yaml", "node-1"), "node-1"))
 
 
 def test_the_picture_in_the_documentation_is_fresh() -> None:
@@ -54,4 +54,4 @@ def test_a_name_cannot_break_the_drawing() -> None:
             "devices": [{"name": "<g>", "attributes": {"model": {"string": "</svg>"}}}],
         },
     }  # fmt: skip
-    assert "</svg>" in "".join(ElementTree.fromstring(picture(places([slice_]))).itertext())
+    assert "</svg>" in "".join(ElementTree.fromstring(draw(locations([slice_]))).itertext())

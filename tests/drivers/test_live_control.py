@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers import live
+from testbed.drivers import live_control
 from testbed.errors import TestbedError, UsageError
 from testbed.process import Completed
 from tests.fakes import cluster
@@ -47,7 +47,7 @@ FILE = cluster.make().driver_file
 
 
 def test_the_control_command_runs_in_the_drivers_container_of_that_node(kube: Kube) -> None:
-    assert live.ask(kube, FILE, "node-2", ["unplug", "gpu-0"]) == {"changed": True}  # type: ignore[arg-type]  # the fake
+    assert live_control.run_control(kube, FILE, "node-2", ["unplug", "gpu-0"]) == {"changed": True}  # type: ignore[arg-type]  # the fake
     command = ("python3", "-m", "fake_driver.control", "unplug", "gpu-0")
     assert kube.asked == [("driver-node-2", "driver", command)]
 
@@ -55,7 +55,7 @@ def test_the_control_command_runs_in_the_drivers_container_of_that_node(kube: Ku
 def test_during_an_update_the_newer_pod_is_asked(kube: Kube) -> None:
     put(kube, "driver-new", "node-1", at="2026-01-02T00:00:00Z")
     put(kube, "driver-newest", "node-1", phase="Pending", at="2026-01-03T00:00:00Z")
-    live.ask(kube, FILE, "node-1", ["plug", "gpu-0"])  # type: ignore[arg-type]  # the fake
+    live_control.run_control(kube, FILE, "node-1", ["plug", "gpu-0"])  # type: ignore[arg-type]  # the fake
     assert kube.asked[0][0] == "driver-new"
 
 
@@ -72,7 +72,7 @@ def test_during_an_update_the_newer_pod_is_asked(kube: Kube) -> None:
 def test_a_change_is_about_the_nodes_that_were_meant(
     kube: Kube, node: str | None, device: str | None, found: list[str]
 ) -> None:
-    assert live.nodes_for(kube, FILE, node, device) == found  # type: ignore[arg-type]  # the fake
+    assert live_control.nodes_for(kube, FILE, node, device) == found  # type: ignore[arg-type]  # the fake
 
 
 @pytest.mark.parametrize(
@@ -85,21 +85,21 @@ def test_a_change_is_about_the_nodes_that_were_meant(
 )
 def test_what_is_not_clear_is_the_users_error(kube: Kube, node: str | None, device: str | None, text: str) -> None:
     with pytest.raises(UsageError) as refused:
-        live.nodes_for(kube, FILE, node, device)  # type: ignore[arg-type]  # the fake
+        live_control.nodes_for(kube, FILE, node, device)  # type: ignore[arg-type]  # the fake
     assert text in f"{refused.value}"
 
 
 def test_a_driver_without_a_control_command_cannot_be_changed(kube: Kube) -> None:
     without = FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"control": None})})
     with pytest.raises(UsageError, match=r"its driver file has no spec\.control"):
-        live.nodes_for(kube, without)  # type: ignore[arg-type]  # the fake
+        live_control.nodes_for(kube, without)  # type: ignore[arg-type]  # the fake
     assert ("live-control" in FILE.features, "live-control" in without.features) == (True, False)
 
 
 def test_a_refusal_is_told_without_the_usage_before_it(kube: Kube) -> None:
     kube.answer = Completed((), 2, "", "usage: …\nnothing was changed: no device gpu-9\n")
     with pytest.raises(UsageError, match=r"^node-1: nothing was changed: no device gpu-9$"):
-        live.ask(kube, FILE, "node-1", ["unplug", "gpu-9"])  # type: ignore[arg-type]  # the fake
+        live_control.run_control(kube, FILE, "node-1", ["unplug", "gpu-9"])  # type: ignore[arg-type]  # the fake
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_a_refusal_is_told_without_the_usage_before_it(kube: Kube) -> None:
 def test_a_driver_that_does_not_answer_is_no_usage_error(kube: Kube, answer: Completed) -> None:
     kube.answer = answer
     with pytest.raises(TestbedError, match="could not be controlled") as failed:
-        live.ask(kube, FILE, "node-1", ["unplug", "gpu-0"])  # type: ignore[arg-type]  # the fake
+        live_control.run_control(kube, FILE, "node-1", ["unplug", "gpu-0"])  # type: ignore[arg-type]  # the fake
     assert failed.value.exit_code == 3
 
 
 def test_a_node_without_the_driver_is_told(kube: Kube) -> None:
     with pytest.raises(TestbedError, match="no pod of driver fake-gpu runs on node-7"):
-        live.ask(kube, FILE, "node-7", ["state"])  # type: ignore[arg-type]  # the fake
+        live_control.run_control(kube, FILE, "node-7", ["state"])  # type: ignore[arg-type]  # the fake

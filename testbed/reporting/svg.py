@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from testbed.reporting.topology import Device, Place, alike, by_root
+from testbed.reporting.topology import Location, PublishedDevice, by_root, group_similar
 
 _GAP, _LINE, _LETTER = 10, 17, 7.6
 _MOST_ALIKE = 4
@@ -47,10 +47,10 @@ class Box:
         return _LINE * (1 + len(self.lines)) + inner + (2 * _GAP if self.inner else _GAP)
 
 
-def picture(places: Iterable[Place]) -> str:
+def draw(places: Iterable[Location]) -> str:
     """The whole drawing."""
-    everything = Box("", "", inner=tuple(map(_place, places)))
-    body = "\n".join(_drawn(everything.inner, _GAP, _GAP, across=False))
+    everything = Box("", "", inner=tuple(map(_location_box, places)))
+    body = "\n".join(_elements(everything.inner, _GAP, _GAP, across=False))
     width, height = everything.width, sum(box.height + _GAP for box in everything.inner) + _GAP
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">\n'
@@ -58,7 +58,7 @@ def picture(places: Iterable[Place]) -> str:
     )
 
 
-def _place(place: Place) -> Box:
+def _location_box(place: Location) -> Box:
     inner = tuple(
         Box(f"NUMA node {numa}" if numa is not None else "no NUMA node", "numa", inner=tuple(_roots(devices)))
         for numa, devices in place.by_numa()
@@ -66,7 +66,7 @@ def _place(place: Place) -> Box:
     return Box(f"{place.name}  ({place.where or 'node'})", "place", inner=inner, across=True)
 
 
-def _roots(devices: list[Device]) -> Iterable[Box]:
+def _roots(devices: list[PublishedDevice]) -> Iterable[Box]:
     for root, below in by_root(devices):
         boxes = tuple(_devices(below))
         if root:
@@ -75,17 +75,17 @@ def _roots(devices: list[Device]) -> Iterable[Box]:
             yield from boxes
 
 
-def _devices(devices: Sequence[Device]) -> Iterable[Box]:
+def _devices(devices: Sequence[PublishedDevice]) -> Iterable[Box]:
     names = {device.name for device in devices}
     parts = {name: [device for device in devices if device.parent == name] for name in names}
-    for like in alike([device for device in devices if device.parent not in names]):
+    for like in group_similar([device for device in devices if device.parent not in names]):
         if len(like) > _MOST_ALIKE and not any(parts[device.name] for device in like):
             yield _device(f"{like[0].name} … {like[-1].name}", like[0], [])
         else:
             yield from (_device(device.name, device, parts[device.name]) for device in like)
 
 
-def _device(name: str, device: Device, parts: Sequence[Device]) -> Box:
+def _device(name: str, device: PublishedDevice, parts: Sequence[PublishedDevice]) -> Box:
     cut = Counter(str(part.attributes.get("profile", "part")) for part in parts)
     lines = (
         str(device.attributes.get("model", "")),
@@ -96,13 +96,13 @@ def _device(name: str, device: Device, parts: Sequence[Device]) -> Box:
     return Box(name, "tainted" if device.taints else "device", tuple(filter(None, lines)))
 
 
-def _drawn(boxes: Iterable[Box], x: float, y: float, *, across: bool) -> Iterable[str]:
+def _elements(boxes: Iterable[Box], x: float, y: float, *, across: bool) -> Iterable[str]:
     for box in boxes:
         yield f'<rect class="{box.kind}" x="{x:.0f}" y="{y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}"/>'
         for number, line in enumerate((box.title, *box.lines)):
             style = ' class="title"' if number == 0 else ""
             yield f'<text{style} x="{x + _GAP:.0f}" y="{y + _LINE * (number + 1):.0f}">{escape(line)}</text>'
-        yield from _drawn(box.inner, x + _GAP, y + _LINE * (1 + len(box.lines)) + _GAP, across=box.across)
+        yield from _elements(box.inner, x + _GAP, y + _LINE * (1 + len(box.lines)) + _GAP, across=box.across)
         if across:
             x += box.width + _GAP
         else:
