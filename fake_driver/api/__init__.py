@@ -1,1 +1,1 @@
-"""The API server as the driver uses it: a small client, watches, retries with back-off, claims, served versions."""
+"""The API server: a small client, watches, retries with back-off, claims, and the served API versions."""

@@ -1,4 +1,4 @@
-"""How long to wait before trying again: a moment at first, then longer and longer, until there was calm for a while."""
+"""Exponential back-off with jitter for everything that the driver retries."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """One thing that may go wrong again and again."""
+    """The delays of one operation. They double with each failure, and start again after `reset_after` seconds without one."""
 
     def __init__(
-        self, first: float, longest: float, calm: float = 30.0, clock: Callable[[], float] = time.monotonic
+        self, initial: float, maximum: float, reset_after: float = 30.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._first, self._longest, self._calm, self._clock = first, longest, calm, clock
-        self._last, self._wait = -math.inf, first
+        self._initial, self._maximum, self._reset_after, self._clock = initial, maximum, reset_after, clock
+        self._last_failure, self._delay = -math.inf, initial
 
     def next_delay(self) -> float:
-        """Something went wrong; the seconds to wait now."""
+        """Record a failure and return the seconds to wait before the next attempt."""
         now = self._clock()
-        is_new = now - self._last > self._calm + self._wait
-        self._last, self._wait = now, self._first if is_new else min(self._wait * 2, self._longest)
-        return self._wait * random.uniform(0.8, 1.0)  # noqa: S311 - it spreads load, it protects nothing
+        is_first = now - self._last_failure > self._reset_after + self._delay
+        self._last_failure, self._delay = now, self._initial if is_first else min(self._delay * 2, self._maximum)
+        return self._delay * random.uniform(0.8, 1.0)  # noqa: S311 - jitter needs no cryptographic randomness

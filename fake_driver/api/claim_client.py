@@ -1,6 +1,6 @@
-"""Claims in the API server, in whichever version it serves them. The drivers' reads, the reporter and the attacher go through it.
+"""Reads and writes ResourceClaims in the API version that the server supports.
 
-Of a claim the driver uses what all versions say alike: its metadata and its status. So only the address and the name of the version differ.
+The driver uses only the metadata and the status of claims, which are the same in all versions. So only the URL and `apiVersion` differ.
 """
 
 from __future__ import annotations
@@ -14,43 +14,44 @@ from fake_driver.errors import ApiError
 
 
 class ClaimClient:
-    """Reads and writes claims. Thread-safe."""
+    """A client for ResourceClaims. Thread-safe."""
 
     def __init__(self, api: ApiClient) -> None:
-        # Nearly every server has it, so nobody waits for a question; the others are found out with their first answer.
+        # Most servers serve this version. For the others, the first request fails with 404 and discovery follows.
         self._api, self._version = api, SUPPORTED[0]
 
     def get(self, namespace: str, name: str, timeout: float = REQUEST_TIMEOUT) -> Object:
-        """A claim as it is."""
-        late = time.monotonic() + timeout
-        return self._spoken(
-            lambda version: self._api.get(_path(version, namespace, name), timeout=late - time.monotonic()), late
+        """Return a claim."""
+        deadline = time.monotonic() + timeout
+        return self._with_served_version(
+            lambda version: self._api.get(_path(version, namespace, name), timeout=deadline - time.monotonic()),
+            deadline,
         )
 
-    def apply(self, namespace: str, name: str, uid: str, devices: Sequence[Object], manager: str) -> Object:
-        """What a field manager says of devices in a claim's status, if it still is the claim with that UID; the claim as it is then."""
+    def apply(self, namespace: str, name: str, uid: str, devices: Sequence[Object], field_manager: str) -> Object:
+        """Apply a field manager's `status.devices` if the claim still has this UID; return the changed claim."""
         metadata = {"name": name, "namespace": namespace, "uid": uid}
         content = {"kind": "ResourceClaim", "metadata": metadata, "status": {"devices": devices}}
-        return self._spoken(
+        return self._with_served_version(
             lambda version: self._api.apply(
                 f"{_path(version, namespace, name)}/status",
                 {"apiVersion": f"{GROUP}/{version}", **content},
-                manager=manager,
+                field_manager=field_manager,
             ),
             time.monotonic() + REQUEST_TIMEOUT,
         )
 
-    def _spoken(self, call: Callable[[str], Object], late: float) -> Object:
-        """What a call brings in the version that the server has."""
+    def _with_served_version(self, call: Callable[[str], Object], deadline: float) -> Object:
+        """Make a request with the known API version; on 404, discover the served version and try again if it is another one."""
         version = self._version
         try:
             return call(version)
         except ApiError as missing:
             if missing.status != 404:
                 raise
-            found = newest_version(self._api, late - time.monotonic())
+            found = newest_version(self._api, deadline - time.monotonic())
             if found == version:
-                raise  # the claim is missing, not the version
+                raise  # the claim does not exist
         self._version = found
         return call(found)
 

@@ -1,6 +1,6 @@
-"""A very small client of the Kubernetes API: one server, one token that rotates, plain dicts. Slices and claims go through it.
+"""A small client of the Kubernetes API: one server, a bearer token that is rotated, objects as plain dicts.
 
-The standard library is enough for that, and a node pays for every further package in memory.
+It uses only the standard library, because every further package costs memory on each node.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ from fake_driver.errors import ApiError, ConfigurationError
 from fake_driver.settings import Settings
 
 Object = dict[str, Any]
-# A call of the kubelet lasts 45 s at most and may hold several claims.
+# Seconds. A call of the kubelet lasts at most 45 s and may contain several claims.
 REQUEST_TIMEOUT = 8.0
-_REUSED_TOO_LATE = (
+# What a request on a reused connection raises if the server closed the connection while it was idle.
+_CLOSED_WHILE_IDLE = (
     http.client.RemoteDisconnected,
     http.client.CannotSendRequest,
     BrokenPipeError,
     ConnectionResetError,
-    ssl.SSLEOFError,  # a reset, as seen by who writes
+    ssl.SSLEOFError,  # a connection reset while writing
     ssl.SSLZeroReturnError,
 )
 
 
-def url_path(*words: str) -> str:
-    """A URL path from words, each of them quoted."""
-    return "/" + "/".join(quote(word, safe="") for word in words)
+def url_path(*segments: str) -> str:
+    """Return the URL path of these segments, with each segment quoted."""
+    return "/" + "/".join(quote(segment, safe="") for segment in segments)
 
 
 @dataclass(frozen=True)
 class _Request:
-    """One request; the same again on another connection is still the same request."""
+    """A request, which can be sent again on another connection."""
 
     method: str
     path: str
@@ -60,12 +61,15 @@ class _Request:
 
     @property
     def content_type(self) -> str:
-        # JSON is YAML, and this is the name of server-side apply that all servers know.
+        # The content type of server-side apply that all API servers accept. JSON is valid YAML.
         return "application/apply-patch+yaml" if self.method == "PATCH" else "application/json"
 
 
 class ApiClient:
-    """The API server. Thread-safe; connections are kept and used again. `told` hears method, path and status of each answer; 0 is none."""
+    """A client of one API server. Thread-safe; connections are reused.
+
+    `on_response` is called with the method, path and status of each response; the status is 0 if there was none.
+    """
 
     def __init__(
         self,
@@ -83,7 +87,7 @@ class ApiClient:
         self._tls = _tls(ca_file) if url.scheme == "https" else None
         self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
         self._open: set[http.client.HTTPConnection] = set()
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._closed = False
 
     @classmethod
@@ -95,23 +99,23 @@ class ApiClient:
         return cls(settings.api_server, token_file=token, ca_file=authority, on_response=on_response)
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Object:
-        """One object or a list; `timeout` is how many seconds it may take in all."""
+        """Return an object or a list; `timeout` is the number of seconds for all of it."""
         return self._call("GET", path, query, timeout=timeout)
 
     def create(self, path: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
-        """A new object, as the server stored it."""
+        """Create an object and return it as the server stored it."""
         return self._call("POST", path, query, body)
 
     def replace(self, path: str, body: Object, query: Mapping[str, str] | None = None) -> Object:
-        """A changed object, as the server stored it."""
+        """Replace an object and return it as the server stored it."""
         return self._call("PUT", path, query, body)
 
-    def apply(self, path: str, body: Object, *, manager: str) -> Object:
-        """Fields that a field manager owns from now on, whoever had them; the object as the server stored it."""
-        return self._call("PATCH", path, {"fieldManager": manager, "force": "true"}, body)
+    def apply(self, path: str, body: Object, *, field_manager: str) -> Object:
+        """Apply fields with server-side apply, forcing conflicts, and return the object as the server stored it."""
+        return self._call("PATCH", path, {"fieldManager": field_manager, "force": "true"}, body)
 
     def delete(self, path: str, *, uid: str) -> None:
-        """The end of an object, if it still is the one with that UID; one that is gone is fine."""
+        """Delete the object if it still has this UID. An object that no longer exists is no error."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         try:
             self._call("DELETE", path, body=options)
@@ -120,7 +124,7 @@ class ApiClient:
                 raise
 
     def watch(self, path: str, query: Mapping[str, str], seconds: int) -> Generator[Object]:
-        """Watch events, until the server ends the watch after `seconds` or `close()` is called."""
+        """Yield watch events until the server ends the watch after `seconds`, or until `close()` is called."""
         connection = self._connect()
         try:
             query = {**query, "watch": "true", "timeoutSeconds": str(seconds)}
@@ -128,21 +132,21 @@ class ApiClient:
                 connection, _Request("GET", path, query, None), time.monotonic() + seconds + REQUEST_TIMEOUT
             )
             while line := response.readline():
-                yield _parsed(f"watch {path}", line)
-        except (OSError, http.client.HTTPException, ValueError) as lost:
-            raise ApiError(f"watch {path}", 0, str(lost) or type(lost).__name__) from lost
+                yield _parse(f"watch {path}", line)
+        except (OSError, http.client.HTTPException, ValueError) as failed:
+            raise ApiError(f"watch {path}", 0, str(failed) or type(failed).__name__) from failed
         finally:
-            self._discard(connection)
+            self._close(connection)
 
     def close(self) -> None:
-        """End all that is under way, also in other threads; later calls get an error."""
-        with self._guard:
+        """Close all connections, which ends the requests of other threads; later requests raise ApiError."""
+        with self._lock:
             self._closed = True
             idle = tuple(self._idle)
             self._idle.clear()
             busy = self._open.difference(idle)
         for connection in idle:
-            self._discard(connection)
+            self._close(connection)
         for connection in busy:
             if connection.sock:
                 with contextlib.suppress(OSError):
@@ -158,46 +162,46 @@ class ApiClient:
     ) -> Object:
         what = f"{method} {path}"
         if timeout <= 0:
-            raise ApiError(what, 0, "the caller left no time for it")
+            raise ApiError(what, 0, "not sent: the caller's deadline is exceeded")
         try:
-            text = self._exchange(_Request(method, path, query, body), time.monotonic() + timeout)
-        except (OSError, http.client.HTTPException, ValueError) as lost:
+            text = self._send_and_read(_Request(method, path, query, body), time.monotonic() + timeout)
+        except (OSError, http.client.HTTPException, ValueError) as failed:
             self._on_response(method, path, 0)
-            raise ApiError(what, 0, str(lost) or type(lost).__name__) from lost
-        return _parsed(what, text)
+            raise ApiError(what, 0, str(failed) or type(failed).__name__) from failed
+        return _parse(what, text)
 
-    def _exchange(self, request: _Request, deadline: float) -> bytes:
+    def _send_and_read(self, request: _Request, deadline: float) -> bytes:
         try:
             connection = self._idle.pop()
         except IndexError:
-            return self._once(self._connect(), request, deadline)
+            return self._exchange(self._connect(), request, deadline)
         try:
-            return self._once(connection, request, deadline)
-        except _REUSED_TOO_LATE:
-            # The server closed it while it lay idle; that says nothing about this request.
-            return self._once(self._connect(), request, deadline)
+            return self._exchange(connection, request, deadline)
+        except _CLOSED_WHILE_IDLE:
+            # Not an error of this request, so it is sent again.
+            return self._exchange(self._connect(), request, deadline)
 
-    def _once(self, connection: http.client.HTTPConnection, request: _Request, deadline: float) -> bytes:
+    def _exchange(self, connection: http.client.HTTPConnection, request: _Request, deadline: float) -> bytes:
         try:
             text = self._send(connection, request, deadline).read()
         except BaseException:
-            self._discard(connection)
+            self._close(connection)
             raise
-        with self._guard:
+        with self._lock:
             is_reusable = connection.sock is not None and not self._closed
             if is_reusable:
                 self._idle.append(connection)
         if not is_reusable:
-            self._discard(connection)
+            self._close(connection)
         return text
 
     def _send(
         self, connection: http.client.HTTPConnection, request: _Request, deadline: float
     ) -> http.client.HTTPResponse:
-        """Send a request and read the head of the answer; a refusal is an ApiError with the server's own words."""
+        """Send a request and return the response with its body unread; raise ApiError with the server's message if it was refused."""
         headers = {"Accept": "application/json", "Content-Type": request.content_type, "User-Agent": "fake-driver"}
         if self._token_file:
-            # Read each time: the kubelet replaces it long before it expires.
+            # Read for each request: the kubelet replaces the token before it expires.
             headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
         sock = connection.sock
         if not isinstance(sock, DeadlineSocket):
@@ -207,53 +211,55 @@ class ApiClient:
         response = connection.getresponse()
         self._on_response(request.method, request.path, response.status)
         if response.status >= 400:
-            raise ApiError(f"{request.method} {request.path}", response.status, _reason(response.read()))
+            raise ApiError(f"{request.method} {request.path}", response.status, _message(response.read()))
         return response
 
     def _connect(self) -> http.client.HTTPConnection:
-        """A new connection, which is made when something is sent."""
+        """Return a new connection, which connects when the first request is sent."""
         connection = http.client.HTTPConnection(self._host, self._port)
-        with self._guard:
+        with self._lock:
             if self._closed:
                 raise ApiError(self._host, 0, "the driver is shutting down")
             self._open.add(connection)
         return connection
 
     def _dial(self, deadline: float) -> DeadlineSocket:
-        """Connect, also for a long watch soon or not at all.
+        """Connect. The time to connect is limited even for a watch, which has a late deadline.
 
-        `close()` may have come in between, when there was no socket yet that it could have ended.
+        `close()` may have run meanwhile; it could not close a socket that did not exist yet.
         """
-        made = DeadlineSocket((self._host, self._port), self._tls, min(deadline, time.monotonic() + REQUEST_TIMEOUT))
+        connected = DeadlineSocket(
+            (self._host, self._port), self._tls, min(deadline, time.monotonic() + REQUEST_TIMEOUT)
+        )
         if self._closed:
-            made.close()
+            connected.close()
             raise ConnectionAbortedError("the driver is shutting down")
-        return made
+        return connected
 
-    def _discard(self, connection: http.client.HTTPConnection) -> None:
+    def _close(self, connection: http.client.HTTPConnection) -> None:
         connection.close()
-        with self._guard:
+        with self._lock:
             self._open.discard(connection)
 
 
 def _tls(ca_file: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
-    except OSError as unusable:
-        raise ConfigurationError(f"the CA file {ca_file} cannot be used: {unusable}") from unusable
+    except OSError as error:
+        raise ConfigurationError(f"the CA file {ca_file} cannot be used: {error}") from error
 
 
-def _parsed(what: str, text: bytes) -> Object:
+def _parse(request: str, text: bytes) -> Object:
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as garbled:
-        raise ApiError(what, 0, f"the answer is not JSON: {text[:200]!r}") from garbled
+    except (ValueError, RecursionError) as invalid:
+        raise ApiError(request, 0, f"the response is not JSON: {text[:200]!r}") from invalid
     if not isinstance(found, dict):
-        raise ApiError(what, 0, f"the answer is not an object: {text[:200]!r}")
+        raise ApiError(request, 0, f"the response is not an object: {text[:200]!r}")
     return found
 
 
-def _reason(text: bytes) -> str:
+def _message(text: bytes) -> str:
     with contextlib.suppress(ValueError, AttributeError, RecursionError):
         return str(json.loads(text).get("message", ""))[:2000]
     return text[:500].decode(errors="replace")

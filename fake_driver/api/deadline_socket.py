@@ -1,6 +1,6 @@
-"""A socket of which all that is done with it together has to be over at a time. The API client gives it to `http.client`.
+"""A socket with one deadline for all of its operations, which the API client passes to `http.client`.
 
-A timeout of a socket is one for each operation: a server that sends a byte now and then would never be too late.
+The timeout of a normal socket applies to each operation: a server that sends a byte now and then never exceeds it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 
 _OPTIONS = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-    # Keep-alives find a server that vanished under a quiet watch.
+    # Keep-alives detect a server that disappeared during a watch without events.
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
@@ -21,40 +21,40 @@ _OPTIONS = (
 
 
 class DeadlineSocket:
-    """A connection, deadline `deadline`, which may be put off for the next request."""
+    """A connection whose operations raise TimeoutError after `deadline`, which can be changed for the next request."""
 
     def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, deadline: float) -> None:
         self.deadline = deadline
-        self._sock = socket.create_connection(address, _left(deadline))
+        self._sock = socket.create_connection(address, _remaining(deadline))
         try:
             for level, option, value in _OPTIONS:
                 self._sock.setsockopt(level, option, value)
             if tls:
-                self._sock.settimeout(_left(deadline))
+                self._sock.settimeout(_remaining(deadline))
                 self._sock = tls.wrap_socket(self._sock, server_hostname=address[0])
         except BaseException:
             self._sock.close()
             raise
 
     def sendall(self, data: bytes) -> None:
-        """Send all."""
+        """Send all bytes before the deadline."""
         self.apply_deadline()
         self._sock.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """What comes, as a file to read from."""
+        """Return a file that reads from the socket."""
         return io.BufferedReader(_Reader(self, self._sock.makefile(mode, buffering=0)))  # type: ignore[call-overload] # the mode is http.client's "rb"
 
     def apply_deadline(self) -> None:
-        """Leave the next operation the time that is left."""
-        self._sock.settimeout(_left(self.deadline))
+        """Set the timeout of the next operation to the time that remains."""
+        self._sock.settimeout(_remaining(self.deadline))
 
     def shutdown(self, how: int) -> None:
-        """End it under whoever reads or writes."""
+        """Shut the connection down, which ends blocked reads and writes."""
         self._sock.shutdown(how)
 
     def close(self) -> None:
-        """Close it; a file of it that is open keeps it deadline then."""
+        """Close the socket; it stays open until files from `makefile` are closed."""
         self._sock.close()
 
 
@@ -74,8 +74,8 @@ class _Reader(io.RawIOBase):
         super().close()
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+def _remaining(deadline: float) -> float:
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError("timed out")
-    return left
+    return remaining

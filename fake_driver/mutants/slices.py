@@ -201,15 +201,15 @@ class _EmptyAtFirst(Publisher):
         wanted = super()._wanted()
         return wanted if self.published.is_set() else [_emptied(each) for each in wanted]
 
-    def _work(self) -> None:
-        super()._work()
-        super()._work()
+    def _reconcile(self) -> None:
+        super()._reconcile()
+        super()._reconcile()
 
 
 class _Blind(Publisher):
-    def _take(self, news: Any) -> None:
+    def _handle(self, news: Any) -> None:
         if not (self.published.is_set() and isinstance(news, SliceEvent | SliceList)):
-            super()._take(news)
+            super()._handle(news)
 
 
 def _shifted(spec: Object) -> Object:

@@ -1,1 +1,1 @@
-"""ResourceSlices: what they should be, the writes that get them there, and the watch that keeps them there."""
+"""ResourceSlices: the desired slices, the writes that create them, and the watch that repairs them."""

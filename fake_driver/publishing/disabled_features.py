@@ -13,7 +13,7 @@ from fake_driver.devices.model import CounterConsumption, Quantities
 from fake_driver.publishing.planner import comparable
 from fake_driver.publishing.slices import Object, pool_name, with_devices
 
-# Which feature gate of the API server keeps a field; without it the field is dropped without a word.
+# The feature gate that each field needs; without it, the API server drops the field silently.
 _GATES = {
     "taints": "DRADeviceTaints",
     "sharedCounters": "DRAPartitionableDevices",
@@ -32,67 +32,67 @@ _LISTS = frozenset({"bools", "ints", "strings", "versions"})
 
 
 def dropped_fields(sent: Object, stored: Object) -> list[str]:
-    """Paths of what we sent in the spec and the API server did not keep, because a feature is off."""
+    """Return the paths in the spec that were sent but not stored, because a feature is off."""
     return sorted(set(_leaves(sent["spec"], "spec")) - set(_leaves(stored["spec"], "spec")))
 
 
 def feature_gates(fields: Iterable[str]) -> list[str]:
-    """The feature gates that would keep these fields."""
+    """Return the feature gates that these fields need."""
     words = {word.partition("[")[0] for field in fields for word in field.split(".")}
     return sorted({_GATES[word] for word in words & _GATES.keys()})
 
 
 def only_lacks_fields(stored: Object, wanted: Object) -> bool:
-    """Whether what is stored is what we want without some fields, as an API server with a feature off leaves it."""
-    has, wants = (dict(_leaves_and_values(comparable(each), "")) for each in (stored, wanted))
-    return has != wants and has.items() <= wants.items()
+    """Return True if the only difference is that the stored slice lacks fields, as after a write with a feature off."""
+    has, needs = (dict(_leaves_and_values(comparable(each), "")) for each in (stored, wanted))
+    return has != needs and has.items() <= needs.items()
 
 
 def without_list_attributes(slices: Iterable[Object]) -> list[Object]:
-    """The slices without attributes that are lists: an API server that has that feature off refuses the whole slice for one of them."""
+    """Return the slices without list attributes. An API server with that feature off refuses a whole slice because of one of them."""
     return [
         with_devices(each, [_without_lists(device) for device in each["spec"].get("devices") or ()]) for each in slices
     ]
 
 
 def consumes_counters(slice_: Object) -> bool:
-    """Whether a device in it draws from counters."""
+    """Return True if a device of the slice consumes counters."""
     return any(device.get("consumesCounters") for device in slice_["spec"].get("devices") or ())
 
 
 def without_overlapping_devices(slices: Sequence[Object]) -> list[Object]:
-    """The slices with only those devices that can all be used at the same time, the first ones first: wholes, and not their parts.
+    """Return the slices with only those devices that can all be allocated at the same time; earlier devices take precedence.
 
-    An API server that drops what devices draw from counters would hide from schedulers that the others are the same hardware.
+    If an API server drops `consumesCounters`, schedulers cannot see that the other devices share hardware with these.
     """
     sets = {
         (pool_name(each), one["name"]): _plain(one["counters"])
         for each in slices for one in each["spec"].get("sharedCounters") or ()
     }  # fmt: skip
-    taken: dict[tuple[str, str], list[CounterConsumption]] = {}
-    return [
-        with_devices(
-            each, [one for one in each["spec"].get("devices") or () if _fits(pool_name(each), one, sets, taken)]
-        )
-        for each in slices
-    ]
+    consumed: dict[tuple[str, str], list[CounterConsumption]] = {}
+
+    def kept(slice_: Object) -> list[Object]:
+        devices = slice_["spec"].get("devices") or ()
+        return [device for device in devices if _consume(pool_name(slice_), device, sets, consumed)]
+
+    return [with_devices(each, kept(each)) for each in slices]
 
 
-def _fits(
+def _consume(
     pool: str,
     device: Object,
     sets: Mapping[tuple[str, str], Quantities],
-    taken: dict[tuple[str, str], list[CounterConsumption]],
+    consumed: dict[tuple[str, str], list[CounterConsumption]],
 ) -> bool:
-    """Whether there is still enough for a device; if so, it is taken."""
-    wanted = {
+    """Consume the counters that a device needs; return False if they do not suffice."""
+    needed = {
         (pool, one["counterSet"]): CounterConsumption(one["counterSet"], _plain(one["counters"]), sets.get((pool, one["counterSet"]), {}))
         for one in device.get("consumesCounters") or ()
     }  # fmt: skip
-    if any(exceeds_counters([*taken.get(where, ()), draw]) for where, draw in wanted.items()):
+    if any(exceeds_counters([*consumed.get(key, ()), each]) for key, each in needed.items()):
         return False
-    for where, draw in wanted.items():
-        taken.setdefault(where, []).append(draw)
+    for key, each in needed.items():
+        consumed.setdefault(key, []).append(each)
     return True
 
 
@@ -108,7 +108,7 @@ def _without_lists(device: Object) -> Object:
 
 
 def _leaves(value: Any, path: str) -> Iterator[str]:
-    return (where for where, _ in _leaves_and_values(value, path))
+    return (leaf for leaf, _ in _leaves_and_values(value, path))
 
 
 def _leaves_and_values(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the API server does not keep of our slices because a feature is off there: told once, in the log and the journal, not ignored."""
+"""Reports fields and devices that cannot be published because the API server has a feature off. The publisher uses it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fake_driver.publishing.disabled_features import dropped_fields, feature_gat
 from fake_driver.publishing.slices import Object
 
 log = logging.getLogger(__name__)
-_MOST_TOLD = 20
+_MAX_LISTED = 20
 
 
 class DroppedFields:
-    """By slice, the fields that are lost at present; and the devices that are not published for want of a field."""
+    """The fields that the API server drops, by slice, and the devices that are withheld. Logs and records each change once."""
 
     def __init__(self, journal: Journal) -> None:
         self.fields: dict[str, list[str]] = {}
@@ -22,43 +22,43 @@ class DroppedFields:
         self._journal = journal
 
     def compare_fields(self, sent: Object, stored: Object) -> None:
-        """Compare what we asked for with what is stored; say so where it is less, and not the same as last time."""
-        name, lost = sent["metadata"]["name"], dropped_fields(sent, stored)
-        if lost == self.fields.get(name, []):
+        """Compare a slice that was sent with the stored one, and report the fields that are missing, unless they are already known."""
+        name, dropped = sent["metadata"]["name"], dropped_fields(sent, stored)
+        if dropped == self.fields.get(name, []):
             return
-        self.fields[name] = lost
-        needed = feature_gates(lost)
+        self.fields[name] = dropped
+        gates = feature_gates(dropped)
         self._journal.record(
-            "slice-fields-dropped", slice=name, fields=lost[:_MOST_TOLD], count=len(lost), gates=needed
+            "slice-fields-dropped", slice=name, fields=dropped[:_MAX_LISTED], count=len(dropped), gates=gates
         )
-        if lost:
+        if dropped:
             log.warning(
-                "the API server dropped %d fields of slice %s; off are probably the feature gates %s; the first fields are %s",
-                len(lost), name, ", ".join(needed) or "of these fields", ", ".join(lost[:_MOST_TOLD]),
+                "the API server dropped %d fields of slice %s; probably these feature gates are off: %s; the first fields are %s",
+                len(dropped), name, ", ".join(gates) or "unknown", ", ".join(dropped[:_MAX_LISTED]),
             )  # fmt: skip
 
-    def compare_devices(self, asked: Iterable[Object], less: Iterable[Object]) -> None:
-        """Compare what we would publish with what we publish because schedulers do not learn what devices draw from counters."""
-        kept = set(_devices(less))
-        withheld = [device for device in _devices(asked) if device not in kept]
+    def compare_devices(self, wanted: Iterable[Object], published: Iterable[Object]) -> None:
+        """Report the wanted devices that are not published, because schedulers cannot see that they consume the same counters as others."""
+        kept = set(_devices(published))
+        withheld = [device for device in _devices(wanted) if device not in kept]
         if withheld == self.withheld:
             return
         self.withheld = withheld
-        names, needed = (
-            [name for _, name in withheld[:_MOST_TOLD]],
+        names, gates = (
+            [name for _, name in withheld[:_MAX_LISTED]],
             feature_gates(["consumesCounters"]) if withheld else [],
         )
-        self._journal.record("devices-withheld", devices=names, count=len(withheld), gates=needed)
+        self._journal.record("devices-withheld", devices=names, count=len(withheld), gates=gates)
         if withheld:
             log.warning(
-                "the API server drops what devices draw from counters, so %d of them, which are the same hardware as others, are not "
-                "published; off is probably the feature gate %s; the first devices are %s",
-                len(withheld), ", ".join(needed), ", ".join(names),
+                "the API server drops consumesCounters, so %d devices that share hardware with others are not published; "
+                "probably the feature gate %s is off; the first devices are %s",
+                len(withheld), ", ".join(gates), ", ".join(names),
             )  # fmt: skip
 
 
 def _devices(slices: Iterable[Object]) -> Iterator[tuple[str, str]]:
-    """The names of the devices, each after that of its pool."""
+    """Return the pool and the name of each device."""
     return (
         (each["spec"]["pool"]["name"], device["name"])
         for each in slices for device in each["spec"].get("devices") or ()

@@ -1,7 +1,7 @@
-"""The fewest writes that make the slices in the API server what they should be. Pure; the publisher does the writing.
+"""Plans the fewest writes that turn the stored ResourceSlices into the wanted ones. Pure; the publisher executes them.
 
-The writes are ordered and the generations chosen so that a scheduler sees the old pool, an incomplete pool (which it leaves alone) or
-the new pool. Each pool has a generation of its own.
+The order of the writes and the pool generations ensure that a scheduler always sees the old pool, the new pool, or an incomplete pool,
+which it ignores. Each pool has its own generation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fake_driver.publishing.slices import Object, pool_name, with_devices
 
 @dataclass(frozen=True)
 class Plan:
-    """Writes, in the order in which they have to be made."""
+    """Writes in the order in which they must be made: delete, replace, create."""
 
     delete: tuple[Object, ...] = ()
     replace: tuple[Object, ...] = ()
@@ -32,26 +32,27 @@ Planner = Callable[[Sequence[Object], Iterable[Object], Mapping[str, Object]], P
 
 
 def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
-    """The writes that lead from what exists to what is wanted.
+    """Return the writes that turn the existing slices into the wanted ones.
 
-    `accepted` says, for `key(slice)` of slices that we wrote, what we had asked for: where the API server keeps something else (a
-    field whose feature is off), asking again would change nothing.
+    `accepted` maps the `state_key` of a stored slice to what was sent for it. If the API server stored something else, because a feature is
+    off, sending the same again would change nothing.
     """
-    there = list(existing)
-    whole = Plan()
-    for pool in dict.fromkeys(map(pool_name, [*there, *wanted])):
-        ours = [slice_ for slice_ in wanted if pool_name(slice_) == pool]
-        whole += _of_pool(ours, {_name(slice_): slice_ for slice_ in there if pool_name(slice_) == pool}, accepted)
-    return whole
+    stored = list(existing)
+    complete = Plan()
+    for pool in dict.fromkeys(map(pool_name, [*stored, *wanted])):
+        wanted_here = [slice_ for slice_ in wanted if pool_name(slice_) == pool]
+        stored_here = {_name(slice_): slice_ for slice_ in stored if pool_name(slice_) == pool}
+        complete += _plan_pool(wanted_here, stored_here, accepted)
+    return complete
 
 
 def state_key(stored: Object) -> str:
-    """One state of one slice's spec: changes with each write to it, whoever makes it."""
+    """Return a key for one state of a slice's spec; it changes with each write to the spec."""
     return f"{stored['metadata'].get('uid')}/{stored['metadata'].get('generation')}"
 
 
 def comparable(slice_: Object) -> Object:
-    """What has to be equal in two slices: the spec without the generation and the times of taints, and the owner."""
+    """Return the parts of a slice that are compared: the owner, and the spec without the generation and the times of taints."""
     spec = slice_.get("spec", {})
     pool = {name: value for name, value in spec.get("pool", {}).items() if name != "generation"}
     content = {**spec, "pool": pool}
@@ -61,21 +62,24 @@ def comparable(slice_: Object) -> Object:
 
 
 def with_generation(slice_: Object, generation: int) -> Object:
-    """The slice with this generation of its pool."""
+    """Return the slice with this pool generation."""
     return {**slice_, "spec": {**slice_["spec"], "pool": {**slice_["spec"]["pool"], "generation": generation}}}
 
 
 def generation_of(slice_: Object) -> int:
-    """The generation of the pool that the slice belongs to."""
+    """Return the pool generation of a slice; 0 if it has none."""
     return int(slice_.get("spec", {}).get("pool", {}).get("generation") or 0)
 
 
-def as_update_of(there: Object, new: Object) -> Object:
-    """The new content for an object that exists; its resourceVersion makes a lost update a conflict. Taints keep their times."""
-    written = {**new, "metadata": {**new["metadata"], "resourceVersion": there["metadata"].get("resourceVersion")}}
+def as_update_of(stored: Object, new: Object) -> Object:
+    """Return the new slice as an update of the stored one.
+
+    Its resourceVersion turns a lost update into a conflict. Taints keep their times.
+    """
+    written = {**new, "metadata": {**new["metadata"], "resourceVersion": stored["metadata"].get("resourceVersion")}}
     times = {
         (device["name"], *_taint(taint)): taint["timeAdded"]
-        for device in there["spec"].get("devices") or ()
+        for device in stored["spec"].get("devices") or ()
         for taint in device.get("taints") or ()
         if "timeAdded" in taint
     }
@@ -84,29 +88,30 @@ def as_update_of(there: Object, new: Object) -> Object:
     return with_devices(written, [_with_times(device, times) for device in new["spec"].get("devices") or ()])
 
 
-def _of_pool(wanted: Sequence[Object], there: Mapping[str, Object], accepted: Mapping[str, Object]) -> Plan:
+def _plan_pool(wanted: Sequence[Object], stored: Mapping[str, Object], accepted: Mapping[str, Object]) -> Plan:
     names = {_name(slice_) for slice_ in wanted}
-    delete = tuple(slice_ for name, slice_ in there.items() if name not in names)
-    stale = [slice_ for slice_ in wanted if not _as_wanted(there.get(_name(slice_)), slice_, accepted)]
-    mixed = len({generation_of(there[name]) for name in names & there.keys()}) > 1
+    delete = tuple(slice_ for name, slice_ in stored.items() if name not in names)
+    stale = [slice_ for slice_ in wanted if not _is_as_wanted(stored.get(_name(slice_)), slice_, accepted)]
+    mixed = len({generation_of(stored[name]) for name in names & stored.keys()}) > 1
     if not (delete or stale or mixed):
         return Plan()
-    highest = max(map(generation_of, there.values()), default=0)
-    # A single write takes the pool from one whole state to the next; more need a new generation, which hides the states in between.
+    highest = max(map(generation_of, stored.values()), default=0)
+    # A single write changes the pool atomically. More writes need a new generation, which makes the states in between incomplete.
     bump = mixed or highest < 1 or len(delete) + len(stale) > 1
     writes = [with_generation(slice_, highest + bump) for slice_ in (wanted if bump else stale)]
     return Plan(
         delete,
-        tuple(as_update_of(there[_name(new)], new) for new in writes if _name(new) in there),
-        tuple(new for new in writes if _name(new) not in there),
+        tuple(as_update_of(stored[_name(new)], new) for new in writes if _name(new) in stored),
+        tuple(new for new in writes if _name(new) not in stored),
     )
 
 
-def _as_wanted(there: Object | None, wanted: Object, accepted: Mapping[str, Object]) -> bool:
-    if there is None:
+def _is_as_wanted(stored: Object | None, wanted: Object, accepted: Mapping[str, Object]) -> bool:
+    if stored is None:
         return False
-    is_same = comparable(there) == comparable(wanted)
-    return is_same or (accepted.get(state_key(there)) == comparable(wanted) and _owners(there) == _owners(wanted))
+    if comparable(stored) == comparable(wanted):
+        return True
+    return accepted.get(state_key(stored)) == comparable(wanted) and _owners(stored) == _owners(wanted)
 
 
 def _name(slice_: Object) -> str:

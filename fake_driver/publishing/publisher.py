@@ -1,7 +1,7 @@
-"""Keeps the ResourceSlices in the API server equal to the wanted ones, for as long as the driver lives.
+"""Keeps the ResourceSlices in the API server equal to the wanted ones, as a controller. The roles start it.
 
-It watches, because others write too: every kubelet that starts deletes all slices of its node, and only the driver brings them back.
-The first repair is made at once; when repairs follow on each other (two versions of the driver that disagree), they get slower.
+It watches because other clients write slices, too: every kubelet that starts deletes all slices of its node, and the driver must restore
+them. Repairs that follow each other are delayed by back-off, in case two versions of the driver disagree about the slices.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from fake_driver.publishing.slices import Object, Owner
 from fake_driver.publishing.validation import find_problems
 
 log = logging.getLogger(__name__)
-_MOST_TOLD = 20
+_MAX_LISTED = 20
 _DRY_RUN = {"dryRun": "All"}
 
 
-class _Call(Enum):
-    """What our own process has to say."""
+class _Command(Enum):
+    """A request of our own process to the publisher's thread."""
 
-    REFRESH = "what is wanted has changed"
+    REFRESH = "the wanted slices have changed"
     STOP = "stop"
 
 
 class Publisher:
-    """The slices of one driver on one node, or those of the network where `node` is ''."""
+    """Publishes the slices of one driver on one node; if `node` is '', those of the network. `slices` returns the wanted slices."""
 
     def __init__(
         self,
@@ -66,190 +66,195 @@ class Publisher:
     ) -> None:
         self.published = threading.Event()
         self._api, self._slices, self._journal, self._planner = api, slices, journal, planner
-        self._news: queue.SimpleQueue[SliceList | SliceEvent | _Call] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[SliceList | SliceEvent | _Command] = queue.SimpleQueue()
         self._cache, self._dropped = SliceCache(), DroppedFields(journal)
-        self._watch = SliceWatch(api, driver, node, self._news.put, lambda: self._cache.writes)
+        self._watch = SliceWatch(api, driver, node, self._changes.put, lambda: self._cache.writes)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._errors, self._repairs = Backoff(0.2, 5), Backoff(0.1, 10)
-        self._listed: SliceList | None = None
-        self._is_owner_sure = True
-        self._target: list[Object] | None = None
-        self._whole: dict[str, Object] = {}  # what we would ask for if lists were kept
-        self._lists, self._counters = True, True
-        self._knows_counters = False
+        self._list: SliceList | None = None
+        self._is_owner_current = True
+        self._wanted_slices: list[Object] | None = None
+        self._complete: dict[str, Object] = {}  # the wanted slices with list attributes, by name
+        self._keeps_lists, self._keeps_counters = True, True
+        self._has_probed_counters = False
         self._accepted: dict[str, Object] = {}
-        self._asked = True
-        self._refused = ""
+        self._is_own_change = True
+        self._last_refusal = ""
 
     @property
     def slice_count(self) -> int:
-        """How many slices there are, as far as we know."""
+        """The number of slices in the API server, as far as known."""
         return len(self._cache.slices)
 
     @property
     def slice_names(self) -> frozenset[str]:
-        """The names of the slices that there are, as far as we know; for what says which slices are wanted."""
+        """The names of the slices in the API server, as far as known."""
         return frozenset(self._cache.slices)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the threads still do their work."""
+        """Return True while both threads run."""
         return self._thread.is_alive() and self._watch.is_alive
 
     def start(self) -> None:
-        """Begin, in threads of its own."""
+        """Start the threads."""
         self._thread.start()
         self._watch.start()
 
     def refresh(self) -> None:
-        """What is wanted has changed; write it soon. Returns at once."""
-        self._news.put(_Call.REFRESH)
+        """Update the slices soon, because the wanted ones have changed. Do not wait for it."""
+        self._changes.put(_Command.REFRESH)
 
     def stop(self) -> None:
-        """End. The slices stay: after a restart they are right, and after an uninstall the kubelet removes them. Close the API first."""
+        """Stop the threads. Close the API client first.
+
+        The slices stay: they are correct after a restart, and the kubelet removes them after an uninstall.
+        """
         self._stopped.set()
-        self._news.put(_Call.STOP)
+        self._changes.put(_Command.STOP)
         self._watch.stop()
         if self._thread.is_alive():
             self._thread.join(1)
 
     def _run(self) -> None:
-        pause: float | None = None
+        delay: float | None = None
         while not self._stopped.is_set():
             try:
-                self._hear(pause)
-                self._work()
-                pause = None
-            except ApiError as trouble:
-                self._complain(trouble)
-                pause = self._errors.next_delay()
-            except Exception:  # without this thread the node would lose its devices for good
-                log.exception("the publisher stumbled over an error of its own")
-                pause = self._errors.next_delay()
+                self._receive(delay)
+                self._reconcile()
+                delay = None
+            except ApiError as error:
+                self._report(error)
+                delay = self._errors.next_delay()
+            except Exception:  # without this thread, the node would lose its devices permanently
+                log.exception("unexpected error in the publisher, trying again")
+                delay = self._errors.next_delay()
 
-    def _hear(self, patience: float | None) -> None:
-        """All news there are; waits so long for the first. Nothing to wait for means: as long as it takes."""
+    def _receive(self, timeout: float | None) -> None:
+        """Handle all queued changes. Wait up to `timeout` seconds for the first one; without a limit if it is None."""
         with contextlib.suppress(queue.Empty):
-            self._take(self._news.get(timeout=patience))
+            self._handle(self._changes.get(timeout=timeout))
             while True:
-                self._take(self._news.get_nowait())
+                self._handle(self._changes.get_nowait())
 
-    def _take(self, news: SliceList | SliceEvent | _Call) -> None:
-        if isinstance(news, SliceList):
-            # The server may be another than before, with other features: what it keeps is found out again.
-            self._listed, self._target, self._asked = news, None, True
-            self._lists, self._counters, self._knows_counters = True, True, False
+    def _handle(self, change: SliceList | SliceEvent | _Command) -> None:
+        if isinstance(change, SliceList):
+            # The server may have been upgraded or reconfigured, so what it keeps is determined again.
+            self._list, self._wanted_slices, self._is_own_change = change, None, True
+            self._keeps_lists, self._keeps_counters, self._has_probed_counters = True, True, False
             self._accepted.clear()
-            self._cache.replace_all(news.items, news.version, news.writes_before)
-            self._is_owner_sure = True
-        elif isinstance(news, SliceEvent):
-            if self._cache.apply_event(news):
-                self._is_owner_sure = False
-                self._journal.record("slice-gone", slice=news.item["metadata"]["name"])
-        elif news is _Call.REFRESH:
-            self._asked, self._target = True, None
+            self._cache.replace_all(change.items, change.resource_version, change.writes_before)
+            self._is_owner_current = True
+        elif isinstance(change, SliceEvent):
+            if self._cache.apply_event(change):
+                self._is_owner_current = False
+                self._journal.record("slice-gone", slice=change.item["metadata"]["name"])
+        elif change is _Command.REFRESH:
+            self._is_own_change, self._wanted_slices = True, None
 
-    def _work(self) -> None:
-        """Put the slices right where they are wrong."""
-        if self._stopped.is_set() or not self._listed:
+    def _reconcile(self) -> None:
+        """Write the slices if they differ from the wanted ones."""
+        if self._stopped.is_set() or not self._list:
             return
         if self._plan(self._wanted()):
-            if not self._asked:
-                # Somebody else wrote. A wipe deletes slice after slice; a moment later one look sees them all.
+            if not self._is_own_change:
+                # Another client wrote. It may be deleting one slice after the other: after a delay, one plan restores all of them.
                 self._stopped.wait(self._repairs.next_delay())
-                self._hear(0)
+                self._receive(0)
             self._write()
-        self._asked = False
+        self._is_own_change = False
         self.published.set()
 
     def _write(self) -> None:
-        """Make the writes. Where a slice is refused that has lists as attributes, their feature may be off: try without them."""
-        self._be_sure_of_the_owner()
+        """Write the slices. If a slice with list attributes is refused, that feature may be off: try again without them."""
+        self._check_owner()
         try:
-            self._put_right()
+            self._execute_plan()
         except ApiError as refused:
-            if refused.status != 422 or not self._lists or without_list_attributes(self._wanted()) == self._wanted():
+            has_lists = self._keeps_lists and without_list_attributes(self._wanted()) != self._wanted()
+            if refused.status != 422 or not has_lists:
                 raise
-            self._lists, self._target = False, None
+            self._keeps_lists, self._wanted_slices = False, None
             try:
-                self._put_right()
+                self._execute_plan()
             except ApiError:
-                self._lists, self._target = True, None
+                self._keeps_lists, self._wanted_slices = True, None
                 raise
-            for name, asked in self._whole.items():
-                self._dropped.compare_fields(asked, self._cache.slices[name])
+            for name, complete in self._complete.items():
+                self._dropped.compare_fields(complete, self._cache.slices[name])
 
-    def _be_sure_of_the_owner(self) -> None:
-        """Slices may be gone because their owner is. One of the same name has another UID, and what names the old UID is deleted again."""
-        if self._is_owner_sure:
+    def _check_owner(self) -> None:
+        """Look up the owner again after slices were deleted: the garbage collector deletes them if the node was recreated."""
+        if self._is_owner_current:
             return
-        server = self._of_server()
+        server = self._current_list()
         owner = self._watch.owner(server.served)
         if owner != server.owner:
-            self._listed, self._target = replace(server, owner=owner), None
-        self._is_owner_sure = True
+            self._list, self._wanted_slices = replace(server, owner=owner), None
+        self._is_owner_current = True
 
     def _wanted(self) -> list[Object]:
-        """The slices as this server wants them, made anew when the hardware or the server may have changed."""
-        if self._target is None:
-            server = self._of_server()
-            wanted = self._slices(server.owner)
-            wrong = find_problems(wanted)
-            if wrong:
-                raise ApiError("the wanted slices", 422, "; ".join(wrong[:_MOST_TOLD]))
-            asked = list(wanted) if server.served.separate_counter_slices else with_counters_beside_devices(wanted)
-            if self._knows_counters:
-                less = asked if self._counters else without_overlapping_devices(asked)
-                self._dropped.compare_devices(asked, less)
-                asked = less
-            self._target = asked if self._lists else without_list_attributes(asked)
-            self._whole = {each["metadata"]["name"]: each for each in asked}
-        return self._target
+        """Return the slices that this server should store; computed again after the hardware or the server may have changed."""
+        if self._wanted_slices is None:
+            server = self._current_list()
+            slices = list(self._slices(server.owner))
+            problems = find_problems(slices)
+            if problems:
+                raise ApiError("validation of the wanted slices", 422, "; ".join(problems[:_MAX_LISTED]))
+            if not server.served.separate_counter_slices:
+                slices = with_counters_beside_devices(slices)
+            if self._has_probed_counters:
+                all_slices, slices = slices, slices if self._keeps_counters else without_overlapping_devices(slices)
+                self._dropped.compare_devices(all_slices, slices)
+            self._wanted_slices = slices if self._keeps_lists else without_list_attributes(slices)
+            self._complete = {each["metadata"]["name"]: each for each in slices}
+        return self._wanted_slices
 
     def _plan(self, wanted: Sequence[Object]) -> Plan:
         return self._planner(wanted, self._cache.slices.values(), self._accepted)
 
-    def _put_right(self) -> None:
-        self._find_out_about_counters()
+    def _execute_plan(self) -> None:
+        self._probe_counters()
         wanted = self._wanted()
         for new in self._plan(wanted).replace:
-            self._find_out(new)
+            self._probe_dropped_fields(new)
         writes = self._plan(wanted)
         for old in writes.delete:
-            self._api.delete(self._address(old), uid=old["metadata"]["uid"])
+            self._api.delete(self._path(old), uid=old["metadata"]["uid"])
             self._cache.record_delete(old)
             self._journal.record("slice-write", verb="delete", slice=old["metadata"]["name"])
         for new in writes.replace:
-            self._store("replace", new, self._api.replace(self._address(new), self._from_v1(new)))
+            self._record_write("replace", new, self._api.replace(self._path(new), self._from_v1(new)))
         for new in writes.create:
-            self._store("create", new, self._api.create(self._address(), self._from_v1(new)))
+            self._record_write("create", new, self._api.create(self._path(), self._from_v1(new)))
 
-    def _find_out_about_counters(self) -> None:
-        """Whether the API server keeps what devices draw from counters. A dry run tells, before a scheduler sees more than there is."""
+    def _probe_counters(self) -> None:
+        """Find out with a dry run if the API server keeps `consumesCounters`, before a scheduler sees devices that overlap."""
         new = next(filter(consumes_counters, self._wanted()), None)
-        if self._knows_counters or not new:
+        if self._has_probed_counters or not new:
             return
-        there = self._cache.slices.get(new["metadata"]["name"])
-        if there:
-            asked = self._from_v1(with_generation(as_update_of(there, new), generation_of(there)))
-            answer = self._api.replace(self._address(new), asked, _DRY_RUN)
+        stored = self._cache.slices.get(new["metadata"]["name"])
+        if stored:
+            sent = self._from_v1(with_generation(as_update_of(stored, new), generation_of(stored)))
+            response = self._api.replace(self._path(new), sent, _DRY_RUN)
         else:
-            answer = self._api.create(self._address(), self._from_v1(with_generation(new, 1)), _DRY_RUN)
-        self._counters, self._knows_counters, self._target = consumes_counters(self._to_v1(answer)), True, None
+            response = self._api.create(self._path(), self._from_v1(with_generation(new, 1)), _DRY_RUN)
+        self._keeps_counters, self._has_probed_counters = consumes_counters(self._to_v1(response)), True
+        self._wanted_slices = None
 
-    def _find_out(self, new: Object) -> None:
-        """A slice of an earlier process may lack fields because the API server drops them: a dry run tells, and no write is lost on it."""
-        there = self._cache.slices[new["metadata"]["name"]]
-        if not only_lacks_fields(there, new):
+    def _probe_dropped_fields(self, new: Object) -> None:
+        """Find out with a dry run if the stored slice lacks fields because the API server drops them; if so, accept it without a write."""
+        stored = self._cache.slices[new["metadata"]["name"]]
+        if not only_lacks_fields(stored, new):
             return
-        asked = self._from_v1(with_generation(new, generation_of(there)))
-        kept = self._to_v1(self._api.replace(self._address(new), asked, _DRY_RUN))
-        if comparable(kept) == comparable(there):
-            self._accept(new, there)
+        sent = self._from_v1(with_generation(new, generation_of(stored)))
+        kept = self._to_v1(self._api.replace(self._path(new), sent, _DRY_RUN))
+        if comparable(kept) == comparable(stored):
+            self._accept(new, stored)
 
-    def _store(self, verb: str, sent: Object, answer: Object) -> None:
-        stored = self._to_v1(answer)
+    def _record_write(self, verb: str, sent: Object, response: Object) -> None:
+        stored = self._to_v1(response)
         self._cache.record_write(stored)
         self._journal.record(
             "slice-write",
@@ -261,33 +266,33 @@ class Publisher:
         self._accept(sent, stored)
 
     def _accept(self, sent: Object, stored: Object) -> None:
-        """The API server keeps this when it is asked for that."""
-        # Only the present state of each slice matters, so there is one entry for each.
+        """Remember that the API server stores `stored` when `sent` is written."""
+        # Only the current state of each slice matters, so there is one entry for each.
         current = {state_key(slice_) for slice_ in self._cache.slices.values()}
-        self._accepted = {state: asked for state, asked in self._accepted.items() if state in current}
+        self._accepted = {state: sent_spec for state, sent_spec in self._accepted.items() if state in current}
         self._accepted[state_key(stored)] = comparable(sent)
-        self._dropped.compare_fields(self._whole[sent["metadata"]["name"]], stored)
+        self._dropped.compare_fields(self._complete[sent["metadata"]["name"]], stored)
 
-    def _complain(self, trouble: ApiError) -> None:
+    def _report(self, error: ApiError) -> None:
         if self._stopped.is_set():
             return
-        log.warning("the slices cannot be written for now: %s", trouble)
-        if trouble.status == 422 and trouble.message != self._refused:
-            # To try again will not help; somebody has to know.
-            self._refused = trouble.message
-            self._journal.record("slices-refused", request=trouble.request, message=trouble.message)
+        log.warning("cannot write the slices, trying again: %s", error)
+        if error.status == 422 and error.message != self._last_refusal:
+            # Retrying does not help against an invalid slice, so it is recorded for the administrator.
+            self._last_refusal = error.message
+            self._journal.record("slices-refused", request=error.request, message=error.message)
 
-    def _address(self, slice_: Object | None = None) -> str:
-        words = [slice_["metadata"]["name"]] if slice_ else []
-        return self._of_server().served.path("resourceslices", *words)
+    def _path(self, slice_: Object | None = None) -> str:
+        name = [slice_["metadata"]["name"]] if slice_ else []
+        return self._current_list().served.path("resourceslices", *name)
 
     def _from_v1(self, slice_: Object) -> Object:
-        return self._of_server().served.from_v1(slice_)
+        return self._current_list().served.from_v1(slice_)
 
     def _to_v1(self, slice_: Object) -> Object:
-        return self._of_server().served.to_v1(slice_)
+        return self._current_list().served.to_v1(slice_)
 
-    def _of_server(self) -> SliceList:
-        if not self._listed:
-            raise RuntimeError("nothing can be written before the first list")
-        return self._listed
+    def _current_list(self) -> SliceList:
+        if not self._list:
+            raise RuntimeError("no slice can be written before the first list")
+        return self._list

@@ -1,8 +1,8 @@
-"""ResourceSlices as they should be, in the shape of resource.k8s.io/v1. Pure; `planning` compares them with what exists.
+"""The wanted ResourceSlices, as resource.k8s.io/v1 objects. Pure; the planner compares them with the stored ones.
 
-Each slice has a fixed name, so that two processes of one driver never publish a device twice: the second gets a conflict. A device's
-position in the hardware file chooses its slice, so a change of one device leaves the other slices as they are, also when it goes or comes.
-Counters that devices share come in slices of their own, as the API wants it since Kubernetes 1.35.
+The names of slices are fixed, so two processes of one driver never publish a device twice: the second one gets a conflict. A device's
+position in the hardware file selects its slice, so adding, removing or changing a device leaves the other slices unchanged.
+Shared counters are in slices without devices, as the API requires since Kubernetes 1.35.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from fake_driver.api.served_versions import API_VERSION
 from fake_driver.devices.model import CounterConsumption, Device, Pool, RequestPolicy, Scalar, Taint, Value, Version
 
 Object = dict[str, Any]
-MAX_DEVICES = 128  # in one slice; the API server refuses more
-MAX_DEVICES_WITH_TAINTS_OR_COUNTERS = (
-    64  # where one of them has taints, draws from counters, or has an attribute that is a list
-)
+MAX_DEVICES = 128  # in one slice
+MAX_DEVICES_WITH_TAINTS_OR_COUNTERS = 64  # also if a device has a list attribute
 MAX_COUNTER_SETS = 8
-_LONGEST_NAME = 253
+_MAX_NAME = 253
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The object that slices belong to, and with which they go: a node, or for slices of the network the driver's DeviceClass."""
+    """The object that owns slices: the node, or for slices of the network the driver's DeviceClass. Without a UID there is no owner."""
 
     name: str
     uid: str
@@ -35,22 +33,22 @@ class Owner:
 
     @property
     def references(self) -> list[Object]:
-        """As slices say it; nothing where there is no owner."""
-        said = {
+        """The owner references of a slice; empty without an owner."""
+        reference = {
             "apiVersion": self.api_version,
             "kind": self.kind,
             "name": self.name,
             "uid": self.uid,
             "controller": True,
         }
-        return [said] if self.uid else []
+        return [reference] if self.uid else []
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What keeps devices where they are: all devices of the hardware file, also those that are unplugged, and the slices that exist.
+    """What determines the slice of each device: all devices of the hardware file, including unplugged ones, and the existing slices.
 
-    Where the second half of a slice exists, the slice stays cut in two. The API server remembers that for all processes of the driver.
+    A slice that was split once stays split. The existing slices record that for all processes of the driver.
     """
 
     base: Sequence[Device] = ()
@@ -58,37 +56,37 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class _Home:
-    """What all slices of a pool say of where it is, and how their names end."""
+class _SliceTemplate:
+    """What all slices of one pool have in common."""
 
     driver: str
     pool: str
-    reach: Mapping[str, Any]
+    node_selection: Mapping[str, Any]
     prefix: str = ""
     owners: list[Object] = field(default_factory=list)
 
-    def name(self, start: str) -> str:
-        """Names start with the index, because schedulers look at slices in the order of their names."""
-        start = f"{self.prefix}{start}-{self.driver}"
+    def name(self, index: str) -> str:
+        """Return the name of a slice. It begins with the index, because schedulers process slices in the order of their names."""
+        start = f"{self.prefix}{index}-{self.driver}"
         name = f"{start}-{self.pool}"
-        if len(name) > _LONGEST_NAME:
+        if len(name) > _MAX_NAME:
             name = f"{start}-{hashlib.sha256(self.pool.encode()).hexdigest()}"
         return name
 
 
 def for_node(driver: str, node: Owner, devices: Sequence[Device], layout: Layout | None = None) -> list[Object]:
-    """The slices of this node's pool, all but the generation. A node without devices has one empty slice: the driver is alive."""
-    home = _Home(driver, node.name, {"nodeName": node.name}, owners=node.references)
-    return _slices(home, devices, layout or Layout())
+    """Return the slices of a node's pool, without a generation. A node without devices has one empty slice, as a sign of life."""
+    template = _SliceTemplate(driver, node.name, {"nodeName": node.name}, owners=node.references)
+    return _slices(template, devices, layout or Layout())
 
 
 def for_network(driver: str, pools: Iterable[Pool], owner: Owner | None = None) -> list[Object]:
-    """The slices of pools that belong to no node."""
+    """Return the slices of the pools that belong to no node."""
     found: list[Object] = []
     for pool in pools:
-        reach = {"nodeSelector": pool.node_selector} if pool.node_selector else {"allNodes": True}
-        home = _Home(driver, pool.name, reach, "pool-", owner.references if owner else [])
-        found += _slices(home, pool.devices, Layout())
+        node_selection = {"nodeSelector": pool.node_selector} if pool.node_selector else {"allNodes": True}
+        template = _SliceTemplate(driver, pool.name, node_selection, "pool-", owner.references if owner else [])
+        found += _slices(template, pool.devices, Layout())
     return found
 
 
@@ -103,69 +101,74 @@ def with_devices(slice_: Object, devices: list[Object]) -> Object:
     return {**slice_, "spec": {**others, **({"devices": devices} if devices else {})}}
 
 
-def _slices(home: _Home, devices: Sequence[Device], layout: Layout) -> list[Object]:
-    # Counters of a device that is unplugged stay: nobody draws from them, and their slice need not be written.
+def _slices(template: _SliceTemplate, devices: Sequence[Device], layout: Layout) -> list[Object]:
+    # The counters of an unplugged device stay, so that their slice need not be written when devices come and go.
     counters = _counters((*layout.base, *devices))
     contents = {
-        **{_start(index): _devices(block) for index, block in _blocks(home, devices, layout)},
-        **{f"counters-{_start(index)}": {"sharedCounters": sets} for index, sets in enumerate(counters)},
+        **{_index(index): _devices(block) for index, block in _blocks(template, devices, layout)},
+        **{f"counters-{_index(index)}": {"sharedCounters": sets} for index, sets in enumerate(counters)},
     }
-    parts: Mapping[str, Object] = contents or {_start(0): {}}
+    by_index: Mapping[str, Object] = contents or {_index(0): {}}
     return [
         {
             "apiVersion": API_VERSION,
             "kind": "ResourceSlice",
             "metadata": {
-                "name": home.name(start),
-                **({"ownerReferences": home.owners} if home.owners else {}),
+                "name": template.name(index),
+                **({"ownerReferences": template.owners} if template.owners else {}),
             },
             "spec": {
-                "driver": home.driver,
-                **home.reach,
-                "pool": {"name": home.pool, "resourceSliceCount": len(parts)},
+                "driver": template.driver,
+                **template.node_selection,
+                "pool": {"name": template.pool, "resourceSliceCount": len(by_index)},
                 **content,
             },
         }
-        for start, content in parts.items()
+        for index, content in by_index.items()
     ]
 
 
-def _start(index: int) -> str:
+def _index(index: int) -> str:
     return f"{index:05x}"
 
 
 def _devices(block: Iterable[Device | None]) -> Object:
-    """What a slice says of its devices. The API server stores no empty list, so we send none: what is stored shall be what was sent."""
-    there = [_device(each) for each in block if each]
-    return {"devices": there} if there else {}
+    """Return the `devices` field of a slice. The API server stores no empty list, so an empty one is left out."""
+    devices = [_device(each) for each in block if each]
+    return {"devices": devices} if devices else {}
 
 
-def _blocks(home: _Home, devices: Sequence[Device], layout: Layout) -> Iterator[tuple[int, Sequence[Device | None]]]:
-    """The layout of each slice and its index, which counts by 64. A slice is cut in two when it has a demanding device, and stays so."""
-    seats = _seats(devices, layout.base)
-    for start in range(0, len(seats), MAX_DEVICES):
-        block = seats[start : start + MAX_DEVICES]
-        second = home.name(_start(start // MAX_DEVICES_WITH_TAINTS_OR_COUNTERS + 1))
-        is_cut = second in layout.existing or any(each and _demanding(each) for each in block)
-        size = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if is_cut else MAX_DEVICES
+def _blocks(
+    template: _SliceTemplate, devices: Sequence[Device], layout: Layout
+) -> Iterator[tuple[int, Sequence[Device | None]]]:
+    """Yield the index, which counts by 64, and the device positions of each slice.
+
+    A slice is split in two when a device needs the lower limit, and stays split.
+    """
+    positions = _positions(devices, layout.base)
+    for start in range(0, len(positions), MAX_DEVICES):
+        block = positions[start : start + MAX_DEVICES]
+        second_half = template.name(_index(start // MAX_DEVICES_WITH_TAINTS_OR_COUNTERS + 1))
+        is_split = second_half in layout.existing or any(each and _needs_lower_limit(each) for each in block)
+        size = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if is_split else MAX_DEVICES
         for inner in range(0, len(block), size):
             yield (start + inner) // MAX_DEVICES_WITH_TAINTS_OR_COUNTERS, block[inner : inner + size]
 
 
-def _seats(devices: Sequence[Device], base: Sequence[Device]) -> list[Device | None]:
-    """The devices, each at its place in the file; None where one is missing. Who has no place there comes last."""
-    free = {device.name: place for place, device in enumerate(base)}
-    seats: list[Device | None] = [None] * len(base)
+def _positions(devices: Sequence[Device], base: Sequence[Device]) -> list[Device | None]:
+    """Return the devices at their positions in the hardware file, with None for missing ones; devices that are not in it come last."""
+    free = {device.name: position for position, device in enumerate(base)}
+    positions: list[Device | None] = [None] * len(base)
     for device in devices:
-        place = free.pop(device.name, None)
-        if place is None:
-            seats.append(device)
+        position = free.pop(device.name, None)
+        if position is None:
+            positions.append(device)
         else:
-            seats[place] = device
-    return seats
+            positions[position] = device
+    return positions
 
 
-def _demanding(device: Device) -> bool:
+def _needs_lower_limit(device: Device) -> bool:
     return bool(
         device.taints
         or device.consumes_counters
@@ -174,11 +177,11 @@ def _demanding(device: Device) -> bool:
 
 
 def _counters(devices: Sequence[Device]) -> list[list[Object]]:
-    """All sets of counters that the devices draw from, in the parts that fit into slices."""
-    draws: dict[str, CounterConsumption] = {
-        draw.counter_set: draw for device in devices for draw in device.consumes_counters
+    """Return the counter sets that the devices consume, in groups that fit into a slice."""
+    consumed: dict[str, CounterConsumption] = {
+        each.counter_set: each for device in devices for each in device.consumes_counters
     }
-    sets = [{"name": name, "counters": _values(draw.available)} for name, draw in draws.items()]
+    sets = [{"name": name, "counters": _values(each.available)} for name, each in consumed.items()]
     return [sets[start : start + MAX_COUNTER_SETS] for start in range(0, len(sets), MAX_COUNTER_SETS)]
 
 
@@ -191,7 +194,7 @@ def _device(device: Device) -> Object:
         }
     if device.consumes_counters:
         content["consumesCounters"] = [
-            {"counterSet": draw.counter_set, "counters": _values(draw.counters)} for draw in device.consumes_counters
+            {"counterSet": each.counter_set, "counters": _values(each.counters)} for each in device.consumes_counters
         ]
     if device.taints:
         content["taints"] = [_taint(taint) for taint in device.taints]
@@ -233,7 +236,7 @@ def _values(amounts: Mapping[str, str]) -> Object:
 
 
 def attribute_value(value: Value) -> Object:
-    """An attribute's value in the words of the API."""
+    """Return the API representation of an attribute value."""
     if isinstance(value, tuple):
         ((kind, _),) = _scalar(value[0]).items()
         return {f"{kind}s": [inner for each in value for inner in _scalar(each).values()]}

@@ -1,6 +1,6 @@
-"""What the API server would refuse in a ResourceSlice, known before the write. Pure; the publisher asks it, and its tests hold on to it.
+"""The API server's validation of ResourceSlices, to find errors before a write. Pure; used by publisher, roles and live hardware.
 
-A hardware file is checked when it is read; this is for what adds up on a node or came after: changes in the file, at run time, and faults.
+A hardware file is checked when it is read. This finds what results from combinations: rules of the file, run-time changes and mutants.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from fake_driver.name_patterns import DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL
 from fake_driver.publishing.slices import MAX_COUNTER_SETS, MAX_DEVICES, MAX_DEVICES_WITH_TAINTS_OR_COUNTERS, Object
 
 _LISTS = ("bools", "ints", "strings", "versions")
-_MOST_TOLD = 50
-_MOST_CONDITIONS = 4
+_MAX_LISTED = 50
+_MAX_CONDITIONS = 4
 _TYPES = {"bool", "int", "string", "version", *_LISTS}
 
 
 def find_problems(slices: Iterable[Object]) -> list[str]:
-    """What is wrong with slices; nothing when the API server will take them."""
+    """Return the problems of slices; an empty list if the API server will accept them."""
     return [f"slice {each['metadata']['name']}: {problem}" for each in slices for problem in _slice(each)]
 
 
 def require_valid(slices: Iterable[Object], file: str) -> None:
-    """ConfigurationError where an API server would refuse what a hardware file means."""
-    wrong = find_problems(slices)
-    if wrong:
-        more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
-        listed = "\n".join(f"  {problem}" for problem in (*wrong[:_MOST_TOLD], *more))
-        raise ConfigurationError(f"an API server would refuse what {file} describes:\n{listed}")
+    """Raise ConfigurationError if an API server would refuse the slices of a hardware file."""
+    problems = find_problems(slices)
+    if problems:
+        more = [f"and {len(problems) - _MAX_LISTED} more"] if len(problems) > _MAX_LISTED else []
+        listed = "\n".join(f"  {problem}" for problem in (*problems[:_MAX_LISTED], *more))
+        raise ConfigurationError(f"an API server would refuse the slices of {file}:\n{listed}")
 
 
 def _slice(slice_: Object) -> Iterator[str]:
@@ -39,22 +39,22 @@ def _slice(slice_: Object) -> Iterator[str]:
     if not matches(DNS_SUBDOMAIN, slice_["metadata"]["name"]):
         yield "its name is not a DNS subdomain"
     if sum(key in spec for key in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")) != 1:
-        yield "it must say exactly once where its devices are"
+        yield "it must have exactly one of nodeName, nodeSelector, allNodes and perDeviceNodeSelection"
     if "nodeSelector" in spec:
         yield from (f"its nodeSelector {problem}" for problem in node_selectors.problems(spec["nodeSelector"]))
     if "devices" in spec and "sharedCounters" in spec:
-        yield "it has devices and sharedCounters"
-    most = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if any(map(_demanding, devices)) else MAX_DEVICES
-    if len(devices) > most:
-        yield f"it has {len(devices)} devices, but may have {most}"
+        yield "it has both devices and sharedCounters"
+    limit = MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if any(map(_has_taints_or_counters, devices)) else MAX_DEVICES
+    if len(devices) > limit:
+        yield f"it has {len(devices)} devices, but may have {limit}"
     names = Counter(device["name"] for device in devices)
     yield from (f"it has {times} devices with the name {name}" for name, times in names.items() if times > 1)
     sets = spec.get("sharedCounters") or []
     if len(sets) > MAX_COUNTER_SETS:
-        yield f"it has {len(sets)} sets of counters, but may have {MAX_COUNTER_SETS}"
+        yield f"it has {len(sets)} counter sets, but may have {MAX_COUNTER_SETS}"
     for each in sets:
         if not matches(DNS_LABEL, each["name"]) or not _are_counters(each["counters"]):
-            yield f"its set of counters {each['name']} is malformed, or has more than 32"
+            yield f"its counter set {each['name']} is malformed or has more than 32 counters"
     for device in devices:
         yield from (f"device {device['name']}: {problem}" for problem in _device(device))
 
@@ -67,7 +67,7 @@ def _device(device: Object) -> Iterator[str]:
         yield f"it has {len(attributes) + len(capacity)} attributes and capacities, but may have 32"
     for name in (*attributes, *capacity):
         if not matches(QUALIFIED_NAME, name):
-            yield f"{name!r} is no name of an attribute or capacity"
+            yield f"{name!r} is not a valid name of an attribute or capacity"
     if sum(map(_size, attributes.values())) > 48:
         yield "its attributes have more than 48 values"
     for name, value in attributes.items():
@@ -79,45 +79,45 @@ def _device(device: Object) -> Iterator[str]:
     for taint in taints:
         if not (matches(LABEL_KEY, taint["key"]) and (not taint.get("value") or matches(LABEL_VALUE, taint["value"]))):
             yield f"its taint {taint['key']!r} is malformed"
-    draws = device.get("consumesCounters") or []
-    if len(draws) > 2 or not all(_are_counters(draw["counters"]) for draw in draws):
-        yield "it draws from more than 2 sets of counters, or from more than 32 counters of one"
+    consumed = device.get("consumesCounters") or []
+    if len(consumed) > 2 or not all(_are_counters(each["counters"]) for each in consumed):
+        yield "it consumes from more than 2 counter sets, or from more than 32 counters of one set"
     yield from _policies(device)
     yield from _conditions(device)
 
 
 def _policies(device: Object) -> Iterator[str]:
-    for name, said in (device.get("capacity") or {}).items():
-        policy = said.get("requestPolicy")
+    for name, capacity in (device.get("capacity") or {}).items():
+        policy = capacity.get("requestPolicy")
         if policy and not device.get("allowMultipleAllocations"):
             yield f"its capacity {name} has a requestPolicy, which needs allowMultipleAllocations"
         if policy:
-            wrong = request_policies.problems(_policy(policy), said["value"])
-            yield from (f"the requestPolicy of its capacity {name} {problem}" for problem in wrong)
+            problems = request_policies.problems(_policy(policy), capacity["value"])
+            yield from (f"the requestPolicy of its capacity {name} {problem}" for problem in problems)
 
 
-def _policy(said: Object) -> RequestPolicy:
-    within = said.get("validRange") or {}
-    bounds = (within.get(key, "") for key in ("min", "max", "step"))
-    return RequestPolicy(said.get("default", ""), tuple(said.get("validValues") or ()), *bounds)
+def _policy(policy: Object) -> RequestPolicy:
+    valid_range = policy.get("validRange") or {}
+    bounds = (valid_range.get(key, "") for key in ("min", "max", "step"))
+    return RequestPolicy(policy.get("default", ""), tuple(policy.get("validValues") or ()), *bounds)
 
 
 def _conditions(device: Object) -> Iterator[str]:
-    both = [device.get(key) or [] for key in ("bindingConditions", "bindingFailureConditions")]
-    named = [name for names in both for name in names]
-    if bool(both[0]) != bool(both[1]):
-        yield "its bindingConditions and bindingFailureConditions need each other"
-    if max(map(len, both)) > _MOST_CONDITIONS:
-        yield f"it has more than {_MOST_CONDITIONS} bindingConditions or bindingFailureConditions"
-    if not all(matches(LABEL_KEY, name) for name in named) or len(set(named)) != len(named):
-        yield "its bindingConditions and bindingFailureConditions must be names of labels, all different"
+    conditions, failures = device.get("bindingConditions") or [], device.get("bindingFailureConditions") or []
+    names = [*conditions, *failures]
+    if bool(conditions) != bool(failures):
+        yield "it must have both bindingConditions and bindingFailureConditions, or neither"
+    if max(len(conditions), len(failures)) > _MAX_CONDITIONS:
+        yield f"it has more than {_MAX_CONDITIONS} bindingConditions or bindingFailureConditions"
+    if not all(matches(LABEL_KEY, name) for name in names) or len(set(names)) != len(names):
+        yield "its bindingConditions and bindingFailureConditions must be label keys, all different"
 
 
 def _devices(slice_: Object) -> list[Object]:
     return slice_["spec"].get("devices") or []
 
 
-def _demanding(device: Object) -> bool:
+def _has_taints_or_counters(device: Object) -> bool:
     lists = (set(value) & set(_LISTS) for value in (device.get("attributes") or {}).values())
     return bool(device.get("taints") or device.get("consumesCounters") or any(lists))
 

@@ -85,7 +85,7 @@ def test_hardware_that_adds_up_beyond_a_limit_is_told_at_the_start_with_its_file
     Path(settings.hardware).write_text(f"{{{head}, spec: {{{here}, {changes}}}}}")
     code, said = ended(settings, role=role)
     assert code == 2
-    assert f"an API server would refuse what {settings.hardware} describes" in said
+    assert f"an API server would refuse the slices of {settings.hardware}" in said
     assert "device gpu-0: it has 20 taints, but may have 16" in said
 
 

@@ -17,8 +17,8 @@ ENTRY = {"driver": "gpu.dra-testbed.example", "pool": "worker", "device": "gpu-0
 
 
 @pytest.fixture
-def asked(fake_api: FakeApi) -> list[str]:
-    """The paths that somebody asked for."""
+def requested(fake_api: FakeApi) -> list[str]:
+    """The paths that were requested."""
     found: list[str] = []
     fake_api.refuse = lambda _method, path: found.append(path)
     return found
@@ -31,19 +31,19 @@ def claims(server: str) -> Iterator[ClaimClient]:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
-def test_a_claim_is_read_and_written_in_the_version_that_the_server_has(
-    claims: ClaimClient, fake_api: FakeApi, asked: list[str], version: str
+def test_a_claim_is_read_and_written_in_the_version_that_the_server_serves(
+    claims: ClaimClient, fake_api: FakeApi, requested: list[str], version: str
 ) -> None:
     fake_api.versions = ["v1alpha3", version]
     claim = fake_api.claim()
     assert claims.get("default", "one")["metadata"]["uid"] == claim["uid"]
-    asked.clear()
+    requested.clear()
     claims.apply("default", "one", claim["uid"], [ENTRY], "me")
     assert fake_api.status() == [ENTRY]
-    assert asked == [f"/apis/resource.k8s.io/{version}/namespaces/default/resourceclaims/one/status"]
+    assert requested == [f"/apis/resource.k8s.io/{version}/namespaces/default/resourceclaims/one/status"]
 
 
-def test_a_server_that_becomes_another_below_us_is_understood(claims: ClaimClient, fake_api: FakeApi) -> None:
+def test_a_version_that_is_no_longer_served_is_replaced(claims: ClaimClient, fake_api: FakeApi) -> None:
     claim = fake_api.claim()
     for versions in (["v1beta1"], ["v1", "v1beta2"], ["v1beta2"]):
         fake_api.versions = versions
@@ -51,7 +51,7 @@ def test_a_server_that_becomes_another_below_us_is_understood(claims: ClaimClien
     assert [body["apiVersion"].rpartition("/")[2] for _, body in fake_api.applied] == ["v1beta1", "v1", "v1beta2"]
 
 
-def test_a_claim_that_is_not_there_is_not_found_in_any_version(claims: ClaimClient, fake_api: FakeApi) -> None:
+def test_a_claim_that_does_not_exist_is_not_found_in_any_version(claims: ClaimClient, fake_api: FakeApi) -> None:
     for versions in (["v1"], ["v1beta1"]):
         fake_api.versions = versions
         with pytest.raises(ApiError, match="'gone' not found") as missing:
@@ -59,14 +59,14 @@ def test_a_claim_that_is_not_there_is_not_found_in_any_version(claims: ClaimClie
         assert missing.value.status == 404
 
 
-def test_another_refusal_is_not_asked_about(claims: ClaimClient, fake_api: FakeApi) -> None:
-    asked: list[str] = []
+def test_another_error_than_404_starts_no_discovery(claims: ClaimClient, fake_api: FakeApi) -> None:
+    requested: list[str] = []
 
     def refuse(_method: str, path: str) -> tuple[int, str]:
-        asked.append(path)
+        requested.append(path)
         return 403, "no"
 
     fake_api.refuse = refuse
     with pytest.raises(ApiError, match="403: no"):
         claims.get("default", "one")
-    assert len(asked) == 1
+    assert len(requested) == 1

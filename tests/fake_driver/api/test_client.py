@@ -35,7 +35,7 @@ def connect() -> Iterator[Callable[..., ApiClient]]:
 
 @contextlib.contextmanager
 def answering(*answers: bytes) -> Iterator[str]:
-    """A server that gives these bytes to one connection after the other, and closes it."""
+    """A server that sends one of these texts on each connection and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -55,11 +55,11 @@ def ok(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def test_an_object_comes_back_as_a_dict(connect: Callable[..., ApiClient], server: str) -> None:
+def test_an_object_is_returned_as_a_dict(connect: Callable[..., ApiClient], server: str) -> None:
     assert connect(server).get(NODE)["metadata"]["uid"] == "uid-of-worker"
 
 
-def test_words_are_quoted_so_that_no_name_becomes_another_path() -> None:
+def test_segments_of_a_path_are_quoted() -> None:
     assert url_path("api", "../x", "a/b?c") == "/api/..%2Fx/a%2Fb%3Fc"
 
 
@@ -74,17 +74,17 @@ def test_the_token_is_read_again_for_each_request(
     assert fake_api.tokens == ["Bearer first", "Bearer second"]
 
 
-def test_a_refusal_has_its_status_and_the_servers_words(connect: Callable[..., ApiClient], server: str) -> None:
+def test_an_api_error_has_the_status_and_the_servers_message(connect: Callable[..., ApiClient], server: str) -> None:
     with pytest.raises(ApiError, match=r"404: resourceclaims 'x' not found") as refused:
         connect(server).get(url_path("apis", "resource.k8s.io", "v1", "namespaces", "d", "resourceclaims", "x"))
     assert refused.value.status == 404
 
 
-def test_deleting_what_is_gone_is_fine(connect: Callable[..., ApiClient], server: str) -> None:
+def test_deleting_an_object_that_does_not_exist_is_no_error(connect: Callable[..., ApiClient], server: str) -> None:
     connect(server).delete(f"{SLICES}/gone", uid="u")
 
 
-def test_nobody_there_is_status_zero(connect: Callable[..., ApiClient]) -> None:
+def test_an_unreachable_server_is_status_zero(connect: Callable[..., ApiClient]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ApiError, match="no answer") as refused:
@@ -93,12 +93,12 @@ def test_nobody_there_is_status_zero(connect: Callable[..., ApiClient]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff", b"[" * 100_000])
-def test_an_answer_that_is_no_object_is_an_error_of_the_server(connect: Callable[..., ApiClient], body: bytes) -> None:
-    with answering(ok(body)) as url, pytest.raises(ApiError, match="the answer is not"):
+def test_a_response_that_is_no_object_is_an_api_error(connect: Callable[..., ApiClient], body: bytes) -> None:
+    with answering(ok(body)) as url, pytest.raises(ApiError, match="the response is not"):
         connect(url).get(NODE)
 
 
-def test_an_answer_that_stops_in_the_middle_is_an_error_of_the_server(connect: Callable[..., ApiClient]) -> None:
+def test_a_truncated_response_is_an_api_error(connect: Callable[..., ApiClient]) -> None:
     with (
         answering(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{") as url,
         pytest.raises(ApiError, match="no answer"),
@@ -108,7 +108,7 @@ def test_an_answer_that_stops_in_the_middle_is_an_error_of_the_server(connect: C
 
 @pytest.mark.parametrize("whole", [0, 38], ids=["head", "body"])
 @pytest.mark.parametrize("reused", [False, True])
-def test_patience_is_for_the_whole_answer_however_often_a_byte_of_it_comes(
+def test_the_timeout_covers_the_whole_response_even_if_bytes_keep_coming(
     connect: Callable[..., ApiClient], whole: int, reused: bool
 ) -> None:
     answer, tired = ok(b"{%s}" % (b" " * 300)), threading.Event()
@@ -142,13 +142,13 @@ def test_patience_is_for_the_whole_answer_however_often_a_byte_of_it_comes(
         thread.join(5)
 
 
-def test_a_connection_that_was_closed_while_it_lay_idle_is_replaced(connect: Callable[..., ApiClient]) -> None:
+def test_a_connection_that_was_closed_while_idle_is_replaced(connect: Callable[..., ApiClient]) -> None:
     with answering(ok(b'{"n": 1}'), ok(b'{"n": 2}')) as url:
         api = connect(url)
         assert [api.get(NODE)["n"], api.get(NODE)["n"]] == [1, 2]
 
 
-def test_a_watch_yields_events_and_ends_with_close(
+def test_a_watch_yields_events_until_the_client_is_closed(
     connect: Callable[..., ApiClient], server: str, fake_api: FakeApi
 ) -> None:
     api = connect(server)
@@ -163,7 +163,7 @@ def test_a_watch_yields_events_and_ends_with_close(
         api.watch(SLICES, {"resourceVersion": "100"}, 60).__next__()
 
 
-def test_a_watch_that_the_server_refuses_is_an_error(
+def test_a_watch_that_the_server_refuses_is_an_api_error(
     connect: Callable[..., ApiClient], server: str, fake_api: FakeApi
 ) -> None:
     fake_api.down = True
@@ -172,11 +172,11 @@ def test_a_watch_that_the_server_refuses_is_an_error(
 
 
 @pytest.mark.parametrize("url", ["10.0.0.1:443", "ftp://x", "https://", ""])
-def test_what_is_no_url_of_a_server_is_refused_at_once(url: str) -> None:
+def test_an_invalid_server_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a URL"):
         ApiClient(url)
 
 
-def test_a_ca_file_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_ca_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"gone\.crt cannot be used"):
         ApiClient("https://127.0.0.1:1", ca_file=tmp_path / "gone.crt")

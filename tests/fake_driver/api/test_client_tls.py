@@ -1,4 +1,4 @@
-"""The client over TLS: it trusts the given CA alone, and shows its token to nobody else."""
+"""The client over TLS: it trusts only the given CA and sends its token to no other server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def certificate(folder: Path, name: str) -> Path:
-    """A certificate for 127.0.0.1 that signs itself, with its key in the same file."""
+    """A self-signed certificate for 127.0.0.1, with its key in the same file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -62,12 +62,12 @@ def trusted(tmp_path: Path) -> Path:
 
 
 class HangingUp:
-    """A server that answers each connection once, and ends it in its way while it lies idle."""
+    """A server that answers once on each connection and closes it, in one of several ways, while it is idle."""
 
     def __init__(self, certified: Path, way: Callable[[ssl.SSLSocket], object]) -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(certified)
-        self._way, self._heard, self._hung_up = way, threading.Semaphore(0), threading.Semaphore(0)
+        self._way, self._read, self._hung_up = way, threading.Semaphore(0), threading.Semaphore(0)
 
     def serve(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):  # the listener is closed at the end
@@ -76,21 +76,21 @@ class HangingUp:
                 self._hung_up.release()
 
     def hang_up(self) -> None:
-        """The last answer has been heard."""
-        self._heard.release()
+        """Close the connection after the last response was read."""
+        self._read.release()
         assert self._hung_up.acquire(timeout=5)
 
     def _answer(self, connection: socket.socket) -> None:
         with self._context.wrap_socket(connection, server_side=True) as tls:
             tls.recv(65536)
             tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-            assert self._heard.acquire(timeout=5)
+            assert self._read.acquire(timeout=5)
             tls.settimeout(0)
             with contextlib.suppress(OSError):
                 self._way(tls)
 
 
-def _as_on_a_host_that_has_forgotten_it(tls: ssl.SSLSocket) -> None:
+def _reset(tls: ssl.SSLSocket) -> None:
     tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
@@ -116,7 +116,7 @@ def test_the_server_of_the_given_ca_gets_the_token(url: str, trusted: Path, tmp_
     assert tokens == ["Bearer mine"]
 
 
-def test_any_other_server_is_refused_before_it_sees_the_token(url: str, tmp_path: Path) -> None:
+def test_a_server_of_another_ca_is_refused_before_it_gets_the_token(url: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("mine")
     api = ApiClient(url, token_file=tmp_path / "token", ca_file=certificate(tmp_path, "other"))
     with pytest.raises(ApiError, match="certificate verify failed"):
@@ -126,10 +126,10 @@ def test_any_other_server_is_refused_before_it_sees_the_token(url: str, tmp_path
 
 @pytest.mark.parametrize(
     "way",
-    [ssl.SSLSocket.unwrap, lambda _: None, _as_on_a_host_that_has_forgotten_it],
+    [ssl.SSLSocket.unwrap, lambda _: None, _reset],
     ids=["with-a-word", "without", "reset"],
 )
-def test_a_connection_that_was_closed_while_it_lay_idle_is_replaced(
+def test_a_connection_that_was_closed_while_idle_is_replaced(
     trusted: Path, way: Callable[[ssl.SSLSocket], object]
 ) -> None:
     server = HangingUp(trusted, way)

@@ -16,7 +16,7 @@ def listener() -> Iterator[socket.socket]:
         yield listener
 
 
-def test_what_comes_in_time_is_read_and_what_comes_later_is_not(listener: socket.socket) -> None:
+def test_reading_fails_after_the_deadline(listener: socket.socket) -> None:
     mine = DeadlineSocket(listener.getsockname(), None, time.monotonic() + 5)
     theirs, _ = listener.accept()
     with theirs:
@@ -33,7 +33,7 @@ def test_what_comes_in_time_is_read_and_what_comes_later_is_not(listener: socket
         assert theirs.recv(1) == b""
 
 
-def test_there_is_no_time_left_to_send_or_even_connect(listener: socket.socket) -> None:
+def test_sending_and_connecting_fail_after_the_deadline(listener: socket.socket) -> None:
     with pytest.raises(TimeoutError):
         DeadlineSocket(listener.getsockname(), None, time.monotonic())
     late = DeadlineSocket(listener.getsockname(), None, time.monotonic() + 5)
@@ -43,6 +43,6 @@ def test_there_is_no_time_left_to_send_or_even_connect(listener: socket.socket) 
     late.close()
 
 
-def test_a_handshake_that_never_comes_is_not_waited_for(listener: socket.socket) -> None:
+def test_a_tls_handshake_fails_after_the_deadline(listener: socket.socket) -> None:
     with pytest.raises(TimeoutError):
         DeadlineSocket(listener.getsockname(), ssl.create_default_context(), time.monotonic() + 0.05)

@@ -14,7 +14,7 @@ ADDED = {"type": "ADDED", "object": {"metadata": {"name": "a"}}}
 
 
 class Watch(ApiClient):
-    """A server that has these events and ends the watch."""
+    """An API client whose watch yields these events and ends."""
 
     def __init__(self, *events: dict[str, Any]) -> None:
         super().__init__("http://nowhere")
@@ -29,19 +29,19 @@ def follow(*events: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     return watch_events(Watch(*events), "/apis/slices", {"a": "b"}, "7")
 
 
-def test_what_happens_is_told_until_the_watch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_AT_ONCE", 0)
+def test_events_are_yielded_until_the_watch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_SHORTEST", 0)
     assert list(follow(ADDED, ADDED)) == [("ADDED", {"metadata": {"name": "a"}})] * 2
 
 
-def test_an_error_that_comes_as_an_event_is_one() -> None:
+def test_an_error_event_is_an_api_error() -> None:
     with pytest.raises(ApiError, match=r"watch /apis/slices: 410: too old") as gone:
         list(follow(ADDED, {"type": "ERROR", "object": {"code": 410, "message": "too old"}}))
     assert gone.value.status == 410
 
 
-def test_a_watch_that_ends_at_once_is_an_error_though_nothing_is_lost() -> None:
+def test_a_watch_that_ends_immediately_is_an_api_error() -> None:
     told = follow(ADDED)
     assert next(told)[0] == "ADDED"
-    with pytest.raises(ApiError, match="ended it at once"):
+    with pytest.raises(ApiError, match="ended the watch immediately"):
         next(told)

@@ -1,4 +1,4 @@
-"""What the publisher's tests share: devices, and what its journal says."""
+"""Devices and journal entries for the tests of the publisher."""
 
 import json
 from pathlib import Path

@@ -32,7 +32,7 @@ def test_dropped_fields_are_named_by_their_path() -> None:
     assert dropped_fields(sent, sent) == []
 
 
-def test_lacking_fields_are_told_from_other_differences() -> None:
+def test_missing_fields_are_distinguished_from_other_differences() -> None:
     (sent,) = tainted(Taint("a", "NoSchedule"))
     stored = copy.deepcopy(sent)
     assert not only_lacks_fields(stored, sent)
@@ -42,7 +42,7 @@ def test_lacking_fields_are_told_from_other_differences() -> None:
     assert not only_lacks_fields(stored, sent)
 
 
-def test_a_dropped_field_says_which_feature_gate_would_keep_it() -> None:
+def test_each_dropped_field_has_a_feature_gate() -> None:
     fields = [
         "spec.devices[0].taints[0].key",
         "spec.devices[1].attributes.l.ints[0]",
@@ -51,7 +51,7 @@ def test_a_dropped_field_says_which_feature_gate_would_keep_it() -> None:
     assert feature_gates(fields) == ["DRADeviceTaints", "DRAListTypeAttributes"]
 
 
-def test_lists_can_be_left_out() -> None:
+def test_list_attributes_are_left_out() -> None:
     (sent,) = for_node(DRIVER, NODE, (Device("gpu-0", "gpu", {"l": (1, 2), "i": 1}, {}),))
     (less,) = without_list_attributes([sent])
     assert less["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
@@ -82,14 +82,14 @@ def fitted(*devices: Device) -> list[str]:
     return names[0]
 
 
-def test_devices_that_are_the_same_hardware_can_be_left_out() -> None:
+def test_devices_that_share_hardware_with_earlier_ones_are_left_out() -> None:
     other = Device("gpu-1", "gpu", {}, {})
     assert fitted(WHOLE, *PARTS, other) == ["gpu-0", "gpu-1"]
     assert fitted(*PARTS, other) == ["gpu-0-3g-0", "gpu-0-3g-1", "gpu-1"]
     assert fitted(*gpus(3)) == ["gpu-0", "gpu-1", "gpu-2"]
 
 
-def test_a_slice_from_which_all_devices_are_left_out_says_nothing_of_devices() -> None:
+def test_a_slice_without_remaining_devices_has_no_devices_field() -> None:
     full = for_node(DRIVER, NODE, (*gpus(0), WHOLE, *(drawing(f"gpu-0-1g-{index}", 1) for index in range(100))))
     less = without_overlapping_devices(full)
     assert [each["metadata"] for each in less] == [each["metadata"] for each in full]

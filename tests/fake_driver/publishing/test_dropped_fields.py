@@ -11,7 +11,7 @@ def sent(*taints: Taint) -> Object:
     return for_node("gpu.example", Owner("n", "u"), (Device("gpu-0", "gpu", {}, {}, taints=taints),))[0]
 
 
-def test_a_loss_is_told_once_and_its_end_too(tmp_path: Path) -> None:
+def test_dropped_fields_are_reported_once_and_again_when_they_are_kept(tmp_path: Path) -> None:
     losses = DroppedFields(Journal(tmp_path / "journal"))
     wanted = sent(Taint("a", "NoSchedule"))
     for stored in (sent(), sent(), wanted, wanted):
@@ -23,6 +23,6 @@ def test_a_loss_is_told_once_and_its_end_too(tmp_path: Path) -> None:
     assert losses.fields == {wanted["metadata"]["name"]: []}
 
 
-def test_no_loss_is_no_news(tmp_path: Path) -> None:
+def test_without_dropped_fields_nothing_is_reported(tmp_path: Path) -> None:
     DroppedFields(Journal(tmp_path / "journal")).compare_fields(sent(), sent())
     assert not (tmp_path / "journal").exists()

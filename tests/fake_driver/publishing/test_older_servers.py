@@ -1,4 +1,4 @@
-"""Servers that do not know, drop or refuse something: what is published to them all the same, and what is told."""
+"""API servers that drop or refuse fields, or serve older versions: what is published to them and what is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
 
-def test_what_the_api_server_drops_is_told_and_not_asked_for_again(
+def test_dropped_fields_are_reported_and_not_sent_again(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     def without_index(spec: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def without_taints(spec: Object) -> Object:
     return {**spec, "devices": [{k: v for k, v in each.items() if k != "taints"} for each in spec["devices"]]}
 
 
-def test_a_new_process_finds_out_what_is_dropped_without_a_write(
+def test_a_new_process_finds_dropped_fields_without_a_write(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_taints
@@ -55,7 +55,7 @@ def test_a_new_process_finds_out_what_is_dropped_without_a_write(
     assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
 
 
-def test_a_server_that_keeps_more_than_before_is_asked_again(
+def test_fields_are_sent_again_when_the_server_keeps_them(
     publishing: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.keep = without_taints
@@ -69,7 +69,7 @@ def test_a_server_that_keeps_more_than_before_is_asked_again(
     assert len(fake_api.writes) == 2
 
 
-def test_lists_are_left_out_where_the_server_refuses_them(
+def test_list_attributes_are_left_out_if_the_server_refuses_them(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     def refuse(method: str, path: str) -> tuple[int, str] | None:
@@ -108,7 +108,7 @@ def published(fake_api: FakeApi) -> list[str]:
     return [device["name"] for one in fake_api.slices.values() for device in one["spec"].get("devices", [])]
 
 
-def test_where_the_server_drops_counters_no_scheduler_ever_sees_a_whole_and_its_parts(
+def test_if_the_server_drops_counters_a_device_and_its_partitions_are_never_both_published(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_counters
@@ -126,7 +126,7 @@ def test_where_the_server_drops_counters_no_scheduler_ever_sees_a_whole_and_its_
     }
 
 
-def test_parts_are_published_when_the_server_keeps_counters_later(
+def test_partitions_are_published_when_the_server_keeps_counters_later(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_counters
@@ -137,7 +137,7 @@ def test_parts_are_published_when_the_server_keeps_counters_later(
     assert [note["count"] for note in journal_entries(tmp_path, "devices-withheld")][:1] == [2]
 
 
-def test_counters_and_lists_may_both_be_unknown_to_a_server(
+def test_a_server_may_drop_counters_and_refuse_lists(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_counters
@@ -154,7 +154,7 @@ def test_counters_and_lists_may_both_be_unknown_to_a_server(
     }
 
 
-def test_a_server_that_keeps_counters_is_asked_once_and_loses_no_write(
+def test_a_server_that_keeps_counters_gets_one_dry_run_and_no_extra_write(
     publishing: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     for _ in range(2):

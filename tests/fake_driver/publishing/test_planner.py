@@ -27,15 +27,15 @@ def wanted(count: int, model: str = "a") -> list[Object]:
 
 
 class Server:
-    """Stores what a plan writes, one write after the other, and keeps each state that a scheduler could have seen."""
+    """Executes the writes of a plan one by one, and keeps each state that a scheduler could have seen."""
 
     def __init__(self) -> None:
-        self.there: dict[str, Object] = {}
+        self.stored: dict[str, Object] = {}
         self.states: list[list[Object]] = []
         self.writes = 0
 
-    def put_right(self, slices: list[Object]) -> int:
-        writes = plan(slices, self.there.values(), {})
+    def publish(self, slices: list[Object]) -> int:
+        writes = plan(slices, self.stored.values(), {})
         for old in writes.delete:
             self._write(old["metadata"]["name"], None)
         for new in (*writes.replace, *writes.create):
@@ -45,11 +45,14 @@ class Server:
     def _write(self, name: str, new: Object | None) -> None:
         self.writes += 1
         if new is None:
-            del self.there[name]
+            del self.stored[name]
         else:
-            uid = self.there.get(name, new)["metadata"].get("uid", f"uid-{self.writes}")
-            self.there[name] = {**new, "metadata": {**new["metadata"], "uid": uid, "resourceVersion": str(self.writes)}}
-        self.states.append(copy.deepcopy(list(self.there.values())))
+            uid = self.stored.get(name, new)["metadata"].get("uid", f"uid-{self.writes}")
+            self.stored[name] = {
+                **new,
+                "metadata": {**new["metadata"], "uid": uid, "resourceVersion": str(self.writes)},
+            }
+        self.states.append(copy.deepcopy(list(self.stored.values())))
 
 
 def pool_as_a_scheduler_sees_it(slices: list[Object]) -> list[Object] | None:
@@ -63,28 +66,28 @@ def pool_as_a_scheduler_sees_it(slices: list[Object]) -> list[Object] | None:
     )
 
 
-def test_the_first_publication_has_generation_one_and_the_second_look_writes_nothing() -> None:
+def test_the_first_plan_has_generation_one_and_the_second_plan_is_empty() -> None:
     server = Server()
-    assert server.put_right(wanted(130)) == 2
-    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
-    assert server.put_right(wanted(130)) == 0
+    assert server.publish(wanted(130)) == 2
+    assert {one["spec"]["pool"]["generation"] for one in server.stored.values()} == {1}
+    assert server.publish(wanted(130)) == 0
 
 
 def test_one_changed_slice_is_one_write() -> None:
     server = Server()
-    server.put_right(wanted(130))
+    server.publish(wanted(130))
     changed = for_node(DRIVER, NODE, (*gpus(129), Device("gpu-129", "gpu", {"model": "other"}, {})))
-    assert server.put_right(changed) == 1
-    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+    assert server.publish(changed) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.stored.values()} == {1}
 
 
 @pytest.mark.parametrize("count", [1, 129, 1000])
 def test_a_device_that_is_unplugged_and_plugged_is_one_write_each_time(count: int) -> None:
     server, base = Server(), gpus(count)
-    server.put_right(for_node(DRIVER, NODE, base, Layout(base)))
-    assert server.put_right(for_node(DRIVER, NODE, base[1:], Layout(base))) == 1
-    assert server.put_right(for_node(DRIVER, NODE, base, Layout(base))) == 1
-    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {1}
+    server.publish(for_node(DRIVER, NODE, base, Layout(base)))
+    assert server.publish(for_node(DRIVER, NODE, base[1:], Layout(base))) == 1
+    assert server.publish(for_node(DRIVER, NODE, base, Layout(base))) == 1
+    assert {one["spec"]["pool"]["generation"] for one in server.stored.values()} == {1}
 
 
 def test_the_first_taint_in_a_large_slice_is_a_new_generation_and_each_later_one_is_one_write() -> None:
@@ -94,37 +97,37 @@ def test_the_first_taint_in_a_large_slice_is_a_new_generation_and_each_later_one
         devices = [
             replace(each, taints=(Taint("a", "None"),) if index in tainted else ()) for index, each in enumerate(base)
         ]
-        return server.put_right(for_node(DRIVER, NODE, devices, Layout(base, server.there.keys())))
+        return server.publish(for_node(DRIVER, NODE, devices, Layout(base, server.stored.keys())))
 
     assert publish() == 8
     assert publish(500) == 9
     assert publish() == publish(510) == publish(510, 440) == 1
-    assert {one["spec"]["pool"]["generation"] for one in server.there.values()} == {2}
+    assert {one["spec"]["pool"]["generation"] for one in server.stored.values()} == {2}
 
 
-def test_a_lost_slice_comes_back_with_one_write() -> None:
+def test_a_deleted_slice_is_restored_with_one_write() -> None:
     server = Server()
-    server.put_right(wanted(300))
-    server.there.pop(wanted(300)[1]["metadata"]["name"])
-    assert server.put_right(wanted(300)) == 1
-    assert pool_as_a_scheduler_sees_it(list(server.there.values())) is not None
+    server.publish(wanted(300))
+    server.stored.pop(wanted(300)[1]["metadata"]["name"])
+    assert server.publish(wanted(300)) == 1
+    assert pool_as_a_scheduler_sees_it(list(server.stored.values())) is not None
 
 
 def test_an_edit_of_the_owner_is_repaired() -> None:
     server = Server()
-    server.put_right(wanted(1))
-    next(iter(server.there.values()))["metadata"]["ownerReferences"] = []
-    assert server.put_right(wanted(1)) == 1
+    server.publish(wanted(1))
+    next(iter(server.stored.values()))["metadata"]["ownerReferences"] = []
+    assert server.publish(wanted(1)) == 1
 
 
-def test_an_update_carries_the_version_that_was_seen() -> None:
+def test_an_update_has_the_resource_version_of_the_stored_slice() -> None:
     server = Server()
-    server.put_right(wanted(1))
-    (change,) = plan(wanted(1, "b"), server.there.values(), {}).replace
+    server.publish(wanted(1))
+    (change,) = plan(wanted(1, "b"), server.stored.values(), {}).replace
     assert change["metadata"]["resourceVersion"] == "1"
 
 
-def test_what_the_server_keeps_otherwise_is_not_asked_for_again_until_somebody_edits_it() -> None:
+def test_what_the_server_stores_differently_is_sent_again_only_after_an_edit() -> None:
     (sent,) = wanted(1)
     stored = copy.deepcopy(sent)
     stored["metadata"] |= {"uid": "u", "generation": 1}
@@ -143,21 +146,21 @@ def test_what_the_server_keeps_otherwise_is_not_asked_for_again_until_somebody_e
         max_size=4,
     )
 )
-def test_a_scheduler_never_sees_half_of_a_change(steps: list[tuple[int, str, set[int]]]) -> None:
+def test_a_scheduler_never_sees_a_partial_change(steps: list[tuple[int, str, set[int]]]) -> None:
     server = Server()
     before: list[Object] | None = None
     for count, model, lost in steps:
         for index in lost:
-            for name in [name for name in server.there if name.startswith(f"{index:05x}-")]:
-                del server.there[name]
+            for name in [name for name in server.stored if name.startswith(f"{index:05x}-")]:
+                del server.stored[name]
         start = len(server.states)
-        server.put_right(wanted(count, model))
-        after = pool_as_a_scheduler_sees_it(list(server.there.values()))
+        server.publish(wanted(count, model))
+        after = pool_as_a_scheduler_sees_it(list(server.stored.values()))
         assert after is not None
         assert len(after) == count
         for state in server.states[start:]:
             assert pool_as_a_scheduler_sees_it(state) in (None, before, after)
-        assert server.put_right(wanted(count, model)) == 0
+        assert server.publish(wanted(count, model)) == 0
         before = after
 
 
@@ -166,51 +169,51 @@ some = st.sets(st.sampled_from([0, 1, 63, 64, 100, 127, 128, 129, 199]), max_siz
 
 @settings(max_examples=25)
 @given(st.lists(st.tuples(some, some, st.booleans()), max_size=4))
-def test_whatever_is_unplugged_and_tainted_slices_obey_the_limits_and_change_whole(
+def test_with_any_unplugged_and_tainted_devices_slices_obey_the_limits_and_change_atomically(
     steps: list[tuple[set[int], set[int], bool]],
 ) -> None:
     server, base = Server(), gpus(200)
     before: list[Object] | None = None
     for unplugged, tainted, is_wiped in steps:
         if is_wiped:
-            server.there.clear()
-        there = [
+            server.stored.clear()
+        stored = [
             replace(each, taints=(Taint("a", "None"),) if index in tainted else ())
             for index, each in enumerate(base)
             if index not in unplugged
         ]
-        start, slices = len(server.states), for_node(DRIVER, NODE, there, Layout(base, set(server.there)))
-        server.put_right(slices)
+        start, slices = len(server.states), for_node(DRIVER, NODE, stored, Layout(base, set(server.stored)))
+        server.publish(slices)
         assert find_problems(slices) == []
-        after = pool_as_a_scheduler_sees_it(list(server.there.values()))
-        assert [device["name"] for device in after or ()] == sorted(device.name for device in there)
+        after = pool_as_a_scheduler_sees_it(list(server.stored.values()))
+        assert [device["name"] for device in after or ()] == sorted(device.name for device in stored)
         assert all(pool_as_a_scheduler_sees_it(state) in (None, before, after) for state in server.states[start:])
-        assert server.put_right(for_node(DRIVER, NODE, there, Layout(base, set(server.there)))) == 0
+        assert server.publish(for_node(DRIVER, NODE, stored, Layout(base, set(server.stored)))) == 0
         before = after
 
 
 def test_each_pool_has_a_generation_of_its_own() -> None:
     server = Server()
     near, far = Pool("near", gpus(200)), Pool("far", gpus(2))
-    server.put_right(for_network(DRIVER, [near, far]))
-    assert server.put_right(for_network(DRIVER, [Pool("near", gpus(200, "b")), far])) == 2
-    generations = {one["spec"]["pool"]["name"]: one["spec"]["pool"]["generation"] for one in server.there.values()}
+    server.publish(for_network(DRIVER, [near, far]))
+    assert server.publish(for_network(DRIVER, [Pool("near", gpus(200, "b")), far])) == 2
+    generations = {one["spec"]["pool"]["name"]: one["spec"]["pool"]["generation"] for one in server.stored.values()}
     assert generations == {"near": 2, "far": 1}
-    assert server.put_right(for_network(DRIVER, [far])) == 2
-    assert [one["spec"]["pool"]["name"] for one in server.there.values()] == ["far"]
+    assert server.publish(for_network(DRIVER, [far])) == 2
+    assert [one["spec"]["pool"]["name"] for one in server.stored.values()] == ["far"]
 
 
 def tainted(*taints: Taint) -> list[Object]:
     return for_node(DRIVER, NODE, (Device("gpu-0", "gpu", {}, {}, taints=taints),))
 
 
-def test_times_that_the_server_gives_to_taints_are_no_difference_and_are_kept() -> None:
+def test_taint_times_set_by_the_server_are_ignored_and_kept() -> None:
     one, other = Taint("a", "NoSchedule"), Taint("b", "NoSchedule")
     server = Server()
-    server.put_right(tainted(one))
-    (stored,) = server.there.values()
+    server.publish(tainted(one))
+    (stored,) = server.stored.values()
     stored["spec"]["devices"][0]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z"
-    assert server.put_right(tainted(one)) == 0
-    (change,) = plan(tainted(one, other), server.there.values(), {}).replace
+    assert server.publish(tainted(one)) == 0
+    (change,) = plan(tainted(one, other), server.stored.values(), {}).replace
     times = {taint["key"]: taint.get("timeAdded") for taint in change["spec"]["devices"][0]["taints"]}
     assert times == {"a": "2026-01-01T00:00:00Z", "b": None}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def publish(publishing: Callable[..., Publisher]) -> Callable[[int], Publisher]:
-    """Start to publish that many devices."""
+    """Start to publish this number of devices."""
     return lambda count: publishing(lambda owner: for_node(DRIVER, owner, gpus(count)))
 
 
@@ -28,7 +28,7 @@ def devices(fake_api: FakeApi) -> int:
     return sum(len(one["spec"].get("devices", [])) for one in fake_api.slices.values())
 
 
-def test_slices_are_published_once_and_belong_to_the_node(
+def test_slices_are_published_once_and_owned_by_the_node(
     publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     publisher = publish(130)
@@ -45,7 +45,7 @@ def test_a_restart_writes_nothing(publish: Callable[[int], Publisher], fake_api:
     assert fake_api.writes == []
 
 
-def test_slices_that_a_starting_kubelet_deleted_are_back_at_once(
+def test_slices_that_a_starting_kubelet_deleted_are_restored_immediately(
     publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     assert publish(300).published.wait(5)
@@ -53,14 +53,14 @@ def test_slices_that_a_starting_kubelet_deleted_are_back_at_once(
     fake_api.until(lambda: devices(fake_api) == 300, seconds=2)
 
 
-def test_an_edit_by_somebody_else_is_repaired(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
+def test_an_edit_by_another_client_is_repaired(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
     assert publish(2).published.wait(5)
     (name,) = fake_api.slices
     fake_api.edit(name, lambda slice_: slice_["spec"]["devices"].pop())
     fake_api.until(lambda: devices(fake_api) == 2)
 
 
-def test_slices_of_an_earlier_time_are_removed(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
+def test_stale_slices_are_removed(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
     (old,) = for_node(DRIVER, Owner("worker", "x"), (Device("gpu-9", "gpu", {}, {}),))
     with fake_api.changed:
         fake_api.answer("POST", "/apis/resource.k8s.io/v1/resourceslices", {**old, "metadata": {"name": "old"}})
@@ -68,7 +68,9 @@ def test_slices_of_an_earlier_time_are_removed(publish: Callable[[int], Publishe
     assert list(fake_api.slices) == [f"00000-{DRIVER}-worker"]
 
 
-def test_trouble_of_the_api_server_is_waited_out(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
+def test_writes_are_retried_until_the_api_server_is_back(
+    publish: Callable[[int], Publisher], fake_api: FakeApi
+) -> None:
     refused = threading.Event()
 
     def refuse(method: str, path: str) -> tuple[int, str] | None:
@@ -82,7 +84,7 @@ def test_trouble_of_the_api_server_is_waited_out(publish: Callable[[int], Publis
     assert refused.is_set()
 
 
-def test_after_a_new_node_of_the_same_name_the_slices_belong_to_it_at_once(
+def test_after_a_node_is_recreated_it_owns_the_slices_immediately(
     publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     assert publish(130).published.wait(5)
@@ -94,7 +96,7 @@ def test_after_a_new_node_of_the_same_name_the_slices_belong_to_it_at_once(
     assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
 
 
-def test_after_a_new_class_of_the_same_name_the_slices_of_the_network_belong_to_it_at_once(
+def test_after_the_device_class_is_recreated_it_owns_the_slices_of_the_network_immediately(
     publishing: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
@@ -110,7 +112,7 @@ def owners(fake_api: FakeApi) -> set[str]:
     return {one["metadata"]["ownerReferences"][0]["uid"] for one in fake_api.slices.values()}
 
 
-def test_slices_are_repaired_when_the_store_was_restored_from_an_earlier_time(
+def test_slices_are_repaired_after_the_store_was_restored_from_a_backup(
     publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     assert publish(130).published.wait(5)
@@ -161,7 +163,7 @@ def test_a_refresh_without_a_change_writes_nothing(publishing: Callable[..., Pub
     assert fake_api.writes == [f"POST 00000-{DRIVER}-worker"]
 
 
-def test_what_would_be_refused_is_not_even_sent_and_a_later_change_heals_it(
+def test_invalid_slices_are_not_sent_and_a_later_change_is(
     publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     found = [Device("gpu-0", "gpu", {f"a{index}": index for index in range(33)}, {})]
@@ -175,7 +177,7 @@ def test_what_would_be_refused_is_not_even_sent_and_a_later_change_heals_it(
     assert publisher.published.wait(5)
 
 
-def test_slices_of_the_network_and_of_a_node_leave_each_other_alone(
+def test_slices_of_the_network_and_of_a_node_do_not_affect_each_other(
     publishing: Callable[..., Publisher], publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     pool = Pool("far", tuple(gpus(3)))
@@ -186,7 +188,7 @@ def test_slices_of_the_network_and_of_a_node_leave_each_other_alone(
     assert "ownerReferences" not in fake_api.slices[f"pool-00000-{DRIVER}-far"]["metadata"]
 
 
-def test_slices_of_the_network_go_with_the_class_of_the_driver(
+def test_slices_of_the_network_are_owned_by_the_device_class(
     publishing: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
@@ -205,7 +207,7 @@ def test_slices_of_the_network_go_with_the_class_of_the_driver(
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-def test_an_older_version_of_the_api_will_do(
+def test_slices_are_published_in_an_older_api_version(
     publish: Callable[[int], Publisher], fake_api: FakeApi, version: str
 ) -> None:
     fake_api.versions = [version]
@@ -217,7 +219,7 @@ def test_an_older_version_of_the_api_will_do(
     fake_api.until(lambda: devices(fake_api) == 2)
 
 
-def test_watches_that_end_at_once_are_paced_like_errors(
+def test_watches_that_end_immediately_are_retried_with_back_off(
     publish: Callable[..., Publisher],
     fake_api: FakeApi,
     backoffs: list[Backoff],

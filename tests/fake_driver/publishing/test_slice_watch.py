@@ -1,4 +1,4 @@
-"""What a view believes when news come in any order."""
+"""The slice cache, with lists, events and responses in any order."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def view(*items: Object, version: int = 1) -> SliceCache:
     return found
 
 
-def test_news_are_believed() -> None:
+def test_lists_and_events_update_the_cache() -> None:
     found = view(item())
     assert not found.apply_event(SliceEvent("MODIFIED", item(version=2)))
     assert not found.apply_event(SliceEvent("ADDED", item("b", 3, "u2")))
@@ -29,21 +29,21 @@ def test_news_are_believed() -> None:
     assert list(found.slices) == ["b"]
 
 
-def test_an_event_that_is_older_than_our_own_write_says_nothing() -> None:
+def test_an_event_that_is_older_than_our_own_write_is_ignored() -> None:
     found = view(item())
     found.record_write(item(version=5))
     found.apply_event(SliceEvent("MODIFIED", item(version=3)))
     assert found.slices["a"] == item(version=5)
 
 
-def test_the_old_end_of_an_object_does_not_hide_its_successor() -> None:
+def test_the_late_deletion_of_an_object_does_not_remove_its_successor() -> None:
     found = view(item())
     found.record_write(item(version=5, uid="u2"))
     assert not found.apply_event(SliceEvent("DELETED", item(version=4)))
     assert found.slices["a"] == item(version=5, uid="u2")
 
 
-def test_what_we_deleted_does_not_come_back_with_late_news() -> None:
+def test_late_events_do_not_restore_a_deleted_slice() -> None:
     found = view(item())
     found.record_delete(item())
     found.apply_event(SliceEvent("MODIFIED", item(version=2)))
@@ -56,7 +56,7 @@ def test_what_we_deleted_does_not_come_back_with_late_news() -> None:
     assert list(found.slices) == ["a"]
 
 
-def test_a_list_does_not_undo_what_was_written_after_it() -> None:
+def test_a_list_does_not_undo_a_later_write() -> None:
     found = view(item())
     before = found.writes
     found.record_write(item("b", 7, "u2"))
@@ -66,14 +66,14 @@ def test_a_list_does_not_undo_what_was_written_after_it() -> None:
     assert list(found.slices) == ["a"]
 
 
-def test_a_write_that_was_answered_late_does_not_hide_what_came_after_it() -> None:
+def test_the_late_response_of_a_write_does_not_hide_a_newer_state() -> None:
     found = view(item())
     found.record_write(item("b", 7, "u2"))
     found.replace_all([item()], 9, 0)
     assert list(found.slices) == ["a"]
 
 
-def test_a_server_whose_versions_begin_again_is_believed() -> None:
+def test_a_server_whose_resource_versions_start_again_is_trusted() -> None:
     found = view()
     found.record_write(item(version=1000))
     found.record_delete(item("b", 1001, "u2"))
@@ -89,7 +89,7 @@ def test_the_newest_version_always_wins(events: list[tuple[str, int]]) -> None:
     assert found.slices["a"] == item(version=max([5, *(version for _, version in events)]))
 
 
-def test_versions_that_are_no_numbers_hide_nothing() -> None:
+def test_resource_versions_that_are_no_numbers_hide_nothing() -> None:
     odd = {"metadata": {"name": "a", "uid": "u1", "resourceVersion": "x9"}}
     found = view(odd)
     found.apply_event(SliceEvent("MODIFIED", item(version=1)))

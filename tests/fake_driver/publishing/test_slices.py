@@ -29,7 +29,7 @@ def wanted(count: int, model: str = "a") -> list[Object]:
     return for_node(DRIVER, NODE, gpus(count, model))
 
 
-def test_a_slice_says_all_of_a_device() -> None:
+def test_a_slice_contains_all_fields_of_a_device() -> None:
     attributes: Attributes = {"s": "x", "i": 1, "b": False, "v": Version("1.2.3")}
     (slice_,) = for_node(DRIVER, NODE, (Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}),))
     assert slice_["metadata"]["ownerReferences"] == [
@@ -45,7 +45,7 @@ def test_a_slice_says_all_of_a_device() -> None:
 
 
 @pytest.mark.parametrize(("count", "slices"), [(0, 1), (1, 1), (128, 1), (129, 2), (1000, 8)])
-def test_devices_are_split_over_as_few_slices_as_can_be(count: int, slices: int) -> None:
+def test_devices_are_published_in_as_few_slices_as_possible(count: int, slices: int) -> None:
     parts = wanted(count)
     assert len(parts) == slices
     assert all(len(part["spec"].get("devices", [])) <= MAX_DEVICES for part in parts)
@@ -54,14 +54,14 @@ def test_devices_are_split_over_as_few_slices_as_can_be(count: int, slices: int)
     assert [part["metadata"]["name"] for part in parts] == sorted(part["metadata"]["name"] for part in parts)
 
 
-def test_long_names_stay_within_what_the_api_allows_and_differ() -> None:
+def test_long_names_are_shortened_to_unique_valid_names() -> None:
     nodes = [Owner("n" * 250 + end, "u") for end in ("a", "b")]
     names = [for_node("d" * 63, node, ())[0]["metadata"]["name"] for node in nodes]
     assert len(set(names)) == 2
     assert all(len(name) <= 253 for name in names)
 
 
-def test_a_slice_says_how_a_device_is_shared_cut_tainted_and_bound() -> None:
+def test_a_slice_contains_sharing_counters_taints_and_binding() -> None:
     device = Device(
         "gpu-0",
         "gpu",
@@ -86,7 +86,7 @@ def test_a_slice_says_how_a_device_is_shared_cut_tainted_and_bound() -> None:
     assert "devices" not in counters["spec"]
 
 
-def test_only_the_slice_of_a_demanding_device_is_cut_in_two() -> None:
+def test_only_the_slice_of_a_device_with_a_lower_limit_is_split() -> None:
     devices = gpus(300)
     tainted = (*devices[:200], Device("gpu-200", "gpu", {}, {}, taints=(Taint("a", "NoSchedule"),)), *devices[201:])
     sizes = {part["metadata"]["name"][:5]: len(part["spec"]["devices"]) for part in for_node(DRIVER, NODE, tainted)}
@@ -99,11 +99,11 @@ TAINTED = Device("gpu-200", "gpu", {}, {}, taints=(Taint("a", "NoSchedule"),))
 
 
 def named(slices: list[Object]) -> dict[str, list[str]]:
-    """The devices in each slice, by its index."""
+    """The devices of each slice, by its index."""
     return {each["metadata"]["name"][:5]: [one["name"] for one in each["spec"].get("devices", ())] for each in slices}
 
 
-def test_a_device_that_is_unplugged_leaves_its_place_free() -> None:
+def test_the_position_of_an_unplugged_device_stays_free() -> None:
     base = gpus(300)
     before, after = (named(for_node(DRIVER, NODE, base[without:], Layout(base))) for without in (0, 1))
     assert after == {**before, "00000": before["00000"][1:]}
@@ -115,12 +115,12 @@ def test_a_slice_whose_devices_are_all_unplugged_stays_without_devices() -> None
     assert last["spec"]["pool"]["resourceSliceCount"] == 2
 
 
-def test_devices_that_are_in_no_file_come_last() -> None:
+def test_devices_that_are_not_in_the_file_come_last() -> None:
     devices = (*gpus(2), TAINTED)
     assert named(for_node(DRIVER, NODE, devices, Layout(gpus(2)[::-1]))) == {"00000": ["gpu-1", "gpu-0", "gpu-200"]}
 
 
-def test_a_slice_that_was_cut_in_two_stays_cut() -> None:
+def test_a_split_slice_stays_split() -> None:
     base = gpus(300)
     cut = for_node(DRIVER, NODE, (*base[:200], TAINTED, *base[201:]), Layout(base))
     there = {each["metadata"]["name"] for each in cut}
@@ -130,7 +130,7 @@ def test_a_slice_that_was_cut_in_two_stays_cut() -> None:
     assert find_problems(tainted_again) == []
 
 
-def test_counters_of_a_device_that_is_unplugged_stay() -> None:
+def test_the_counters_of_an_unplugged_device_stay() -> None:
     base = tuple(
         replace(each, consumes_counters=(CounterConsumption(each.name, {"c": "1"}, {"c": "1"}),)) for each in gpus(20)
     )

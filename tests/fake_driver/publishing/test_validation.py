@@ -1,4 +1,4 @@
-"""What hardware becomes is always what an API server takes; what it would not take is found."""
+"""Slices of any valid hardware are accepted by an API server; invalid slices are found."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ described = st.builds(
 
 @settings(max_examples=40)
 @given(described)
-def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) -> None:
+def test_slices_obey_all_limits_and_contain_each_device_once(hardware: Hardware) -> None:
     (here,) = pools(hardware, "worker")
     slices = for_node("gpu.example", Owner("worker", "u"), here.devices)
     assert find_problems(slices) == []
@@ -51,7 +51,7 @@ def test_slices_obey_every_limit_and_hold_every_device_once(hardware: Hardware) 
 
 @settings(max_examples=40)
 @given(described)
-def test_slices_for_an_older_server_hold_the_same_and_each_has_the_counters_that_it_needs(hardware: Hardware) -> None:
+def test_slices_for_an_older_server_have_the_same_devices_with_the_counters_that_they_need(hardware: Hardware) -> None:
     (here,) = pools(hardware, "worker")
     slices = with_counters_beside_devices(for_node("gpu.example", Owner("worker", "u"), here.devices))
     assert names(slices) == [device.name for device in here.devices]
@@ -98,17 +98,17 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
         (slice_of(gpu(), gpu()), "2 devices with the name gpu-0"),
         (slice_of(gpu("GPU")), "its name is not a DNS label"),
         (slice_of(gpu(attributes={f"a{i}": {"int": i} for i in range(33)})), "33 attributes and capacities"),
-        (slice_of(gpu(attributes={"a-b": {"int": 1}})), "'a-b' is no name of an attribute"),
+        (slice_of(gpu(attributes={"a-b": {"int": 1}})), "'a-b' is not a valid name of an attribute"),
         (slice_of(gpu(attributes={"a": {}})), "attribute a must have exactly one value"),
         (slice_of(gpu(attributes={"a": {"int": 1, "bool": True}})), "attribute a must have exactly one value"),
         (slice_of(gpu(attributes={"a": {"ints": list(range(49))}})), "more than 48 values"),
         (slice_of(gpu(taints=[TAINT] * 17)), "17 taints"),
         (slice_of(gpu(taints=[{**TAINT, "key": "a b"}])), "its taint 'a b' is malformed"),
-        (slice_of(gpu(consumesCounters=[{"counterSet": "s", "counters": {}}])), "it draws from"),
-        (slice_of(sharedCounters=[COUNTERS] * 9), "9 sets of counters, but may have 8"),
-        (slice_of(sharedCounters=[{**COUNTERS, "name": "S"}]), "its set of counters S is malformed"),
-        (slice_of(gpu(), sharedCounters=[COUNTERS]), "it has devices and sharedCounters"),
-        (slice_of(gpu(), allNodes=True), "exactly once where its devices are"),
+        (slice_of(gpu(consumesCounters=[{"counterSet": "s", "counters": {}}])), "it consumes from"),
+        (slice_of(sharedCounters=[COUNTERS] * 9), "9 counter sets, but may have 8"),
+        (slice_of(sharedCounters=[{**COUNTERS, "name": "S"}]), "its counter set S is malformed"),
+        (slice_of(gpu(), sharedCounters=[COUNTERS]), "it has both devices and sharedCounters"),
+        (slice_of(gpu(), allNodes=True), "exactly one of nodeName, nodeSelector"),
         (slice_of(gpu(capacity=shared())), "a requestPolicy, which needs allowMultipleAllocations"),
         (slice_of(gpu(capacity=shared(value="1Gi"), allowMultipleAllocations=True)), "memory allows more than the 1Gi"),
         (
@@ -123,9 +123,9 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
             slice_of(gpu(capacity=shared(validRange={"min": "1Gi", "step": "2Gi"}), allowMultipleAllocations=True)),
             "no number of steps",
         ),
-        (slice_of(gpu(bindingConditions=["a"])), "need each other"),
+        (slice_of(gpu(bindingConditions=["a"])), "it must have both bindingConditions and"),
         (slice_of(gpu(bindingConditions=["a"], bindingFailureConditions=["a"])), "all different"),
-        (slice_of(gpu(bindingConditions=["a b"], bindingFailureConditions=["c"])), "names of labels"),
+        (slice_of(gpu(bindingConditions=["a b"], bindingFailureConditions=["c"])), "label keys"),
         (slice_of(gpu(bindingConditions=list("abcde"), bindingFailureConditions=["x"])), "more than 4"),
         (
             slice_of(
@@ -137,9 +137,9 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
         ({**slice_of(gpu()), "metadata": {"name": "A"}}, "its name is not a DNS subdomain"),
     ],
 )
-def test_what_an_api_server_would_refuse_is_found(slice_: Object, part: str) -> None:
+def test_problems_that_an_api_server_would_report_are_found(slice_: Object, part: str) -> None:
     assert [problem for problem in find_problems([slice_]) if part in problem]
 
 
-def test_a_good_slice_has_no_problems() -> None:
+def test_a_valid_slice_has_no_problems() -> None:
     assert find_problems([slice_of(gpu(taints=[TAINT])), slice_of(sharedCounters=[COUNTERS])]) == []

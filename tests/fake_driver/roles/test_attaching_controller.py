@@ -175,7 +175,7 @@ def test_it_says_whether_it_is_alive(attach: Callable[..., AttachController], fa
     assert not attacher.is_alive
 
 
-def test_watches_that_end_at_once_are_paced_like_errors(
+def test_watches_that_end_immediately_are_retried_with_back_off(
     attach: Callable[..., AttachController],
     fake_api: FakeApi,
     backoffs: list[Backoff],
@@ -194,7 +194,7 @@ def test_watches_that_end_at_once_are_paced_like_errors(
 
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
-def test_an_older_version_of_the_api_will_do(
+def test_slices_are_published_in_an_older_api_version(
     attach: Callable[..., AttachController], fake_api: FakeApi, version: str
 ) -> None:
     fake_api.versions = [version]
