@@ -29,8 +29,9 @@ from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.errors import TestbedError
 from testbed.models.config import effective
+from testbed.models.run_request import RunRequest
 from testbed.progress import Progress
-from testbed.runs.pytest_process import SuiteRun
+from testbed.runs import pytest_process
 
 PAGE = Path(__file__).parents[2] / "docs/mutants.md"
 _WORK = Path(".tox/mutants-so-far")
@@ -177,10 +178,10 @@ def _judge_once(
 
 def _run_suites(testbed: str, found: list[Entry], folder: Path, patience: float) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    paths = tuple(Path(f"{entry.path}::{entry.function}") for entry in found)
-    wanted = SuiteRun(testbed, folder, profile="full", patience=patience, paths=paths)
+    tests = tuple(f"{entry.path}::{entry.function}" for entry in found)
+    request = RunRequest(testbed=testbed, report=folder, patience=patience, tests=tests)
     with (folder / "pytest.log").open("w") as log:
-        subprocess.run(wanted.argv(), stdout=log, stderr=subprocess.STDOUT, check=False)
+        subprocess.run(pytest_process.argv(request), stdout=log, stderr=subprocess.STDOUT, check=False)
     if not (folder / events.FILE).exists():
         raise TestbedError(f"pytest started no test; see {folder / 'pytest.log'}")
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from testbed import folders
 from testbed.bench.statistics import Figure, figures
@@ -24,8 +24,9 @@ from testbed.kube.client import Object
 from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Result, Tier
+from testbed.models.run_request import RunRequest
 from testbed.progress import Progress, Silent
-from testbed.runs.pytest_process import SuiteRun, run_suites
+from testbed.runs.pytest_process import run_suites
 from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import RESOURCE, World
 
@@ -84,11 +85,14 @@ def _has_disruptive(profile: str) -> bool:
     return any(wanted.has(each.requirement.id) and each.requirement.tier in _LANE for each in entries)
 
 
-def _judge(made: Testbed, profile: str, tiers: tuple[Tier, ...], workers: int | str) -> DriverConformanceReport:
+def _judge(
+    made: Testbed, profile: str, tiers: tuple[Tier, ...], workers: int | Literal["auto"]
+) -> DriverConformanceReport:
     with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
-        wanted = SuiteRun(made.name, Path(folder), tiers=tiers, profile=profile, workers=workers)
-        with events.reserved(wanted.report):
-            report = run_suites(wanted, quiet=True)
+        report_folder = Path(folder)
+        request = RunRequest(testbed=made.name, report=report_folder, tiers=tiers, profile=profile, workers=workers)
+        with events.reserved(report_folder):
+            report = run_suites(request, quiet=True)
     if report.result not in (Result.CONFORMANT, Result.PARTIAL):
         why = "; ".join(report.reasons)
         raise TestbedError(f"the suites are {report.result}, so their time says nothing: {why}", hint="dra-testbed run")

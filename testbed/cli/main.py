@@ -23,8 +23,8 @@ COMMANDS = {
     "status": ("testbed.cli.testbeds", "status", "How a testbed is, or all of them."),
     "logs": ("testbed.cli.testbeds", "logs", "The logs of a testbed's components."),
     "hardware": ("testbed.cli.hardware", "group", "The fake hardware: what there is, and where it stands."),
-    "list": ("testbed.cli.run", "list_", "The requirements that there are."),
-    "explain": ("testbed.cli.run", "explain", "One requirement, with its manifest and test."),
+    "list": ("testbed.cli.catalogue", "list_", "The requirements that there are."),
+    "explain": ("testbed.cli.catalogue", "explain", "One requirement, with its manifest and test."),
     "binaries": (
         "testbed.cli.binaries",
         "group",

@@ -1,54 +1,35 @@
-"""What the controller decided once about a run. It travels as JSON to pytest's workers, which decide nothing themselves."""
+"""What the controller decided about a run. The plugin ships it to xdist's workers as JSON; they decide nothing themselves."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from testbed.conformance.profiles import FULL
+from pydantic import TypeAdapter
+
 from testbed.conformance.selection import Facts
+from testbed.models.report import Environment
+from testbed.models.run_request import RunRequest
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """Where and how this run judges."""
+    """The request, and what was found on the testbed. No other run has the same `session`."""
 
-    testbed: str
+    request: RunRequest
     driver_file: Path
-    report: Path
+    environment: Environment
     facts: Facts
-    provider: str
-    runtime: str
-    tiers: frozenset[str] = frozenset()
-    profile: str = FULL
-    patience: float = 1.0
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    run: str = ""  # a word that no other run has
+    session: str
 
     def to_json(self) -> str:
-        """As text."""
-        return json.dumps(asdict(self), default=_plain)
+        """Return the context as text."""
+        return _AS_JSON.dump_json(self, by_alias=True).decode()
 
     @classmethod
     def from_json(cls, text: str) -> RunContext:
-        """Back from text."""
-        content = json.loads(text)
-        facts: dict[str, Any] = {
-            name: frozenset(each) if isinstance(each, list) else each for name, each in content["facts"].items()
-        }
-        return cls(
-            **{
-                **content,
-                "driver_file": Path(content["driver_file"]),
-                "report": Path(content["report"]),
-                "tiers": frozenset(content["tiers"]),
-                "facts": Facts(**facts),
-            }
-        )
+        """Return the context that `to_json` wrote."""
+        return _AS_JSON.validate_json(text)
 
 
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, Path) else sorted(value)  # type: ignore[call-overload]  # frozensets of words
+_AS_JSON = TypeAdapter(RunContext)

@@ -30,8 +30,8 @@ def gates_found(kube: Kube, version: str, usual: frozenset[str], *, tries: bool)
     ):  # a server may have forgotten a gate that all have for good: what it says nothing of is as usual
         return Gates(usual.difference(said).union(name for name in said if said[name]))
     shown = features.visible_gates(kube, version, tries=tries)
-    on = (usual - shown.keys()) | {name for name in shown if shown[name]}
-    return Gates(on, _open_to_doubt(version) - shown.keys())
+    on = usual.difference(shown).union(name for name in shown if shown[name])
+    return Gates(on, _open_to_doubt(version).difference(shown))
 
 
 def _open_to_doubt(version: str) -> frozenset[str]:

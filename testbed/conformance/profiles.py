@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from testbed.errors import UsageError, did_you_mean
@@ -55,6 +55,8 @@ def profile(name: str) -> Profile:
         raise UsageError(f"there is no profile {name}", hint=did_you_mean(name, PROFILES)) from unknown
 
 
-def default(words: Collection[str] | Sequence[str]) -> str:
-    """Who says with other words which tests he wants gets them whatever the profile; else it is `core`."""
-    return FULL if any(words) else CORE
+def chosen(name: str | None, narrowed_by: Iterable[object]) -> str:
+    """Return the name of the profile to judge by: the one that was named, else `full` if other options narrow the tests, else `core`."""
+    if name is not None:
+        return profile(name).name
+    return FULL if any(narrowed_by) else CORE

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import Blocked, DriverFailed, NothingToJudge
+from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Level, Result, Subject, Verdict
 
 
@@ -82,10 +83,10 @@ def overall(judged: Sequence[Judged], *, finished: bool = True) -> Result:
     return Result.CONFORMANT
 
 
-def exit_code(judged: Sequence[Judged], *, finished: bool = True) -> int:
-    """What `dra-testbed run` ends with. A failure is told first, of whatever level: a SHOULD that failed is a requirement that failed."""
-    if any(each.verdict in _WRONG for each in judged):
+def exit_code(report: DriverConformanceReport) -> int:
+    """Return what `dra-testbed run` ends with. A requirement that failed comes first, even if something else is undecided."""
+    if any(row.verdict in _WRONG for row in report.requirements):
         return 1
-    if overall(judged, finished=finished) is Result.INCOMPLETE:
-        return 3 if any(each.verdict is Verdict.ERROR for each in judged) else 4
+    if report.result is Result.INCOMPLETE:
+        return 3 if any(row.verdict is Verdict.ERROR for row in report.requirements) else 4
     return 0

@@ -10,10 +10,11 @@ from typing import Literal
 from pydantic import Field
 
 from testbed.models.requirement_enums import Level, Result, Tier, Verdict
-from testbed.models.strict import API_VERSION, Strict
+from testbed.models.run_request import ReportedRequest
+from testbed.models.strict import API_VERSION, Published
 
 
-class Generated(Strict):
+class Generated(Published):
     """When, and by which state of the suites."""
 
     at: str = Field(description="when the run began, in UTC")
@@ -23,7 +24,7 @@ class Generated(Strict):
     pytest: str
 
 
-class DriverUnderTest(Strict):
+class DriverUnderTest(Published):
     """Who was judged."""
 
     driver: str
@@ -31,7 +32,7 @@ class DriverUnderTest(Strict):
     digest: str = Field(description="digest of the driver file")
 
 
-class Environment(Strict):
+class Environment(Published):
     """Where it was judged."""
 
     testbed: str
@@ -48,7 +49,7 @@ class Environment(Strict):
     )
 
 
-class RequirementReport(Strict):
+class RequirementReport(Published):
     """One requirement. No verdict means that the run ended before there was one."""
 
     id: str
@@ -64,7 +65,7 @@ class RequirementReport(Strict):
     evidence: str = Field("", description="folder inside the report folder")
 
 
-class DriverConformanceReport(Strict):
+class DriverConformanceReport(Published):
     """The whole report."""
 
     api_version: Literal["dra-testbed/v1alpha1"] = API_VERSION
@@ -73,6 +74,9 @@ class DriverConformanceReport(Strict):
     subject: DriverUnderTest
     environment: Environment
     profile: str = Field("full", description="the named set of requirements that was judged by")
+    request: ReportedRequest = Field(
+        ReportedRequest(), description="the options that decide what is judged and how strictly"
+    )
     result: Result
     reasons: tuple[str, ...] = Field((), description="why the result is not better")
     finished: bool = Field(description="whether the run came to its end")

@@ -115,8 +115,9 @@ def _flag(loc: Location, names: Mapping[Location, str]) -> str:
     if loc[:2] in names:
         return "--" + names[loc[:2]].replace("_", "-")
     flag = "--" + "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in str(loc[0]))
-    return " ".join([_FLAGS.get(flag, flag), *(str(part) for part in loc[1:] if part != "[key]")])
+    keys = (part for part in loc[1:] if isinstance(part, str) and part != "[key]")
+    return " ".join([_FLAGS.get(flag, flag), *keys])
 
 
 # Repeatable flags are singular, the keys that they fill are not.
-_FLAGS = {"--feature-gates": "--feature-gate"}
+_FLAGS = {"--feature-gates": "--feature-gate", "--tiers": "--tier"}

@@ -16,6 +16,7 @@ Facts = Mapping[str, Any]
 _MOST_HINTS = 3
 
 _BOUNDS: dict[str, Callable[[Facts], str]] = {
+    "greater_than": lambda facts: f"more than {facts['gt']:g}",
     "greater_than_equal": lambda facts: f"{facts['ge']} or more",
     "less_than_equal": lambda facts: f"{facts['le']} or less",
     "string_too_short": lambda facts: f"at least {facts['min_length']} characters long",
@@ -45,7 +46,7 @@ def message_for(error: ErrorDetails, model: type[BaseModel], written: str | None
     match kind:
         case "extra_forbidden":
             return _unknown_key(error["loc"], model)
-        case "literal_error":
+        case "literal_error" | "enum":
             return _not_one_of(value, facts["expected"])
         case "missing":
             return "is missing"

@@ -36,11 +36,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--tier", dest="dra_tiers", metavar="TIER", action="append", default=[], help="only this tier; repeatable"
     )
+    group.addoption(
+        "--run-request",
+        dest="dra_run_request",
+        metavar="JSON",
+        help="the request of `dra-testbed run`, instead of all options above",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Wake up, where a testbed is named."""
-    if config.option.dra_testbed and not config.option.collectonly:
+    """Start judging if a testbed is named."""
+    if _judges(config):
         from testbed.plugin import starting  # noqa: PLC0415 - inert until now
 
         starting.start(config)
@@ -53,11 +59,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """`-n auto`: so many as cores and devices allow."""
-    if not config.option.dra_testbed or config.option.collectonly or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+    if not _judges(config) or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    from testbed.plugin import starting  # noqa: PLC0415 - inert until now
+    from testbed.plugin import decision  # noqa: PLC0415 - inert until now
 
-    return starting.workers(config)
+    return decision.workers(config)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -71,12 +77,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Whoever runs our tests without a testbed learns what is missing, once and not once per test."""
     config = session.config
-    if config.option.dra_testbed or config.option.collectonly:
+    if _judges(config) or config.option.collectonly:
         return
     if any(hasattr(_function(item), "dra_requirement") for item in session.items):
         raise pytest.UsageError(
             "these tests judge a DRA driver: add --testbed NAME, or use `dra-testbed run`, which makes one"
         )
+
+
+def _judges(config: pytest.Config) -> bool:
+    option = config.option
+    return bool(option.dra_testbed or option.dra_run_request) and not option.collectonly
 
 
 def _function(item: pytest.Item) -> Any:

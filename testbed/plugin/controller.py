@@ -16,15 +16,15 @@ from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
+from testbed.conformance.run_started import run_started
 from testbed.conformance.selection import Choice, narrowed, plan
-from testbed.conformance.verdicts import worst
+from testbed.conformance.verdicts import exit_code, worst
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
 from testbed.progress import Screen
 from testbed.reporting import report, table
-from testbed.runs.early_report import first_event
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -34,7 +34,7 @@ class Controller:
 
     def __init__(self, context: RunContext, config: pytest.Config, worker_key: str) -> None:
         self.context, self.config, self.worker_key = context, config, worker_key
-        self.log = EventLog(context.report)
+        self.log = EventLog(context.request.report)
         self.report: DriverConformanceReport | None = None
         self.absent: list[str] = []
         self._tests: dict[str, str] = {}
@@ -44,7 +44,7 @@ class Controller:
         self._open: set[str] = set()
         self._deselected: list[str] = []
         self._collected: list[str] | None = None
-        self._beginning = _beginning(context)
+        self._beginning = run_started(context.request, context.driver_file, context.environment)
         self._lost = False
 
     @pytest.hookimpl(trylast=True)
@@ -130,16 +130,16 @@ class Controller:
         finished = exitstatus in _ENDED and not (self._open and (session.shouldfail or session.shouldstop))
         self._write("run-finished" if finished else "run-stopped", status=int(exitstatus))
         with self._kept():
-            self.report = report.write(self.context.report)
+            self.report = report.write(self.context.request.report)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            session.exitstatus = report.status_of(self.report)
+            session.exitstatus = exit_code(self.report)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The verdict."""
         if self.report:
             terminalreporter.section("verdict")
             table.show(self.report, Screen(highlight=False))
-            terminalreporter.write_line(f"report: {self.context.report}")
+            terminalreporter.write_line(f"report: {self.context.request.report}")
 
     def disruptive(self) -> list[str]:
         """The tests of the serial lane that were not ruled out."""
@@ -159,7 +159,7 @@ class Controller:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if reporter:
             reporter.ensure_newline()
-            reporter.write_line(f"error: {self._chosen} chooses no test; {self.context.report} is as it was")
+            reporter.write_line(f"error: {self._chosen} chooses no test; {self.context.request.report} is as it was")
 
     @property
     def _begun(self) -> bool:
@@ -172,7 +172,7 @@ class Controller:
         self._write("run-started", **self._beginning)
         self._beginning = {}
         with self._kept():
-            report.write(self.context.report)
+            report.write(self.context.request.report)
 
     def _write(self, event: str, **facts: object) -> None:
         with self._kept():
@@ -185,7 +185,9 @@ class Controller:
             yield
         except OSError as refused:
             self._lost = True
-            pytest.exit(str(events.not_written(self.context.report, refused)), returncode=TestbedError.exit_code)
+            pytest.exit(
+                str(events.not_written(self.context.request.report, refused)), returncode=TestbedError.exit_code
+            )
 
     def _select(self, ids: Sequence[str], left_out: Sequence[str] = ()) -> None:
         known = catalogue.read(_places(self.config, [*ids, *left_out]))
@@ -198,7 +200,9 @@ class Controller:
         rows = []
         every = [entry.requirement for entry in known.entries]
         cases = {entry.requirement.id: entry.cases for entry in known.entries}
-        for planned in plan(every, self.context.facts, self.context.tiers, self.context.profile):
+        for planned in plan(
+            every, self.context.facts, frozenset(self.context.request.tiers), self.context.request.profile
+        ):
             selected = tests.get(planned.requirement.id, [])
             choice = narrowed(planned, bool(selected))
             self._decided[choice.requirement.id] = choice.verdict
@@ -209,7 +213,7 @@ class Controller:
         self._open = {test for test, wanted in self._tests.items() if not self._decided[wanted]}
         self._write("selected", requirements=rows, digest=known.digest)
         with self._kept():
-            report.write(self.context.report)
+            report.write(self.context.request.report)
 
     def _settle(self) -> None:
         """Tests that were left before their clean-up had ended, by an interrupt or out of the debugger: a failure is a fact."""
@@ -260,19 +264,6 @@ def _fact(phase: pytest.TestReport) -> dict[str, Any]:
 def _waited(phase: pytest.TestReport) -> float:
     """How long the test stood in the queue for its devices; that is nobody's work."""
     return sum(value for name, value in phase.user_properties if name == WAITED and isinstance(value, float))
-
-
-def _beginning(context: RunContext) -> dict[str, object]:
-    environment = {
-        "testbed": context.testbed,
-        "provider": context.provider,
-        "kubernetes": context.facts.kubernetes,
-        "nodes": context.facts.nodes,
-        "runtime": context.runtime,
-        "feature_gates": dict(context.feature_gates),
-        "gates_assumed": sorted(context.facts.gates_assumed),
-    }
-    return first_event(context.driver_file, environment, context.profile, context.patience)
 
 
 def _places(config: pytest.Config, ids: Sequence[str]) -> set[Path]:

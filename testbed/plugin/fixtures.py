@@ -34,7 +34,7 @@ WAITED = "waited"  # the property of a test that tells the controller how long i
 @pytest.fixture(scope="session")
 def testbed(pytestconfig: pytest.Config) -> Testbed:
     """The testbed that `--testbed` names."""
-    return bringup.attach(pytestconfig.stash[CONTEXT].testbed)
+    return bringup.attach(pytestconfig.stash[CONTEXT].request.testbed)
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +44,7 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
     driver_file = load_driver_file(context.driver_file)
-    process = f"{context.run}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
+    process = f"{context.session}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
     companions = load_companions(driver_file)
     return World(testbed.owner, testbed.kube, driver_file, manifests, image, process, companions, testbed.cluster)
 
@@ -69,7 +69,7 @@ def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
         return
     context = request.config.stash[CONTEXT]
     wanted = None if alone(requirement, context.facts) else requirement.devices
-    leases, asked = Leases(context.report, context.facts.node_devices), time.monotonic()
+    leases, asked = Leases(context.request.report, context.facts.node_devices), time.monotonic()
     with leases.held(request.node.nodeid, wanted, special=requirement.only_user_of):
         request.node.user_properties.append((WAITED, round(time.monotonic() - asked, 3)))
         yield requirement

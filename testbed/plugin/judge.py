@@ -92,7 +92,7 @@ class Judge:
             if isinstance(raised.value, ApiError) and not raised.value.status:
                 self._stop_if_broken(item.session)
             if kept:
-                text += f"\n  evidence: {self.context.report / kept}"
+                text += f"\n  evidence: {self.context.request.report / kept}"
             seen = observed(raised.value) and call.when == "call"
             vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": seen}
             if item.config.option.tbstyle == "auto":
@@ -108,13 +108,13 @@ class Judge:
 
     def _stop_if_broken(self, session: pytest.Session) -> None:
         """Where nobody answers any more, that is said once, and not by each test that is left."""
-        session.shouldstop = session.shouldstop or health.permanent_failure(self.context.testbed)
+        session.shouldstop = session.shouldstop or health.permanent_failure(self.context.request.testbed)
 
     def _asked_for(self, requirement: Requirement | None) -> bool:
         if requirement is None:
             return True
-        tiers = self.context.tiers
-        return profile(self.context.profile).has(requirement.id) and (not tiers or requirement.tier in tiers)
+        tiers = self.context.request.tiers
+        return profile(self.context.request.profile).has(requirement.id) and (not tiers or requirement.tier in tiers)
 
     def _prepare(self, item: pytest.Item, requirement: Requirement) -> None:
         choice = choose(requirement, self.context.facts)
@@ -127,13 +127,13 @@ class Judge:
     def _cap(self, requirement: Requirement) -> float:
         """How long a test may take. What a disruptive one does to the driver, it may do node after node."""
         everywhere = budgets.repeated(budgets.DRIVER_PODS, self.context.facts.nodes).seconds
-        return (_CAP + (everywhere if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.patience
+        return (_CAP + (everywhere if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.request.patience
 
     def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
         """Write the evidence before anything is cleaned up; the folder, as seen from the report folder."""
         case = getattr(getattr(item, "callspec", None), "id", "")
         kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []))
-        into = self.context.report / kept
+        into = self.context.request.report / kept
         if not into.exists():
             for name, each in scenarios(item).items():
                 _capture(each, into if name == "scenario" else into / name)

@@ -12,7 +12,7 @@ import yaml
 from testbed.conformance import events
 from testbed.conformance.events import Event
 from testbed.conformance.profiles import FULL
-from testbed.conformance.verdicts import Judged, exit_code, overall, settle, worst
+from testbed.conformance.verdicts import Judged, overall, settle, worst
 from testbed.errors import Incomplete
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Level, Tier, Verdict
@@ -38,6 +38,7 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
         {
             **{part: began[part] for part in ("generated", "subject", "environment", "patience")},
             "profile": began.get("profile", FULL),
+            "request": began.get("request", {}),
             "result": overall(judged, finished=finished),
             "reasons": (*_before_the_suites(log), *_reasons(rows, finished=finished)),
             "finished": finished,
@@ -45,8 +46,6 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
             "statistics": _statistics(rows),
             "requirements": rows,
         },
-        by_name=True,
-        by_alias=True,
         strict=False,
     )
 
@@ -58,11 +57,6 @@ def write(folder: Path) -> DriverConformanceReport:
     events.replace(folder / FILE, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
     events.replace(folder / junit.FILE, junit.render(made))
     return made
-
-
-def status_of(report: DriverConformanceReport) -> int:
-    """The exit code that the report means."""
-    return exit_code(_judged(report.requirements), finished=report.finished)
 
 
 def _known(log: Sequence[Event]) -> list[dict[str, Any]]:

@@ -1,101 +1,76 @@
-"""How a report begins: incomplete, from the moment in which a run knows what it will judge, so that no earlier report outlives a kill.
+"""The report of a run until its suites begin: incomplete, so that no earlier report survives a run that is killed. Used by `execution`.
 
-`dra-testbed run` opens it before there is a testbed; its suites, when they begin, begin the log anew with what they find.
+`dra-testbed run` begins it before there is a testbed. When the suites begin, the plugin begins the log again with what it found.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import platform
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
-from testbed import __version__, folders
-from testbed.conformance import catalogue, events
+from testbed.conformance import events
 from testbed.conformance.events import EventLog
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
-from testbed.models.driver_file import load_driver_file
+from testbed.models.report import Environment
 from testbed.providers import provider
 from testbed.reporting import report
 
 
-def first_event(driver: Path, environment: Mapping[str, object], profile: str, patience: float) -> dict[str, object]:
-    """Who is judged, where, and by what."""
-    driver_file = load_driver_file(driver)
-    digest = hashlib.sha256(driver.read_bytes()).hexdigest()
-    return {
-        "generated": {
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "suite": __version__,
-            "catalogue": catalogue.read([folders.data("suites")]).digest,
-            "python": platform.python_version(),
-            "pytest": pytest.__version__,
-        },
-        "subject": {"driver": driver_file.driver, "driver_file": driver_file.name, "digest": f"sha256:{digest}"},
-        "environment": {**environment, "hardware": driver_file.hardware},
-        "profile": profile,
-        "patience": patience,
-    }
-
-
-def environment_of(config: TestbedConfig) -> dict[str, object]:
-    """Where it will be judged, as far as that is known before anybody has looked."""
+def expected_environment(name: str, config: TestbedConfig) -> Environment:
+    """Return where the driver will be judged, as far as the configuration of the testbed says it."""
     kubernetes, nodes = provider(config.provider).dispatch(
         maker=lambda _: (config.kubernetes, config.nodes), finder=lambda _: ("", 0)
     )
-    return {
-        "testbed": config.name,
-        "provider": config.provider,
-        "kubernetes": kubernetes,
-        "nodes": nodes,
-        "runtime": "",
-        "feature_gates": dict(config.feature_gates),
-    }
+    return Environment(
+        testbed=name,
+        provider=config.provider,
+        kubernetes=kubernetes,
+        nodes=nodes,
+        runtime="",
+        feature_gates=dict(config.feature_gates),
+    )
 
 
-class Opening:
-    """The report until the suites begin, in a folder that was reserved. Of a request that is refused it says nothing, and touches none."""
+class EarlyReport:
+    """Writes into a report folder that was reserved. A request that is refused leaves no trace there."""
 
-    def __init__(self, folder: Path, first: Mapping[str, object]) -> None:
-        self._log, self._first, self._begun = EventLog(folder), first, False
+    def __init__(self, folder: Path, started: Mapping[str, object]) -> None:
+        self._log, self._started, self._begun = EventLog(folder), started, False
 
     def begin(self) -> None:
-        """The request is right: what an earlier run left goes, and whatever comes now, there is a report."""
+        """Replace the report of an earlier run with an incomplete one. Call it as soon as the request is known to be valid."""
         if not self._begun:
-            with self._kept():
+            with self._explained():
                 self._log.begin()
-            self._write("run-started", **self._first)
+            self._write("run-started", **self._started)
             self._begun = True
             self._write(events.WANTED)
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """While the testbed is made or found: what goes wrong is in the report."""
+    def recording_failure(self) -> Iterator[None]:
+        """Record why there is no testbed, if what happens inside fails. A request that is refused is not recorded."""
         try:
             yield
-        except BaseException as failure:  # also a Ctrl-C or a SIGTERM; it goes on its way in any case
+        except BaseException as failure:  # also Ctrl-C and SIGTERM; it is raised again in any case
             if self._begun or not isinstance(failure, UsageError):
-                with contextlib.suppress(TestbedError):  # a full disk must not hide what went wrong first
+                with contextlib.suppress(TestbedError):  # a full disk must not hide the first failure
                     self.begin()
-                    self._write(events.FAILED, why=_in_a_line(failure), evidence=self._evidence())
+                    self._write(events.FAILED, why=_in_one_line(failure), evidence=self._evidence())
             raise
 
     def keep_logs(self, logs: Path, error: str) -> Path:
-        """Keep the logs of a testbed that did not come up; returns where."""
+        """Copy the logs of a testbed that did not come up into the report folder and return where they are."""
         return events.keep_bring_up(self._log.folder, logs, error)
 
     def _write(self, event: str, **facts: object) -> None:
-        with self._kept():
+        with self._explained():
             self._log.write(event, **facts)
             report.write(self._log.folder)
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except OSError as refused:
@@ -106,7 +81,7 @@ class Opening:
         return str(kept.relative_to(self._log.folder)) if kept.is_dir() else ""
 
 
-def _in_a_line(failure: BaseException) -> str:
+def _in_one_line(failure: BaseException) -> str:
     if isinstance(failure, TestbedError):
         return failure.what.splitlines()[0]
     if isinstance(failure, Exception):

@@ -1,4 +1,4 @@
-"""Run the suites with pytest as a process of its own, and read what it left behind. Called by `dra-testbed run`."""
+"""Run the suites with pytest in a process of its own, and make the report from its events. For `execution`, `bench` and ci/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -18,151 +17,132 @@ from testbed import folders, process
 from testbed.conformance import catalogue, events
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
+from testbed.models.run_request import RunRequest
 from testbed.progress import Progress, Screen
 from testbed.providers.process_marks import SUITES_ON, mark_of
 from testbed.reporting import report, table
 
 
-@dataclass(frozen=True)
-class SuiteRun:
-    """What to run, on what, and where the report goes."""
-
-    testbed: str
-    report: Path
-    driver: Path | None = None
-    tiers: tuple[str, ...] = ()
-    profile: str | None = None
-    keyword: str = ""
-    workers: int | str = 0  # or "auto"
-    patience: float = 1.0
-    verbose: bool = False
-    paths: tuple[Path, ...] = ()
-
-    def argv(self) -> Sequence[str]:
-        """The command line; it can be pasted into a shell."""
-        suites = folders.data("suites")
-        words = [
-            *_pytest(suites),
-            *map(str, self.paths or (suites,)),
-            "--rootdir",
-            str(_root((*self.paths, suites)[0])),
-        ]
-        words += ["--testbed", self.testbed, "--report", str(self.report), "--patience", f"{self.patience:g}"]
-        words += ["--import-mode=importlib", "--no-header"]
-        words += ["--driver", str(self.driver)] if self.driver else []
-        words += [word for tier in self.tiers for word in ("--tier", tier)]
-        words += ["--profile", self.profile] if self.profile else []
-        words += ["-k", self.keyword] if self.keyword else []
-        words += ["-v"] if self.verbose else []
-        return [*words, "-n", str(self.workers)] if self.workers else words
+def argv(request: RunRequest) -> list[str]:
+    """Return the command line of pytest. pytest's own options are repeated there; the plugin gets the whole request as JSON."""
+    suites = str(folders.data("suites"))
+    tests = request.tests or (suites,)
+    words = [*_pytest(), *tests, "--rootdir", str(_root(tests[0])), "--import-mode=importlib", "--no-header"]
+    words += [f"--run-request={request.model_dump_json(by_alias=True)}"]
+    words += ["-k", request.keyword] if request.keyword else []
+    words += ["-v"] if request.verbose else []
+    return [*words, "-n", str(request.workers)] if request.workers else words
 
 
-def _pytest(suites: Path) -> list[str]:
-    """How it is started. The suites' settings are named, so that no project around them or the report has a say."""
-    words = [sys.executable, "-P", "-m", "pytest", "-c", str(suites / "pytest.ini"), "-p", "no:cacheprovider"]
+def _pytest() -> list[str]:
+    """Return how pytest is started: with the settings of the suites, and not those of a project around them or the report."""
+    settings = folders.data("suites") / "pytest.ini"
+    words = [sys.executable, "-P", "-m", "pytest", "-c", str(settings), "-p", "no:cacheprovider"]
     return [*words, *plugin_options()]
 
 
-def _root(place: Path) -> Path:
-    """The folder that ids are relative to: the suites that a folder, a file or a test in it is a part of, or else the folder."""
-    named = Path(str(place).partition("::")[0])
-    return catalogue.top(named) or (named if named.is_dir() else named.parent)
+def _root(test: str) -> Path:
+    """Return the folder that test IDs are relative to: the suites that the test belongs to, otherwise its own folder."""
+    path = Path(test.partition("::")[0])
+    return catalogue.top(path) or (path if path.is_dir() else path.parent)
 
 
-def chosen(keyword: str) -> frozenset[str]:
-    """The test functions that an expression of -k chooses, as `folder/file.py::function`. UsageError for one that chooses none."""
-    suites = folders.data("suites")
-    words = [*_pytest(suites), str(suites), "--rootdir", str(suites), "--collect-only", "-q", "-k", keyword]
+def matching_tests(keyword: str) -> frozenset[str]:
+    """Return the tests that match a -k expression, as `folder/file.py::function`. UsageError if the expression is wrong or matches none."""
+    suites = str(folders.data("suites"))
+    words = [*_pytest(), suites, "--rootdir", suites, "--collect-only", "-q", "-k", keyword]
     collected = process.run(words, check=False, timeout=None, env=environment())
     if collected.code == pytest.ExitCode.USAGE_ERROR:
         raise UsageError(collected.stderr.strip().removeprefix("ERROR: "), hint='as in pytest: -k "two_cats or shared"')
     tests = frozenset(line.partition("[")[0] for line in collected.stdout.splitlines() if "::" in line)
     if collected.code == pytest.ExitCode.NO_TESTS_COLLECTED:
-        raise UsageError(f"-k {keyword!r} chooses no test", hint=_near(keyword))
+        raise UsageError(f"-k {keyword!r} matches no test", hint=_similar(keyword))
     if collected.code:
-        raise TestbedError(f"the suites cannot be collected: {collected.stdout.strip()[-500:]}")
+        raise TestbedError(f"pytest cannot collect the suites: {collected.stdout.strip()[-500:]}")
     return tests
 
 
-def _near(keyword: str) -> str:
+def _similar(keyword: str) -> str:
     entries = catalogue.read([folders.data("suites")]).entries
     names = {name.lower(): name for entry in entries for name in (entry.function, entry.requirement.id)}
     near = difflib.get_close_matches(keyword.lower(), names, n=3, cutoff=0.4)
     return (
         f"did you mean {' or '.join(names[each] for each in near)}?"
         if near
-        else "dra-testbed list -o json has all tests"
+        else "dra-testbed list -o json shows all tests"
     )
 
 
 def plugin_options() -> list[str]:
-    """What pytest must be told to find the plugin: nothing where we are installed, its module in a bare checkout."""
+    """Return the options with which pytest finds the plugin: none where this package is installed, its module in a bare checkout."""
     installed = metadata.entry_points(group="pytest11", name="dra_testbed")
     return [] if installed else ["-p", "testbed.plugin"]
 
 
-def run_suites(wanted: SuiteRun, *, quiet: bool = False) -> DriverConformanceReport:
-    """Run them to their end, or to the user's Ctrl-C, and make the report again from what happened.
+def run_suites(request: RunRequest, *, quiet: bool = False) -> DriverConformanceReport:
+    """Run the suites until they end, or until Ctrl-C, and return the report of what happened.
 
-    `quiet` keeps what pytest prints. The caller has reserved the report folder (`events.reserved`). Pytest dies with us, even of
-    SIGKILL: on a testbed that somebody sweeps it would take for the driver's fault what is none. The log so far is an incomplete report.
+    With `quiet`, what pytest prints is not shown. The caller has reserved the report folder (`events.reserved`). pytest is killed with
+    this process, also by SIGKILL: if it went on, it would blame the driver for a testbed that is being swept.
     """
-    if not _opened(wanted.report):
-        events.discard(wanted.report)
-    argv = process.kill_with_parent(wanted.argv())
-    env = {**environment(), SUITES_ON: mark_of(folders.state() / wanted.testbed)}
-    told: list[str] = []
+    if not _begun_early(request.report):
+        events.discard(request.report)
+    words = process.kill_with_parent(argv(request))
+    env = {**environment(), SUITES_ON: mark_of(folders.state() / request.testbed)}
+    warned: list[str] = []
     try:
-        status = process.run(argv, check=False, timeout=None, env=env).code if quiet else _called(argv, env, told)
+        status = process.run(words, check=False, timeout=None, env=env).code if quiet else _call(words, env, warned)
     except (KeyboardInterrupt, SystemExit) as stopped:
         made = None
         with contextlib.suppress(TestbedError):
-            made = _reported(wanted.report)
-        if made is None or not _told_once(stopped, told):  # somebody is in a hurry, and may look at it later
+            made = _reported(request.report)
+        if made is None or not _stopped_once(
+            stopped, warned
+        ):  # a second signal: end at once; the report can be read later
             raise
         status = pytest.ExitCode.INTERRUPTED
-    shown = quiet or _ended(wanted.report)
-    made = _reported(wanted.report)
+    shown = quiet or _ended(request.report)
+    made = _reported(request.report)
     if made is None:
-        raise _nothing_ran(status, interrupted=bool(told))
+        raise _nothing_ran(status, interrupted=bool(warned))
     if not shown:
-        _show(made, wanted.report)
+        _show(made, request.report)
     return made
 
 
-def _told_once(stopped: BaseException, told: Sequence[str]) -> bool:
-    """Whether a SIGTERM or SIGHUP is the only signal that came: then pytest has cleaned up, and the report is as after a Ctrl-C."""
-    return isinstance(stopped, SystemExit) and len(told) == 1
+def _stopped_once(stopped: BaseException, warned: Sequence[str]) -> bool:
+    """Return True if one SIGTERM or SIGHUP was the only signal: then pytest has cleaned up, as after one Ctrl-C."""
+    return isinstance(stopped, SystemExit) and len(warned) == 1
 
 
-def _called(argv: Sequence[str], env: Mapping[str, str], told: list[str]) -> int:
-    """Until its plugin listens, nobody has anything to clean up, and SIGTERM ends Python without a traceback; then both mean the same."""
+def _call(words: Sequence[str], env: Mapping[str, str], warned: list[str]) -> int:
+    """Run pytest on this terminal. Signals reach it as SIGTERM, which ends Python without a traceback before the plugin handles signals."""
 
     def say(what: str) -> None:
-        told.append(what)
+        warned.append(what)
         with contextlib.suppress(OSError):  # a terminal that was closed
             Progress().say(what)
 
-    return process.call(argv, env=env, what="the test run", say=say, interrupt=signal.SIGTERM)
+    return process.call(words, env=env, what="the test run", say=say, interrupt=signal.SIGTERM)
 
 
 def _log(folder: Path) -> Sequence[events.Event]:
     return events.read(folder) if (folder / events.FILE).exists() else ()
 
 
-def _opened(folder: Path) -> bool:
-    """Whether this run's report has begun already, without a testbed."""
+def _begun_early(folder: Path) -> bool:
+    """Return True if an EarlyReport of this run is in the folder."""
     log = _log(folder)
     return bool(log) and not events.suites_began(log)
 
 
 def _ended(folder: Path) -> bool:
-    """Whether pytest came to its end, of itself or after an interrupt: then it has written the report and shown it."""
+    """Return True if pytest ended by itself or after an interrupt: then it has written the report and shown it."""
     return any(each["event"] in events.ENDS for each in _log(folder))
 
 
 def _reported(folder: Path) -> DriverConformanceReport | None:
-    """The report of what happened, None where nothing did."""
+    """Write and return the report of what happened, None if nothing did."""
     if not events.suites_began(_log(folder)):
         return None
     try:
@@ -175,8 +155,8 @@ def _nothing_ran(status: int, *, interrupted: bool) -> BaseException:
     if interrupted:
         return KeyboardInterrupt()
     if status == pytest.ExitCode.USAGE_ERROR:
-        return UsageError("pytest did not take these options; its reason is above")
-    return TestbedError(f"pytest ended with {status} before anything ran", hint="its last lines are above")
+        return UsageError("pytest refused the run", hint="its reason is above")
+    return TestbedError(f"pytest ended with exit code {status} before any test ran", hint="its last lines are above")
 
 
 def _show(made: DriverConformanceReport, folder: Path) -> None:
@@ -186,6 +166,6 @@ def _show(made: DriverConformanceReport, folder: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Ours, with the way to this very package, and the word that the report folder is reserved."""
+    """Return this process's environment, with the path of this package and the note that the report folder is reserved."""
     found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(found), events.RESERVED_BY: str(os.getpid())}

@@ -11,9 +11,9 @@ from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier
+from testbed.models.run_request import RunRequest
 from testbed.progress import Progress
 from testbed.reporting import report as reports
-from testbed.runs.pytest_process import SuiteRun
 from tests.fakes import cluster
 
 
@@ -52,9 +52,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int | str]:
     """The workers of each run that was asked for; the testbed is one in memory."""
     runs: list[int | str] = []
 
-    def run(wanted: SuiteRun, *, quiet: bool) -> DriverConformanceReport:
+    def run(request: RunRequest, *, quiet: bool) -> DriverConformanceReport:
         assert quiet
-        runs.append("disruptive" if Tier.DISRUPTIVE in wanted.tiers else wanted.workers)
+        runs.append("disruptive" if Tier.DISRUPTIVE in request.tiers else request.workers)
         return _report("pass")
 
     monkeypatch.setattr(suites, "bring_up", lambda *_, **__: cluster.make())

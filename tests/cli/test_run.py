@@ -14,8 +14,9 @@ from testbed.conformance import events
 from testbed.errors import TestbedError, UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
+from testbed.models.requirement_enums import Tier
+from testbed.models.run_request import RunRequest
 from testbed.runs import pytest_process
-from testbed.runs.pytest_process import SuiteRun
 from testbed.waiting import Budget, set_patience
 from tests.fakes import cluster
 
@@ -27,7 +28,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.asked: list[SuiteRun] = []
+        self.asked: list[RunRequest] = []
         self.verdict = "pass"
         self.failure: BaseException | None = None
         self.trouble: BaseException | None = None
@@ -49,8 +50,8 @@ class Stage:
     def keep(self, _name: str) -> None:
         self.done.append("keep")
 
-    def run_suites(self, wanted: SuiteRun) -> DriverConformanceReport:
-        self.asked.append(wanted)
+    def run_suites(self, request: RunRequest) -> DriverConformanceReport:
+        self.asked.append(request)
         if self.failure:
             raise self.failure
         return _report(self.verdict)
@@ -61,7 +62,8 @@ def _report(verdict: str) -> DriverConformanceReport:
         "generated": {"at": "now", "suite": "1", "catalogue": "x", "python": "3", "pytest": "9"},
         "subject": {"driver": "gpu.example", "driverFile": "gpu", "digest": "x"},
         "environment": {"testbed": "t", "provider": "local", "kubernetes": "v1.37.0", "nodes": 2, "runtime": "c"},
-        "result": "conformant", "finished": verdict != "none", "seconds": 1.0, "patience": 1.0, "statistics": {},
+        "result": {"pass": "conformant", "fail": "non-conformant", "flaky": "non-conformant"}.get(verdict, "incomplete"),
+        "finished": verdict != "none", "seconds": 1.0, "patience": 1.0, "statistics": {},
         "requirements": [
             {"id": "T-001", "sentence": "It works.", "level": "MUST", "tier": "e2e", "source": "here",
              "verdict": None if verdict == "none" else verdict}
@@ -135,39 +137,32 @@ def test_a_testbed_stays_when_it_shall(stage: Stage, keep: str, verdict: str, do
 def test_a_testbed_that_is_up_is_used_and_left_alone(stage: Stage) -> None:
     assert run(["run", "--testbed", "mine"]) == 0
     assert stage.done == []
-    assert stage.asked[0].testbed == "fake"
+    assert stage.asked[0].testbed == "mine"
 
 
-def test_options_reach_pytest(stage: Stage, tmp_path: Path) -> None:
-    run(
-        [
-            "run",
-            "--tier",
-            "e2e",
-            "--tier",
-            "wire",
-            "-k",
-            "cats",
-            "-n",
-            "2",
-            "--report",
-            str(tmp_path),
-            "--patience",
-            "3",
-        ]
-    )
-    argv = " ".join(stage.asked[0].argv())
-    for words in ("--tier e2e", "--tier wire", "-k cats", "-n 2", f"--report {tmp_path}", "--patience 3"):
-        assert words in argv
+def test_the_options_become_one_request(stage: Stage, tmp_path: Path) -> None:
+    words = ["--tier", "e2e", "--tier", "wire", "-k", "cats", "-n", "2", "--report", "out", "--patience", "3", "-v"]
+    run(["run", *words, "--keep", "always", "--nodes", "3"])
+    request = stage.asked[0]
+    assert (request.tiers, request.keyword, request.workers) == ((Tier.E2E, Tier.WIRE), "cats", 2)
+    assert (request.report, request.patience, request.verbose, request.keep) == (tmp_path / "out", 3, True, "always")
+    assert request.new_testbed
+    assert (request.testbed, request.new_testbed.nodes) == (request.new_testbed.name, 3)
+    assert request.driver == request.new_testbed.driver
 
 
-def test_tests_run_side_by_side_unless_somebody_says_otherwise(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("words", "profile"), [([], "core"), (["--tier", "e2e"], "full"), (["--profile", "full"], "full")]
+)
+def test_the_profile_is_chosen_on_the_command_line(stage: Stage, words: list[str], profile: str) -> None:
+    run(["run", *words])
+    assert stage.asked[0].profile == profile
+
+
+def test_tests_run_side_by_side_by_default(stage: Stage) -> None:
     run(["run"])
     run(["run", "-n", "0"])
-    assert [("-n auto" in " ".join(each.argv()), "-n" in each.argv()) for each in stage.asked] == [
-        (True, True),
-        (False, False),
-    ]
+    assert [each.workers for each in stage.asked] == ["auto", 0]
     assert run(["run", "-n", "many"]) == 2
 
 
@@ -291,7 +286,7 @@ def test_the_plan_says_which_gates_it_only_assumes(stage: Stage, capsys: pytest.
     assert run(["run", "--plan", "--testbed", "fake"]) == 0
     said = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("assumed "))
     assert "ResourceHealthStatus on" in said
-    assert "as Kubernetes v1.37.0 has them by itself" in said
+    assert "the defaults of Kubernetes v1.37.0" in said
 
 
 def test_what_has_no_test_yet_is_never_planned(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

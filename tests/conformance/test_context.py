@@ -4,6 +4,10 @@ from pathlib import Path
 
 from testbed.conformance.context import RunContext
 from testbed.conformance.selection import Facts
+from testbed.models.config import TestbedConfig
+from testbed.models.report import Environment
+from testbed.models.requirement_enums import Tier
+from testbed.models.run_request import RunRequest
 
 
 def test_a_worker_knows_exactly_what_the_controller_decided() -> None:
@@ -21,14 +25,20 @@ def test_a_worker_knows_exactly_what_the_controller_decided() -> None:
         most_devices=40,
     )
     context = RunContext(
-        testbed="t",
+        request=RunRequest(
+            testbed="t", new_testbed=TestbedConfig("t"), report=Path("/b/report"), tiers=(Tier.E2E,), patience=2.5
+        ),
         driver_file=Path("/a/driver.yaml"),
-        report=Path("/b/report"),
+        environment=Environment(
+            testbed="t",
+            provider="local",
+            kubernetes="v1.37.0",
+            nodes=2,
+            runtime="containerd://2",
+            feature_gates={"DRAAdminAccess": True},
+            gates_assumed=("DRADeviceTaints",),
+        ),
         facts=facts,
-        provider="local",
-        runtime="containerd://2",
-        tiers=frozenset({"e2e"}),
-        patience=2.5,
-        feature_gates={"DRAAdminAccess": True},
+        session="0123abcd",
     )
     assert RunContext.from_json(context.to_json()) == context

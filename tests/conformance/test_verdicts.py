@@ -1,16 +1,27 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
 from testbed.conformance.verdicts import Judged, blame, exit_code, observed, overall, settle, worst
 from testbed.errors import ApiError, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
+from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Verdict
 from testbed.vocabulary.observing.observation import NotObserved
 
 MUST, SHOULD, MAY = Level
 FREE = [Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED]
+
+
+def _code(judged: list[Judged], *, finished: bool = True) -> int:
+    rows: list[dict[str, Any]] = [{"level": each.level, "verdict": each.verdict} for each in judged]
+    facts: dict[str, Any] = {
+        "requirements": tuple(RequirementReport.model_construct(**row) for row in rows),
+        "result": overall(judged, finished=finished),
+    }
+    return exit_code(DriverConformanceReport.model_construct(**facts))
 
 
 def _must(*verdicts: Verdict | None) -> list[Judged]:
@@ -107,14 +118,14 @@ def test_a_failure_is_worse_than_anything_and_a_pass_than_nothing() -> None:
 def test_many_verdicts_make_one_result(verdicts: list[Verdict | None], result: Result, code: int) -> None:
     for order in itertools.permutations(verdicts):
         assert overall(_must(*order)) is result
-        assert exit_code(_must(*order)) == code
+        assert _code(_must(*order)) == code
 
 
 def test_a_failed_should_is_no_broken_contract_but_a_requirement_that_failed() -> None:
     for level in (SHOULD, MAY):
         judged = [Judged(MUST, Verdict.PASS), Judged(level, Verdict.FAIL)]
         assert overall(judged) is Result.PARTIAL
-        assert exit_code(judged) == 1
+        assert _code(judged) == 1
 
 
 def test_where_only_some_cases_of_a_requirement_were_tried_the_run_is_partial() -> None:
@@ -123,7 +134,7 @@ def test_where_only_some_cases_of_a_requirement_were_tried_the_run_is_partial() 
 
 def test_an_unfinished_run_is_never_green() -> None:
     assert overall(_must(Verdict.PASS), finished=False) is Result.INCOMPLETE
-    assert exit_code(_must(Verdict.PASS), finished=False) == 4
+    assert _code(_must(Verdict.PASS), finished=False) == 4
     assert overall(_must(Verdict.FAIL), finished=False) is Result.NON_CONFORMANT
 
 

@@ -151,7 +151,7 @@ def test_no_driver_can_be_asked_for() -> None:
         ({"driver": "/"}, "--driver: / is a directory, but must be a file"),
         ({"driver": "nope"}, "--driver: is 'nope', which is neither a file nor"),
         ({"hardware": "nope"}, "--hardware: is 'nope'"),
-        ({"binaries_from": ["nowhere"]}, "--binaries-from 0: is 'nowhere', which is neither a folder nor one of cache"),
+        ({"binaries_from": ["nowhere"]}, "--binaries-from: is 'nowhere', which is neither a folder nor one of cache"),
     ],
 )
 def test_bad_flags_are_refused(flags: dict[str, object], what: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from testbed.conformance import events
-from testbed.runs.pytest_process import SuiteRun, plugin_options, run_suites
+from testbed.models.run_request import RunRequest
+from testbed.runs.pytest_process import plugin_options, run_suites
 from tests.fakes import cluster
 
 Judge = Callable[..., Any]
@@ -77,7 +78,7 @@ def test_a_driver_without_a_testbed_is_wrong_usage(pytester: pytest.Pytester) ->
     ("arguments", "said"),
     [
         (["--tier", "e3e"], "did you mean e2e?"),
-        (["--patience", "0"], "would never wait"),
+        (["--patience", "0"], "--patience: is 0.0, but must be more than 0"),
         (["--driver", "missing.yaml"], "missing.yaml"),
     ],
 )
@@ -100,9 +101,10 @@ def test_the_run_that_has_reserved_the_folder_lets_its_own_pytest_write_there(
     judge: Judge, pytester: pytest.Pytester
 ) -> None:
     judge("@required(1)\ndef test_it():\n    pass\n")  # makes the files of the suite, and a first report
-    wanted = SuiteRun("fake", pytester.path / "out", patience=0.001, paths=(pytester.path,))
-    with events.reserved(wanted.report):
-        assert run_suites(wanted).result == "conformant"
+    folder = pytester.path / "out"
+    request = RunRequest(testbed="fake", report=folder, patience=0.001, tests=(str(pytester.path),))
+    with events.reserved(folder):
+        assert run_suites(request).result == "conformant"
 
 
 def test_a_driver_file_that_does_not_fit_the_testbed_is_refused_before_any_test(judge: Judge, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from testbed import folders
 from testbed.conformance.events import read
-from testbed.reporting.report import status_of
+from testbed.conformance.verdicts import exit_code
 from tests.plugin.conftest import _CONFTEST
 
 Judge = Callable[..., Any]
@@ -337,7 +337,7 @@ def test_ruled_out(scenario):
         in run.row("T-002").message
     )
     assert run.report.result == "incomplete"
-    assert status_of(run.report) == 3
+    assert exit_code(run.report) == 3
 
 
 @pytest.mark.parametrize(("workers", "broken"), [((), True), (("-n", "1"), True), ((), False)])

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from testbed.conformance import events
 from testbed.conformance.events import Event, EventLog
+from testbed.conformance.verdicts import exit_code
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Result, Verdict
@@ -62,7 +63,7 @@ def test_every_beginning_of_a_run_gives_a_report_that_is_not_green() -> None:
     for length in range(1, len(whole)):
         made = report.build(whole[:length])
         assert made.result is Result.INCOMPLETE
-        assert report.status_of(made) == 4
+        assert exit_code(made) == 4
         assert "the run did not come to its end" in made.reasons
     assert report.build(whole).result is Result.CONFORMANT
 

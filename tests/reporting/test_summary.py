@@ -10,7 +10,7 @@ from testbed.conformance import events
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Verdict
 from testbed.reporting import summary
-from testbed.runs.early_report import Opening
+from testbed.runs.early_report import EarlyReport
 from tests.reporting.test_report import STARTED
 
 
@@ -33,8 +33,6 @@ def made(
             "statistics": {"pass": 1, "fail": 1},
             "requirements": [{**known, **row} for row in rows],
         },
-        by_name=True,
-        by_alias=True,
         strict=False,
     )  # fmt: skip
 
@@ -113,7 +111,7 @@ def test_the_page_of_a_testbed_that_did_not_come_up_names_the_place_of_its_logs(
 
 def test_a_report_that_was_only_opened_is_no_verdict(tmp_path: Path) -> None:
     first = {name: value for name, value in STARTED.items() if name not in ("event", "time")}
-    Opening(tmp_path, first).begin()
+    EarlyReport(tmp_path, first).begin()
 
     assert "No verdict" in summary.of_folder(tmp_path, code=137)
 

@@ -12,49 +12,55 @@ import pytest
 import testbed
 from testbed import folders, process
 from testbed.conformance import events
+from testbed.conformance.verdicts import exit_code
 from testbed.errors import TestbedError, UsageError
 from testbed.models.requirement_enums import Result
+from testbed.models.run_request import RunRequest
 from testbed.process import ProcessId
 from testbed.reporting import report
 from testbed.runs import pytest_process
-from testbed.runs.early_report import Opening
-from testbed.runs.pytest_process import SuiteRun, run_suites
+from testbed.runs.early_report import EarlyReport
+from testbed.runs.pytest_process import argv, run_suites
 from testbed.waiting import Budget, eventually_true
 from tests.reporting.test_report import STARTED
 
 SOON = Budget("soon", 20, "a pytest starts or ends")
 
 
-def _pytest_that(monkeypatch: pytest.MonkeyPatch, status: int, wanted: SuiteRun, *lines: str) -> None:
-    def call(argv: list[str], **_: object) -> int:
-        assert argv == process.kill_with_parent(wanted.argv())
+def _request(report: Path, *tests: Path) -> RunRequest:
+    return RunRequest(testbed="t", report=report, tests=tuple(map(str, tests)))
+
+
+def _pytest_that(monkeypatch: pytest.MonkeyPatch, status: int, request: RunRequest, *lines: str) -> None:
+    def call(words: list[str], **_: object) -> int:
+        assert words == process.kill_with_parent(argv(request))
         if lines:
-            wanted.report.mkdir(exist_ok=True)
-            (wanted.report / events.FILE).write_text("".join(f"{line}\n" for line in lines))
+            request.report.mkdir(exist_ok=True)
+            (request.report / events.FILE).write_text("".join(f"{line}\n" for line in lines))
         return status
 
     monkeypatch.setattr(process, "call", call)
 
 
 def test_a_pytest_that_was_killed_leaves_an_incomplete_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    wanted = SuiteRun("t", tmp_path)
-    _pytest_that(monkeypatch, -9, wanted, json.dumps(STARTED))
-    assert run_suites(wanted).result is Result.INCOMPLETE
+    request = _request(tmp_path)
+    _pytest_that(monkeypatch, -9, request, json.dumps(STARTED))
+    assert run_suites(request).result is Result.INCOMPLETE
     assert (tmp_path / "junit.xml").exists()
 
 
 def test_a_pytest_that_refused_its_options_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    wanted = SuiteRun("t", tmp_path)
-    _pytest_that(monkeypatch, 4, wanted)
+    request = _request(tmp_path)
+    _pytest_that(monkeypatch, 4, request)
     with pytest.raises(UsageError):
-        run_suites(wanted)
+        run_suites(request)
 
 
 def test_a_pytest_that_never_began_is_our_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    wanted = SuiteRun("t", tmp_path)
-    _pytest_that(monkeypatch, 3, wanted)
-    with pytest.raises(TestbedError, match="before anything ran"):
-        run_suites(wanted)
+    request = _request(tmp_path)
+    _pytest_that(monkeypatch, 3, request)
+    with pytest.raises(TestbedError, match="before any test ran"):
+        run_suites(request)
 
 
 def test_a_pytest_that_was_interrupted_before_it_began_is_interrupted_and_no_failure(
@@ -67,7 +73,7 @@ def test_a_pytest_that_was_interrupted_before_it_began_is_interrupted_and_no_fai
 
     monkeypatch.setattr(process, "call", call)
     with pytest.raises(KeyboardInterrupt):
-        run_suites(SuiteRun("t", tmp_path))
+        run_suites(_request(tmp_path))
     assert capsys.readouterr().err == "one moment\n"
 
 
@@ -80,7 +86,7 @@ def test_who_interrupts_twice_has_a_report_of_what_happened_all_the_same(
 
     monkeypatch.setattr(process, "call", call)
     with pytest.raises(KeyboardInterrupt):
-        run_suites(SuiteRun("t", tmp_path))
+        run_suites(_request(tmp_path))
     assert "incomplete" in (tmp_path / report.FILE).read_text()
 
 
@@ -98,10 +104,10 @@ def test_who_is_stopped_by_a_signal_ends_with_the_report_unless_nothing_ran_or_h
 
     monkeypatch.setattr(process, "call", call)
     if ran and not ends:
-        assert report.status_of(run_suites(SuiteRun("t", tmp_path))) == 4
+        assert exit_code(run_suites(_request(tmp_path))) == 4
         return
     with pytest.raises(SystemExit) as stopped:
-        run_suites(SuiteRun("t", tmp_path))
+        run_suites(_request(tmp_path))
     assert stopped.value.code == 143
 
 
@@ -116,7 +122,7 @@ def test_the_table_is_shown_once_by_pytest_or_else_by_us(
         return 2
 
     monkeypatch.setattr(process, "call", call)
-    run_suites(SuiteRun("t", tmp_path))
+    run_suites(_request(tmp_path))
     assert capsys.readouterr().out.count(f"report: {tmp_path}") == shown
 
 
@@ -124,21 +130,21 @@ def test_the_report_of_an_earlier_run_is_never_taken_for_this_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
-    wanted = SuiteRun("t", tmp_path)
-    _pytest_that(monkeypatch, 3, wanted)
+    request = _request(tmp_path)
+    _pytest_that(monkeypatch, 3, request)
     with pytest.raises(TestbedError):
-        run_suites(wanted)
+        run_suites(request)
 
 
 def test_a_pytest_that_never_began_leaves_the_report_as_it_was_opened(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = {name: value for name, value in STARTED.items() if name not in ("event", "time")}
-    Opening(tmp_path, first).begin()
-    wanted = SuiteRun("t", tmp_path)
-    _pytest_that(monkeypatch, 3, wanted)
-    with pytest.raises(TestbedError, match="before anything ran"):
-        run_suites(wanted)
+    EarlyReport(tmp_path, first).begin()
+    request = _request(tmp_path)
+    _pytest_that(monkeypatch, 3, request)
+    with pytest.raises(TestbedError, match="before any test ran"):
+        run_suites(request)
     assert "the run ended before its suites began" in (tmp_path / report.FILE).read_text()
 
 
@@ -158,9 +164,9 @@ def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
     suite.parent.mkdir()
     suite.write_text("import testbed\n\ndef test_where(): raise SystemExit(testbed.__file__)")
     monkeypatch.chdir(tmp_path)
-    argv = [sys.executable, "-P", "-m", "pytest"]
-    assert SuiteRun("t", tmp_path).argv()[:4] == argv
-    ran = process.run([*argv, suite, "-q", "-p", "no:cacheprovider"], env=pytest_process.environment(), check=False)
+    words = argv(_request(tmp_path))[:4]
+    assert words == [sys.executable, "-P", "-m", "pytest"]
+    ran = process.run([*words, suite, "-q", "-p", "no:cacheprovider"], env=pytest_process.environment(), check=False)
     assert f"SystemExit: {testbed.__file__}" in ran.stdout
 
 
@@ -174,8 +180,7 @@ def test_no_project_around_the_report_or_the_working_folder_has_a_say(
     (suites / "test_where.py").write_text("def test_where(request): raise SystemExit(request.config.rootpath)")
     monkeypatch.setattr(folders, "data", lambda _: suites)
     (tmp_path / "report").mkdir()
-    argv = SuiteRun("t", tmp_path / "report").argv()
-    words = [word for word in argv if word not in ("--testbed", "t", "--patience", "1")]
+    words = [word for word in argv(_request(tmp_path / "report")) if not word.startswith("--run-request=")]
     ran = process.run(words, cwd=tmp_path, env=pytest_process.environment(), check=False)
     assert f"SystemExit: {suites}" in ran.stdout
 
@@ -183,11 +188,11 @@ def test_no_project_around_the_report_or_the_working_folder_has_a_say(
 def test_a_report_that_cannot_be_written_is_our_failure_and_says_where(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    wanted = SuiteRun("t", tmp_path)
+    request = _request(tmp_path)
     (tmp_path / ".report.yaml.new").symlink_to("/dev/full")
-    _pytest_that(monkeypatch, 3, wanted, json.dumps(STARTED))
+    _pytest_that(monkeypatch, 3, request, json.dumps(STARTED))
     with pytest.raises(TestbedError, match=f"cannot write the report to {tmp_path}: No space left") as failed:
-        run_suites(wanted)
+        run_suites(request)
     assert failed.value.exit_code == 3
 
 
@@ -198,12 +203,13 @@ def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: 
         f"def test_long():\n    pathlib.Path({str(pids)!r}).write_text(f'{{os.getpid()}}.')\n    signal.pause()\n"
     )
     runner = (
-        "import pathlib, sys\nfrom testbed.runs.pytest_process import SuiteRun, run_suites\n"
-        "SuiteRun.argv = lambda self: [sys.executable, '-P', '-m', 'pytest', '-p', 'no:cacheprovider', sys.argv[1]]\n"
-        "run_suites(SuiteRun('t', pathlib.Path(sys.argv[2])))\n"
+        "import pathlib, sys\nfrom testbed.models.run_request import RunRequest\nfrom testbed.runs import pytest_process\n"
+        "words = [sys.executable, '-P', '-m', 'pytest', '-p', 'no:cacheprovider', sys.argv[1]]\n"
+        "pytest_process.argv = lambda request: words\n"
+        "pytest_process.run_suites(RunRequest(testbed='t', report=pathlib.Path(sys.argv[2])))\n"
     )
-    argv = [sys.executable, "-c", runner, str(suite), str(tmp_path / "report")]
-    ours = process.start(argv, log=tmp_path / "log", env=pytest_process.environment())
+    words = [sys.executable, "-c", runner, str(suite), str(tmp_path / "report")]
+    ours = process.start(words, log=tmp_path / "log", env=pytest_process.environment())
     try:
         assert eventually_true(lambda: pids.exists() and pids.read_text().endswith("."), SOON)
         suites = ProcessId.of(int(pids.read_text().strip(".")))
@@ -217,23 +223,23 @@ def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: 
 
 
 def test_a_log_that_a_full_disk_kept_empty_is_our_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    wanted = SuiteRun("t", tmp_path)
+    request = _request(tmp_path)
 
     def call(*_: object, **__: object) -> int:
         (tmp_path / events.FILE).touch()
         return 3
 
     monkeypatch.setattr(process, "call", call)
-    with pytest.raises(TestbedError, match="before anything ran") as failed:
-        run_suites(wanted)
+    with pytest.raises(TestbedError, match="before any test ran") as failed:
+        run_suites(request)
     assert failed.value.exit_code == 3
 
 
 def test_single_tests_can_be_run_wherever_their_suites_lie(tmp_path: Path) -> None:
     suites = folders.data("suites")
     tests = tuple(suites / each for each in ("claims/test_templates.py::test_a", "sharing/test_pods.py::test_b"))
-    words = list(SuiteRun("t", tmp_path, paths=tests).argv())
+    words = argv(_request(tmp_path, *tests))
     assert words[words.index("--rootdir") + 1] == str(suites)
     own = tmp_path / "test_mine.py"
-    words = list(SuiteRun("t", tmp_path, paths=(own,)).argv())
+    words = argv(_request(tmp_path, own))
     assert words[words.index("--rootdir") + 1] == str(tmp_path)

@@ -280,7 +280,9 @@ def test_a_claim_of_a_newer_version_keeps_its_devices_and_its_file(tmp_path: Pat
     held = AllocatedDevice("['odd']", "worker", "gpu-0", True, "s")
     expected = {"aa": PreparedClaim(ClaimRef("aa", "default", "one"), (held,)), "bb": claim("bb", "gpu-1")}
     assert known(old) == expected
-    with pytest.raises(ClaimRefused, match=r"default/one \(aa\) was prepared by a newer version .* wait for the newer version to run"):
+    with pytest.raises(
+        ClaimRefused, match=r"default/one \(aa\) was prepared by a newer version .* wait for the newer version to run"
+    ):
         keep(old, claim("aa", "gpu-2"))
     with pytest.raises(ClaimRefused, match="newer version"):
         keep(old, expected["aa"])

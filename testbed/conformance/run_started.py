@@ -1,0 +1,36 @@
+"""The first event of a run: which driver is judged, where, and by which request. Used by `testbed.runs` and the plugin."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from testbed import __version__, folders
+from testbed.conformance import catalogue
+from testbed.models.driver_file import load_driver_file
+from testbed.models.report import Environment
+from testbed.models.run_request import ReportedRequest, RunRequest
+
+
+def run_started(request: RunRequest, driver: Path, environment: Environment) -> dict[str, object]:
+    """Return the content of the event. `driver` is the path of the driver file."""
+    driver_file = load_driver_file(driver)
+    digest = hashlib.sha256(driver.read_bytes()).hexdigest()
+    return {
+        "generated": {
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "suite": __version__,
+            "catalogue": catalogue.read([folders.data("suites")]).digest,
+            "python": platform.python_version(),
+            "pytest": pytest.__version__,
+        },
+        "subject": {"driver": driver_file.driver, "driver_file": driver_file.name, "digest": f"sha256:{digest}"},
+        "environment": {**environment.model_dump(mode="json"), "hardware": driver_file.hardware},
+        "profile": request.profile,
+        "patience": request.patience,
+        "request": request.model_dump(mode="json", include=set(ReportedRequest.model_fields)),
+    }
