@@ -1,4 +1,4 @@
-"""Drivers that come to grief when they start again: they forget, or trust, too much."""
+"""Drivers that use their checkpoint wrongly: they keep too little of it, or trust it too much."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fake_driver.preparing.driver import Driver
 
 
 class ForgetTheCheckpoint(Driver):
-    """What is prepared is remembered nowhere, so a restart, and a second claim for the same device, find nothing."""
+    """No checkpoint is kept, so prepared claims are unknown after a restart and to claims for the same device."""
 
     def _commit(self, checkpoint: LockedCheckpoint, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         additions = super()._commit(checkpoint, claim)
@@ -18,10 +18,10 @@ class ForgetTheCheckpoint(Driver):
 
 
 class StartsClean(Driver):
-    """A new process removes what an earlier one has prepared, though its pods run."""
+    """A driver that starts unprepares all claims, although their pods run."""
 
     def recover(self) -> None:
-        """Recover, and forget it all."""
+        """Recover, and release all claims."""
         super().recover()
         with self._checkpoint.locked() as checkpoint:
             for uid in tuple(checkpoint.claims):
@@ -29,7 +29,7 @@ class StartsClean(Driver):
 
 
 class TrustsItsCheckpoint(Driver):
-    """What is in the checkpoint is taken for done, though its CDI file may be gone."""
+    """A claim in the checkpoint is not prepared again, although its CDI file may be missing."""
 
     def _commit(self, checkpoint: LockedCheckpoint, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         return self._cdi_devices(claim) if claim.ref.uid in checkpoint.claims else super()._commit(checkpoint, claim)

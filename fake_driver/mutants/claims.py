@@ -1,4 +1,4 @@
-"""Drivers that read a claim wrongly: its devices, who it is, and who may have them."""
+"""Drivers that misread claims: their identity, their devices, and which claims may have a device at the same time."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from fake_driver.roles.node_driver import Parts
 
 
 class KnowClaimsByName(Driver):
-    """A claim that has the name of an earlier one gets the earlier one's answer."""
+    """A claim with the name of an earlier claim gets the answer for the earlier one."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._answers: dict[tuple[str, str], tuple[PreparedDevice, ...]] = {}
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Answer from memory, where there is one."""
+        """Return the first answer for a claim of this name."""
         return self._answers.setdefault((ref.namespace, ref.name), super().prepare(ref, caller))
 
 
 def make_up_devices(parts: Parts) -> Parts:
-    """A device that nobody knows is taken for the first one of the node."""
-    return replace(parts, inventory=MakeUpDevices(parts.inventory.pool, parts.inventory.devices))
+    """A device that does not exist is replaced by the first device of the node."""
+    return _with_inventory(parts, _ReplaceUnknownDevices)
 
 
 def know_devices_by_name(parts: Parts) -> Parts:
-    """A device of another node is taken for the one that has its name here."""
-    return replace(parts, inventory=KnowDevicesByName(parts.inventory.pool, parts.inventory.devices))
+    """A device of another node is replaced by the device of this node with the same name."""
+    return _with_inventory(parts, _IgnorePools)
 
 
 class MisreadClaims(Driver):
-    """A driver that alters each claim after it has read it. Its subclasses are mutants."""
+    """A driver that alters each claim after it has read it; the base class of mutants."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -51,7 +51,7 @@ class MisreadClaims(Driver):
 
 
 class TakeDevicesOfOtherDrivers(MisreadClaims):
-    """Devices that a claim has from other drivers are prepared as well."""
+    """Devices that other drivers allocated to the claim are prepared as well."""
 
     def _alter(self, claim: Object, _ref: ClaimRef) -> Object:
         return alter_allocation(
@@ -60,87 +60,84 @@ class TakeDevicesOfOtherDrivers(MisreadClaims):
 
 
 def prepares_busy_devices(parts: Parts) -> Parts:
-    """Whoever comes gets a device, also one that another claim has."""
+    """A device is prepared for a claim although it is still prepared for another one."""
     return replace(parts, conflict=lambda _wanted, _others: "")
 
 
 def forget_what_parts_share(parts: Parts) -> Parts:
-    """A device and its parts are taken for different hardware."""
-    return replace(parts, inventory=ForgetWhatPartsShare(parts.inventory.pool, parts.inventory.devices))
+    """A device and its partitions are treated as different hardware."""
+    return _with_inventory(parts, _IgnoreCounters)
 
 
 def admin_takes_device(parts: Parts) -> Parts:
-    """Who only wants to look at a device takes it, or is refused because somebody uses it."""
+    """Admin access conflicts with other claims like normal access: it blocks a device, and it is refused while the device is in use."""
 
     def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
-        return claims.conflict(_taking(wanted), {uid: _taking(other) for uid, other in others.items()})
+        return claims.conflict(
+            _without_admin_access(wanted), {uid: _without_admin_access(other) for uid, other in others.items()}
+        )
 
     return replace(parts, conflict=conflict)
 
 
 def refuse_administrators(parts: Parts) -> Parts:
-    """A claim with admin access is not prepared."""
+    """A claim with admin access is refused."""
 
     def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
         if any(device.admin_access for device in wanted.devices):
-            return f"claim {wanted.ref} asks for admin access: fault refuse-administrators"
+            return f"claim {wanted.ref} asks for admin access: mutant refuse-administrators"
         return parts.conflict(wanted, others)
 
     return replace(parts, conflict=conflict)
 
 
 def shares_exclude_each_other(parts: Parts) -> Parts:
-    """One claim takes a shared device for itself."""
+    """A share of a device blocks the whole device for other claims."""
 
     def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
-        return claims.conflict(_whole(wanted), {uid: _whole(other) for uid, other in others.items()})
+        return claims.conflict(_without_share(wanted), {uid: _without_share(other) for uid, other in others.items()})
 
     return replace(parts, conflict=conflict)
 
 
 class RefuseAlternatives(Driver):
-    """A claim whose request was a list of alternatives is refused."""
+    """A claim with a list of alternatives (firstAvailable) is refused."""
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Refuse a request with a slash in its name."""
+        """Refuse a claim if a request has a slash in its name."""
         answer = super().prepare(ref, caller)
         if any("/" in each.device.request for each in answer):
-            raise ClaimRefused(f"claim {ref} has a request that is not known: fault refuse-alternatives")
+            raise ClaimRefused(f"claim {ref} has an unknown request: mutant refuse-alternatives")
         return answer
 
 
-class MakeUpDevices(Inventory):
-    """A device that nobody knows is taken for the first one of the node."""
+def _with_inventory(parts: Parts, inventory: type[Inventory]) -> Parts:
+    return replace(parts, inventory=inventory(parts.inventory.pool, parts.inventory.devices))
 
+
+class _ReplaceUnknownDevices(Inventory):
     def find(self, pool: str, name: str) -> Device:
-        """Look, and make do."""
         try:
             return super().find(pool, name)
         except ClaimRefused:
             return self.devices[0]
 
 
-class KnowDevicesByName(Inventory):
-    """A device of another node is taken for the one that has its name here."""
-
+class _IgnorePools(Inventory):
     def find(self, _pool: str, name: str) -> Device:
-        """Look at the name alone."""
         return super().find(self.pool, name)
 
 
-class ForgetWhatPartsShare(Inventory):
-    """A device and its parts are taken for different hardware."""
-
+class _IgnoreCounters(Inventory):
     def consumption(self, _pool: str, _name: str) -> tuple[CounterConsumption, ...]:
-        """Each device is for itself."""
         return ()
 
 
-def _whole(claim: PreparedClaim) -> PreparedClaim:
+def _without_share(claim: PreparedClaim) -> PreparedClaim:
     return replace(claim, devices=tuple(replace(device, share_id=None) for device in claim.devices))
 
 
-def _taking(claim: PreparedClaim) -> PreparedClaim:
+def _without_admin_access(claim: PreparedClaim) -> PreparedClaim:
     return replace(claim, devices=tuple(replace(device, admin_access=False) for device in claim.devices))
 
 

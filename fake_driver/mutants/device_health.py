@@ -9,37 +9,37 @@ from fake_driver.roles.node_driver import Parts
 
 
 def health_unknown(parts: Parts) -> Parts:
-    """Nobody learns how the devices are."""
+    """The health of all devices is reported as unknown."""
     return replace(parts, initial_health=lambda _device: Health(UNKNOWN))
 
 
 def health_unknown_after_a_restart(parts: Parts) -> Parts:
-    """Only the first process on a node finds out how the devices are."""
-    found_out = parts.data / "health-was-found-out"
-    known = not found_out.exists()
-    found_out.touch()
-    return parts if known else health_unknown(parts)
+    """After a restart of the driver, the health of all devices is reported as unknown."""
+    started = parts.data / "health-was-found-out"
+    is_first_start = not started.exists()
+    started.touch()
+    return parts if is_first_start else health_unknown(parts)
 
 
 def health_always_well(parts: Parts) -> Parts:
-    """Broken devices are said to be well."""
+    """Unhealthy devices are reported as healthy."""
     return replace(parts, initial_health=lambda _device: Health())
 
 
 def health_told_once(parts: Parts) -> Parts:
-    """How a device is when the driver starts is how it stays, whatever happens to it."""
-    return replace(parts, health_store=_WrittenOnce)
+    """The health of a device never changes after the driver has started."""
+    return replace(parts, health_store=_WriteOnce)
 
 
-class _WrittenOnce(HealthStore):
+class _WriteOnce(HealthStore):
     def set(self, key: Key, health: Health) -> None:
-        """Only what is not there yet."""
+        """Ignore a device that has a health."""
         if key not in self._health:
             super().set(key, health)
 
 
 def health_without_words(parts: Parts) -> Parts:
-    """Nobody learns why a device is not well."""
+    """The reported health has no message."""
     return replace(parts, initial_health=lambda device: replace(parts.initial_health(device), message=""))
 
 

@@ -1,4 +1,4 @@
-"""Drivers whose device metadata files are wrong, or missing in containers."""
+"""Drivers whose device metadata is wrong or missing in containers."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from fake_driver.roles.node_driver import Parts
 
 
 def mounts_missing(parts: Parts) -> Parts:
-    """Files that containers should have are not mounted into them."""
-    return replace(parts, driver=_NoMounts)
+    """The mounts of a device are left out of the CDI file."""
+    return replace(parts, driver=_WithoutMounts)
 
 
 def metadata_of_another_namespace(parts: Parts) -> Parts:
-    """Device metadata says that its claim is in a namespace where it is not."""
-    return replace(parts, metadata_folder=_Elsewhere)
+    """Device metadata has the wrong namespace of the claim."""
+    return replace(parts, metadata_folder=_WrongNamespace)
 
 
 def metadata_oldest_first(parts: Parts) -> Parts:
-    """Readers of device metadata get the oldest version that they know."""
+    """Device metadata has its versions in the wrong order, so readers use the oldest version that they know."""
     return replace(parts, metadata_folder=_OldestFirst)
 
 
 def mounts_hide_those_of_others(parts: Parts) -> Parts:
-    """The folder of a request is mounted for the one file in it, so that files of other drivers have no place there."""
-    return replace(parts, driver=_MountsFolders)
+    """The folder of a request is mounted instead of the file, so it hides the files of other drivers."""
+    return replace(parts, driver=_MountFolders)
 
 
-class _Elsewhere(MetadataFolder):
+class _WrongNamespace(MetadataFolder):
     def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
         return super()._content(replace(claim, ref=replace(claim.ref, namespace="elsewhere")), request, devices)
 
@@ -44,20 +44,20 @@ class _OldestFirst(MetadataFolder):
         return file_content(claim, request, devices, self._versions[::-1])
 
 
-class _NoMounts(Driver):
-    def _cdi_device(self, *of: Any) -> CdiDevice:
-        parts = super()._cdi_device(*of)
-        return replace(parts, edits={key: edit for key, edit in parts.edits.items() if key != "mounts"})
+class _WithoutMounts(Driver):
+    def _cdi_device(self, *arguments: Any) -> CdiDevice:
+        device = super()._cdi_device(*arguments)
+        return replace(device, edits={key: edit for key, edit in device.edits.items() if key != "mounts"})
 
 
-class _MountsFolders(Driver):
+class _MountFolders(Driver):
     def _cdi_device(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
         if mount:
-            file, shown = Path(mount["hostPath"]), Path(mount["containerPath"])
+            file, mounted = Path(mount["hostPath"]), Path(mount["containerPath"])
             folder = file.with_suffix("")
             folder.mkdir(exist_ok=True)
-            (folder / shown.name).write_bytes(file.read_bytes())
-            mount = {**mount, "hostPath": str(folder), "containerPath": str(shown.parent)}
+            (folder / mounted.name).write_bytes(file.read_bytes())
+            mount = {**mount, "hostPath": str(folder), "containerPath": str(mounted.parent)}
         return super()._cdi_device(uid, device, mount)
 
 

@@ -1,4 +1,4 @@
-"""Drivers that tell others something wrong of devices in use: in a claim's status, or as their health."""
+"""Drivers that write a wrong device status into claims, or none."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fake_driver.roles.node_driver import Parts
 
 
 def status_never_written(parts: Parts) -> Parts:
-    """Nobody but the container learns what became of a device."""
+    """The device status is never written."""
     return replace(parts, writes_status=False)
 
 
 def status_of_another_device(parts: Parts) -> Parts:
-    """The status speaks of the device before the one that is meant, or of the last one."""
+    """The device status has the data of another device."""
     devices = parts.inventory.devices
 
     def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
@@ -30,20 +30,20 @@ def status_of_another_device(parts: Parts) -> Parts:
 
 
 def status_message_of_another_device(parts: Parts) -> Parts:
-    """What the status says of a device is right, but its words for people name the device before it."""
+    """The message of the Ready condition has the attributes of another device."""
     devices = parts.inventory.devices
 
     def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
         other = devices[devices.index(device) - 1] if device in devices else device
-        said = {"type": "Ready", "status": "True", "reason": "Fault", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        wrong = {**said, "message": " ".join(map(str, other.attributes.values()))}
+        condition = {"type": "Ready", "status": "True", "reason": "Fault", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        wrong = {**condition, "message": " ".join(map(str, other.attributes.values()))}
         return {**parts.status_data(device, use), "conditions": [wrong]}
 
     return replace(parts, status_data=status_data)
 
 
 def status_says_not_ready(parts: Parts) -> Parts:
-    """Of devices that are prepared the status says that they are not ready."""
+    """The Ready condition of prepared devices is False."""
 
     def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
         when = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
@@ -54,18 +54,18 @@ def status_says_not_ready(parts: Parts) -> Parts:
 
 
 class _WholeClaims(ClaimClient):
-    """Knows no server-side apply."""
+    """A client that replaces the whole status instead of applying its own entries."""
 
     def apply(self, namespace: str, name: str, uid: str, devices: Sequence[Object], manager: str) -> Object:
-        """Read a claim, and write it back with these devices as all that is said."""
-        there = self.get(namespace, name)
-        metadata, status = {**there["metadata"], "uid": uid}, {**there["status"], "devices": list(devices)}
+        """Read the claim, and write it back with these devices as the whole device status."""
+        claim = self.get(namespace, name)
+        metadata, status = {**claim["metadata"], "uid": uid}, {**claim["status"], "devices": list(devices)}
         where = url_path("apis", GROUP, self._version, "namespaces", namespace, "resourceclaims", name, "status")
-        return self._api.replace(where, {**there, "metadata": metadata, "status": status}, {"fieldManager": manager})
+        return self._api.replace(where, {**claim, "metadata": metadata, "status": status}, {"fieldManager": manager})
 
 
 def status_replaces_all(parts: Parts) -> Parts:
-    """The driver writes all that is said of a claim's devices anew, so that the words of others are lost."""
+    """The driver replaces the whole device status of a claim, so entries of other writers are lost."""
     return replace(parts, claim_client=_WholeClaims)
 
 

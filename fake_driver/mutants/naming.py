@@ -1,4 +1,4 @@
-"""The words of mutants: `publish_devices_twice` and `PublishDevicesTwice` are both `publish-devices-twice`."""
+"""The names of mutants: `publish_devices_twice` and `PublishDevicesTwice` are both named `publish-devices-twice`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Mutation = Callable[[Parts], Parts]
 
 
 def named(*mutants: Mutation | type[Driver]) -> dict[str, Mutation]:
-    """Each by its word; a class becomes the change that puts it in the place of the right driver."""
-    return {_word(each.__name__): _with_driver(each) if isinstance(each, type) else each for each in mutants}
+    """Return the mutants by name. A subclass of Driver becomes the mutation that replaces the driver."""
+    return {_name(each.__name__): _replace_driver(each) if isinstance(each, type) else each for each in mutants}
 
 
-def _word(name: str) -> str:
+def _name(name: str) -> str:
     return re.sub(r"(?<=.)([A-Z])", r"-\1", name).lower().replace("_", "-")
 
 
-def _with_driver(driver: type[Driver]) -> Mutation:
-    def exchange(parts: Parts) -> Parts:
+def _replace_driver(driver: type[Driver]) -> Mutation:
+    def mutation(parts: Parts) -> Parts:
         return replace(parts, driver=driver)
 
-    exchange.__doc__ = driver.__doc__
-    return exchange
+    mutation.__doc__ = driver.__doc__
+    return mutation

@@ -1,4 +1,4 @@
-"""Drivers that do not do what class and claim say of the devices."""
+"""Drivers that do not apply the opaque configuration of classes and claims, or apply it wrongly."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from fake_driver.roles.node_driver import Parts
 
 
 def ignores_config_order(parts: Parts) -> Parts:
-    """What the class says wins over what the claim says, and of two the first."""
+    """Configuration of the class overrides that of the claim, and an earlier entry a later one."""
     return replace(parts, config_order=lambda found: [*reversed(parts.config_order(found))])
 
 
 def ignores_config_scope(parts: Parts) -> Parts:
-    """What is said of one request is done to all of them."""
+    """Configuration for one request is applied to all requests."""
     return replace(parts, config_order=lambda found: [replace(one, requests=()) for one in parts.config_order(found)])
 
 
 def ignores_class_config(parts: Parts) -> Parts:
-    """Only what users say counts; what the admin put into the class is forgotten."""
+    """Configuration of the class is ignored."""
     return replace(parts, config_order=lambda found: [one for one in parts.config_order(found) if not one.from_class])
 
 
 def ignores_claim_config(parts: Parts) -> Parts:
-    """Only what the admin put into the class counts; what users say is forgotten."""
+    """Configuration of the claim is ignored."""
     return replace(parts, config_order=lambda found: [one for one in parts.config_order(found) if one.from_class])
 
 
 def ignores_config_of_subrequests(parts: Parts) -> Parts:
-    """What is said of one alternative alone is not heard."""
+    """Configuration for a single subrequest is ignored."""
 
     def config_order(found: Sequence[OpaqueConfig]) -> Sequence[OpaqueConfig]:
         return parts.config_order([one for one in found if not any("/" in request for request in one.requests)])
@@ -43,7 +43,7 @@ def ignores_config_of_subrequests(parts: Parts) -> Parts:
 
 
 class TakesConfigOfOthers(MisreadClaims):
-    """Configuration for any driver is taken for its own."""
+    """Configuration for other drivers is applied as well."""
 
     def _alter(self, claim: Object, _ref: ClaimRef) -> Object:
         return alter_allocation(claim, "config", self._with_own_name)
@@ -53,7 +53,7 @@ class TakesConfigOfOthers(MisreadClaims):
 
 
 class SwallowsConfigErrors(MisreadClaims):
-    """Configuration that is not valid is left out, and nobody learns of it."""
+    """Invalid configuration is ignored without an error."""
 
     def _alter(self, claim: Object, ref: ClaimRef) -> Object:
         try:

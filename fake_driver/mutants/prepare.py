@@ -1,4 +1,4 @@
-"""Drivers that prepare at the wrong time, or answer something else than what they did."""
+"""Drivers that refuse or prepare claims at the wrong time, or answer NodePrepareResources wrongly."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class _RemembersRefusals(Driver):
             raise
 
     def _again(self, ref: ClaimRef) -> tuple[PreparedDevice, ...]:
-        raise ClaimRefused(f"claim {ref} was refused before: fault once-refused-always-refused")
+        raise ClaimRefused(f"claim {ref} was refused before: mutant once-refused-always-refused")
 
 
 class OnceRefusedAlwaysRefused(_RemembersRefusals):
-    """A claim that was refused once is refused for ever, also when nothing stands in its way any more."""
+    """A claim that was refused once is always refused, even after the conflict has ended."""
 
 
 class RefusesOnce(_RemembersRefusals):
-    """A claim that was refused is taken for prepared when it is asked for again, without anything that is made ready."""
+    """A refused claim is reported as prepared by the next call, although nothing is prepared."""
 
     def _again(self, _ref: ClaimRef) -> tuple[PreparedDevice, ...]:
         return ()
 
 
 class RefusedClaimsStayPrepared(Driver):
-    """A claim that is refused takes its devices all the same."""
+    """A refused claim holds its devices."""
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Refuse, and remember."""
+        """Save a refused claim in the checkpoint."""
         try:
             return super().prepare(ref, caller)
         except ClaimRefused:
@@ -57,53 +57,53 @@ class RefusedClaimsStayPrepared(Driver):
             raise
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Whose CDI file is not there was never prepared, so there is nothing to do."""
+        """Ignore a claim without a CDI file."""
         return self._cdi.path(ref.uid).exists() and super().unprepare(ref)
 
 
 class OneClaimAtATime(Driver):
-    """A node that has a claim prepared refuses every other one."""
+    """While a claim is prepared on the node, all other claims are refused."""
 
     def _commit(self, checkpoint: LockedCheckpoint, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         if checkpoint.claims.keys() - {claim.ref.uid}:
-            raise ClaimRefused(f"claim {claim.ref} has to wait: fault one-claim-at-a-time")
+            raise ClaimRefused(f"claim {claim.ref} has to wait: mutant one-claim-at-a-time")
         return super()._commit(checkpoint, claim)
 
 
 class PrepareTwiceDifferently(Driver):
-    """Asked a second time for the same claim, it answers with one device less."""
+    """The second answer for the same claim lacks a device."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._asked: set[str] = set()
+        self._prepared_before: set[str] = set()
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Right the first time only."""
+        """Leave out the first device of a repeated answer."""
         answer = super().prepare(ref, caller)
-        again = ref.uid in self._asked
-        self._asked.add(ref.uid)
+        again = ref.uid in self._prepared_before
+        self._prepared_before.add(ref.uid)
         return answer[1:] if again else answer
 
 
 class RefusesWhatIsPrepared(Driver):
-    """A claim can be prepared once; asked again, as a kubelet does that has started anew, it refuses."""
+    """A claim that is prepared already is refused, for example after a restart of the kubelet."""
 
     def _commit(self, checkpoint: LockedCheckpoint, claim: PreparedClaim) -> tuple[CdiDevice, ...]:
         if claim.ref.uid in checkpoint.claims:
-            raise ClaimRefused(f"claim {claim.ref} is prepared already: fault refuses-what-is-prepared")
+            raise ClaimRefused(f"claim {claim.ref} is prepared already: mutant refuses-what-is-prepared")
         return super()._commit(checkpoint, claim)
 
 
 class FirstDeviceOnly(Driver):
-    """Of several devices of a claim the answer has only the first."""
+    """The answer has only the first device of a claim."""
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Leave out the others."""
+        """Leave out the other devices."""
         return super().prepare(ref, caller)[:1]
 
 
 class ForgetRequestNames(Driver):
-    """The devices of a claim are answered under each other's requests."""
+    """The answer has each device under the request of another device."""
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Give each device the request of the one before it."""
@@ -114,41 +114,43 @@ class ForgetRequestNames(Driver):
 
 
 class AnswerWithSubrequestNames(Driver):
-    """Where a request has alternatives, its devices are answered under the name of the chosen one, which no container refers to."""
+    """The answer has the name of the chosen subrequest, which no container refers to, instead of the request."""
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Take the whole name for the request's."""
-        return tuple(replace(each, device=_Whole(**vars(each.device))) for each in super().prepare(ref, caller))
+        """Answer with the whole name of each request."""
+        return tuple(
+            replace(each, device=_WholeRequestName(**vars(each.device))) for each in super().prepare(ref, caller)
+        )
 
 
 class AnswerForTheWrongClaim(Driver):
-    """The answer for a claim has what was prepared before it for another one, if there was one."""
+    """The answer for a claim has the devices of a claim that was prepared before it."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._before: dict[str, tuple[PreparedDevice, ...]] = {}
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Prepare the right one, and hand out another."""
+        """Prepare the claim, and return the answer for another claim."""
         answer = self._before[ref.uid] = super().prepare(ref, caller)
         return next((other for uid, other in self._before.items() if uid != ref.uid), answer)
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Rightly; what is gone is not handed out any more."""
+        """Unprepare the claim, and drop its answer."""
         self._before.pop(ref.uid, None)
         return super().unprepare(ref)
 
 
 class AnswerWithoutCdiIds(Driver):
-    """All is made ready, but the kubelet is not told what to give to containers."""
+    """The answer has no CDI IDs, so containers get no devices."""
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Leave out the ids."""
+        """Leave out the CDI IDs."""
         return tuple(replace(each, cdi_ids=()) for each in super().prepare(ref, caller))
 
 
 class AnswerWithAnotherDevice(Driver):
-    """The containers get the right device, but the kubelet is told that it is the node's first."""
+    """The answer names the first device of the node instead of the prepared device."""
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
         """Name another device."""
@@ -158,21 +160,21 @@ class AnswerWithAnotherDevice(Driver):
 
 
 def answer_without_request_names(parts: Parts) -> Parts:
-    """No device is tied to its request, so the environment leaks into containers that refer to another request of the claim."""
+    """The answer has no request names, so containers that refer to another request of the claim also get the device."""
     return replace(parts, dra_service=_ForAllRequests)
 
 
 def one_bad_claim_fails_all(parts: Parts) -> Parts:
-    """Where one claim of a call is bad, none of the claims beside it is answered."""
+    """If one claim of a call is refused, all claims of the call are refused."""
     return replace(parts, dra_service=_AllOrNothing)
 
 
 def answer_without_shares(parts: Parts) -> Parts:
-    """The kubelet is not told which share of a device a claim has."""
+    """The answer has no share IDs."""
     return replace(parts, dra_service=_WithoutShares)
 
 
-class _Whole(AllocatedDevice):
+class _WholeRequestName(AllocatedDevice):
     @property
     def base_request(self) -> str:
         return self.request

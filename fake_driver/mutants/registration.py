@@ -1,4 +1,4 @@
-"""Drivers that the kubelet does not know, or knows too long."""
+"""Drivers that do not register with the kubelet, or not always."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from fake_driver.roles.node_driver import Parts
 
 
 def forget_registration_socket(parts: Parts) -> Parts:
-    """The driver serves, but the kubelet never learns of it."""
+    """The driver serves, but never registers with the kubelet."""
     return replace(parts, registers=False)
 
 
 def register_on_odd_nodes(parts: Parts) -> Parts:
-    """The kubelet learns of the driver only on nodes whose name ends with an odd number."""
+    """The driver only registers on nodes whose name ends with an odd digit."""
     return replace(parts, registers=parts.inventory.pool[-1:] in set("13579"))
 
 
 def registers_once(parts: Parts) -> Parts:
-    """Says only to the first kubelet who it is; when that starts again, it gets no answer."""
-    asked: list[bool] = []
+    """The driver answers the registration only once; a restarted kubelet gets an error."""
+    answered: list[bool] = []
 
     def answer() -> None:
-        if asked:
-            raise DriverError("fault registers-once")
-        asked.append(True)
+        if answered:
+            raise DriverError("mutant registers-once")
+        answered.append(True)
 
     return replace(parts, on_get_info=answer)
 
 
 def leaves_its_lock_behind(parts: Parts) -> Parts:
-    """A file in the data folder keeps a second process from registering, also when the first has long ended."""
+    """A lock file in the data folder keeps a restarted driver from registering."""
     lock = parts.data / "lock-left-behind"
-    taken = lock.exists()
+    is_locked = lock.exists()
     lock.touch()
-    return replace(parts, registers=parts.registers and not taken)
+    return replace(parts, registers=parts.registers and not is_locked)
 
 
 ALL = (

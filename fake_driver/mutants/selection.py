@@ -1,4 +1,4 @@
-"""Ways to be wrong on purpose: drivers that a good test must catch. `__main__` imports this only when a fault is asked for."""
+"""All mutants of the driver by name, and `apply`, which builds one. `__main__` imports this only if the settings name a mutant."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fake_driver.preparing.driver import CRASH_POINTS
 from fake_driver.roles.node_driver import Parts
 
 
-def rights_are_wrong(parts: Parts) -> Parts:
-    """Not the driver is wrong, but what it may do: manifests/fake_driver grants too much, or too little, when it is told this word."""
+def wrong_permissions(parts: Parts) -> Parts:
+    """The driver is correct, but manifests/fake_driver grants it too many permissions, or too few, if its faults contain this name."""
     return parts
 
 
-RIGHTS = (
+PERMISSION_MUTANTS = (
     "may-not-read-claims",
     "may-read-secrets",
     "may-write-claims",
@@ -35,29 +35,33 @@ RIGHTS = (
 
 def _crash(point: str) -> Mutation:
     def crash(parts: Parts) -> Parts:
-        once = parts.data / f"crashed-{point}"
+        crashed = parts.data / f"crashed-{point}"
 
         def at_crash_point(here: str) -> None:
-            if here == point and not once.exists():
-                once.touch()
-                os._exit(137)  # the first process of a container cannot kill itself
+            if here == point and not crashed.exists():
+                crashed.touch()
+                os._exit(137)  # SIGKILL has no effect on the first process of a container
             parts.at_crash_point(here)
 
         return replace(parts, at_crash_point=at_crash_point)
 
-    crash.__doc__ = f"Ends like kill -9, the first time that it is {point.replace('-', ' ')}; a file in the data folder remembers it."
+    crash.__doc__ = (
+        f"The process exits like after SIGKILL when it is {point.replace('-', ' ')} for the first time on the node."
+    )
     return crash
 
 
 ALL_MUTANTS: dict[str, Mutation] = (
-    MUTANTS | dict.fromkeys(RIGHTS, rights_are_wrong) | {f"crash-{point}": _crash(point) for point in CRASH_POINTS}
+    MUTANTS
+    | dict.fromkeys(PERMISSION_MUTANTS, wrong_permissions)
+    | {f"crash-{point}": _crash(point) for point in CRASH_POINTS}
 )
 
 
-def apply(words: Iterable[str], parts: Parts) -> Parts:
-    """The parts with these faults in them."""
-    for word in words:
-        if word not in ALL_MUTANTS:
-            raise ConfigurationError(f"there is no fault {word!r}; {suggestion(word, ALL_MUTANTS)}")
-        parts = ALL_MUTANTS[word](parts)
+def apply(names: Iterable[str], parts: Parts) -> Parts:
+    """Return the parts with these mutants applied one after the other. Raise ConfigurationError for an unknown name."""
+    for name in names:
+        if name not in ALL_MUTANTS:
+            raise ConfigurationError(f"faults: unknown mutant {name!r}; {suggestion(name, ALL_MUTANTS)}")
+        parts = ALL_MUTANTS[name](parts)
     return parts

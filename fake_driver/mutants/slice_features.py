@@ -1,4 +1,4 @@
-"""Drivers whose slices do not say what optional parts of DRA need."""
+"""Drivers whose slices lack the fields of optional DRA features, or have wrong ones."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from fake_driver.roles.node_driver import Parts
 
 
 def taints_missing(parts: Parts) -> Parts:
-    """Devices that nobody should use look like all others."""
+    """Slices have no taints."""
     return _without(parts, "taints")
 
 
 def counters_missing(parts: Parts) -> Parts:
-    """A device and its parts look as if they had nothing in common."""
+    """Devices do not consume counters, so a device and its partitions look independent."""
     return _without(parts, "consumesCounters")
 
 
 def counters_of_nobody(parts: Parts) -> Parts:
-    """Devices draw from counters that are nowhere published."""
+    """Devices consume from a counter set that is not published."""
 
-    def others(device: Object) -> Object:
-        draws = [{**draw, "counterSet": "nobodys"} for draw in device.get("consumesCounters", ())]
-        return {**device, "consumesCounters": draws} if draws else device
+    def with_unknown_set(device: Object) -> Object:
+        consumed = [{**each, "counterSet": "nobodys"} for each in device.get("consumesCounters", ())]
+        return {**device, "consumesCounters": consumed} if consumed else device
 
-    return _with_devices(parts, others)
+    return _with_devices(parts, with_unknown_set)
 
 
 def parts_offered_twice(parts: Parts) -> Parts:
-    """What draws from counters is offered once more in a second pool, with counters of its own; nobody adds up what is had of both."""
+    """Devices that consume counters are published again in a second pool with its own counters, so both can be allocated."""
 
     def alter_slices(wanted: list[Object]) -> list[Object]:
         once = parts.alter_slices(wanted)
@@ -42,12 +42,12 @@ def parts_offered_twice(parts: Parts) -> Parts:
 
 
 def sharing_missing(parts: Parts) -> Parts:
-    """Devices that several claims may have look as if one claim took all of them."""
+    """Slices do not allow multiple allocations of shared devices."""
     return _without(policies_missing(parts), "allowMultipleAllocations")
 
 
 def policies_missing(parts: Parts) -> Parts:
-    """Nobody says how much of a shared device a claim may have."""
+    """Slices have no request policies for the capacity of shared devices."""
 
     def plain(device: Object) -> Object:
         amounts = {name: {"value": each["value"]} for name, each in device.get("capacity", {}).items()}
@@ -57,16 +57,16 @@ def policies_missing(parts: Parts) -> Parts:
 
 
 def binding_conditions_missing(parts: Parts) -> Parts:
-    """Pods start before their devices are attached, because nothing says that they have to wait."""
+    """Slices have no binding conditions, so pods start before their devices are attached."""
     return _without(parts, "bindingConditions", "bindingFailureConditions")
 
 
 def _of_counters(slice_: Object) -> Object | None:
-    """A slice with its counters, or with what draws from some; nothing where it has neither."""
+    """Return the slice if it has counters, or with its devices that consume some; None if it has neither."""
     spec = slice_["spec"]
-    drawing = [device for device in spec.get("devices", ()) if device.get("consumesCounters")]
-    if drawing:
-        return {**slice_, "spec": {**spec, "devices": drawing}}
+    consuming = [device for device in spec.get("devices", ()) if device.get("consumesCounters")]
+    if consuming:
+        return {**slice_, "spec": {**spec, "devices": consuming}}
     return slice_ if spec.get("sharedCounters") else None
 
 
@@ -81,7 +81,7 @@ def _without(parts: Parts, *fields: str) -> Parts:
 
 
 def _with_devices(parts: Parts, change: Callable[[Object], Object]) -> Parts:
-    """What is published of each device is changed; the device itself stays what it is."""
+    """Change what is published of each device, but not the devices that the driver prepares."""
 
     def one(slice_: Object) -> Object:
         spec = slice_["spec"]

@@ -1,4 +1,4 @@
-"""Drivers whose slices say something else than what there is, or do not follow it."""
+"""Drivers whose slices do not match the hardware, or do not follow its changes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from fake_driver.roles.node_driver import Parts
 
 
 def slices_missing(parts: Parts) -> Parts:
-    """The driver works, but no scheduler can know what it has."""
+    """The driver publishes no slices."""
     return replace(parts, publishes=False)
 
 
 def count_one_slice_too_many(parts: Parts) -> Parts:
-    """Each pool announces a slice that is never published, so no scheduler takes it for whole."""
+    """The slice count of each pool is one too high, so the scheduler treats the pool as incomplete."""
     return replace(parts, alter_slices=lambda wanted: [_counted(each, len(wanted) + 1) for each in wanted])
 
 
 def slices_count_differently(parts: Parts) -> Parts:
-    """Each slice of a pool says another number of them; the first is right, so schedulers take the pool for whole."""
+    """The slices of a pool have different slice counts; only the first is correct."""
 
     def counted(wanted: list[Object]) -> list[Object]:
         return [_counted(each, len(wanted) + index) for index, each in enumerate(wanted)]
@@ -35,12 +35,12 @@ def slices_count_differently(parts: Parts) -> Parts:
 
 
 def slices_without_owner(parts: Parts) -> Parts:
-    """Slices belong to nobody, and stay when their node goes."""
+    """Slices have no owner, so they stay when their node is deleted."""
     return replace(parts, alter_slices=lambda wanted: [_ownerless(each) for each in wanted])
 
 
 def publish_devices_twice(parts: Parts) -> Parts:
-    """A second slice of the pool holds the same devices once more."""
+    """A second slice of the pool has the same devices again."""
 
     def twice(wanted: list[Object]) -> list[Object]:
         copies = [
@@ -52,7 +52,7 @@ def publish_devices_twice(parts: Parts) -> Parts:
 
 
 def publish_attributes_of_another_device(parts: Parts) -> Parts:
-    """In the slices each device bears the attributes of its neighbour."""
+    """Each device is published with the attributes of another device."""
 
     def shifted(wanted: list[Object]) -> list[Object]:
         return [{**each, "spec": {**each["spec"], **_shifted(each["spec"])}} for each in wanted]
@@ -61,7 +61,7 @@ def publish_attributes_of_another_device(parts: Parts) -> Parts:
 
 
 def publish_once(parts: Parts) -> Parts:
-    """What changes after the first slices never reaches the API."""
+    """Changes of the hardware after the first publication are not published."""
     first: list[Sequence[Device]] = []
 
     def published_devices(inventory: Inventory) -> Sequence[Device]:
@@ -72,18 +72,18 @@ def publish_once(parts: Parts) -> Parts:
 
 
 def unplugged_devices_stay_published(parts: Parts) -> Parts:
-    """Devices that are gone are still offered to schedulers."""
-    file = parts.inventory.devices
+    """Unplugged devices are still published."""
+    at_start = parts.inventory.devices
 
     def published_devices(inventory: Inventory) -> Sequence[Device]:
-        there = {device.name: device for device in parts.published_devices(inventory)}
-        return [there.get(device.name, device) for device in file]
+        present = {device.name: device for device in parts.published_devices(inventory)}
+        return [present.get(device.name, device) for device in at_start]
 
     return replace(parts, published_devices=published_devices)
 
 
 def taints_are_not_published(parts: Parts) -> Parts:
-    """Nobody learns that a device shall not be used."""
+    """Devices are published without their taints."""
     return replace(
         parts,
         published_devices=lambda inventory: [
@@ -93,7 +93,7 @@ def taints_are_not_published(parts: Parts) -> Parts:
 
 
 def publish_with_wrong_generation(parts: Parts) -> Parts:
-    """A pool of several slices keeps its generation when they change, so schedulers take it for whole while it is half written."""
+    """The generation of a pool with several slices never changes, so the scheduler treats a half-written pool as complete."""
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
         found = parts.plan(wanted, existing, accepted)
@@ -104,17 +104,17 @@ def publish_with_wrong_generation(parts: Parts) -> Parts:
 
 
 def publish_a_generation_too_low(parts: Parts) -> Parts:
-    """A pool that has changed is published under the generation that it had before."""
+    """A changed pool is published with its old generation."""
     return replace(parts, publisher=_SameGeneration)
 
 
 def never_heal_slices(parts: Parts) -> Parts:
-    """What others delete or change after the first write stays deleted or changed."""
-    return replace(parts, publisher=_Blind)
+    """Slices that others delete or change are not restored."""
+    return replace(parts, publisher=_IgnoreChanges)
 
 
 def deleted_slices_stay_away(parts: Parts) -> Parts:
-    """Once the slices are written, nobody looks after them."""
+    """Slices are written once and never again, even if they are deleted."""
     done: list[bool] = []
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
@@ -127,32 +127,32 @@ def deleted_slices_stay_away(parts: Parts) -> Parts:
 
 
 def publishes_from_scratch(parts: Parts) -> Parts:
-    """A new process deletes the slices of the one before it, and makes the same again."""
+    """A restarted driver deletes the existing slices and creates the same slices again."""
     first: list[set[str]] = []
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
-        there = list(existing)
+        present = list(existing)
         if not first:
-            first.append({each["metadata"]["uid"] for each in there})
-        old = tuple(each for each in there if each["metadata"]["uid"] in first[0])
-        found = parts.plan(wanted, [each for each in there if each not in old], accepted)
+            first.append({each["metadata"]["uid"] for each in present})
+        old = tuple(each for each in present if each["metadata"]["uid"] in first[0])
+        found = parts.plan(wanted, [each for each in present if each not in old], accepted)
         return replace(found, delete=(*old, *found.delete))
 
     return replace(parts, plan=plan)
 
 
 def publishes_nothing_at_first(parts: Parts) -> Parts:
-    """A new process empties the slices of the one before it, and fills them again a moment later."""
+    """A restarted driver first publishes its slices without devices, and the devices a moment later."""
     return replace(parts, publisher=_EmptyAtFirst)
 
 
 def publishes_only_the_first_time(parts: Parts) -> Parts:
-    """A file in the data folder says that the slices are written, and a new process believes it."""
+    """A restarted driver does not check its slices, because a file in the data folder says that they are written."""
     written = parts.data / "slices-are-written"
-    believed = written.exists()
+    is_written = written.exists()
 
     def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
-        found = Plan() if believed else parts.plan(wanted, existing, accepted)
+        found = Plan() if is_written else parts.plan(wanted, existing, accepted)
         if not found:
             written.touch()
         return found
@@ -181,8 +181,8 @@ def _emptied(slice_: Object) -> Object:
 
 
 def _ownerless(slice_: Object) -> Object:
-    said = {key: value for key, value in slice_["metadata"].items() if key != "ownerReferences"}
-    return {**slice_, "metadata": said}
+    metadata = {key: value for key, value in slice_["metadata"].items() if key != "ownerReferences"}
+    return {**slice_, "metadata": metadata}
 
 
 def _counted(slice_: Object, count: int) -> Object:
@@ -206,10 +206,10 @@ class _EmptyAtFirst(Publisher):
         super()._reconcile()
 
 
-class _Blind(Publisher):
-    def _handle(self, news: Any) -> None:
-        if not (self.published.is_set() and isinstance(news, SliceEvent | SliceList)):
-            super()._handle(news)
+class _IgnoreChanges(Publisher):
+    def _handle(self, event: Any) -> None:
+        if not (self.published.is_set() and isinstance(event, SliceEvent | SliceList)):
+            super()._handle(event)
 
 
 def _shifted(spec: Object) -> Object:

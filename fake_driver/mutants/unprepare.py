@@ -1,4 +1,4 @@
-"""Drivers that give devices back wrongly, or not at all."""
+"""Drivers that unprepare claims wrongly, or not at all."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from fake_driver.preparing.driver import Driver, PreparedDevice
 
 
 class UnprepareFails(Driver):
-    """Nothing can ever be unprepared, so no pod that has a claim ends."""
+    """Unprepare always fails, so no pod with a claim terminates."""
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Refuse."""
-        raise ClaimRefused(f"claim {ref} is not unprepared: fault unprepare-fails")
+        """Raise ClaimRefused."""
+        raise ClaimRefused(f"claim {ref} is not unprepared: mutant unprepare-fails")
 
 
 class NeverGiveBack(Driver):
-    """What was unprepared stays taken, so nobody else gets the device on this node."""
+    """Unprepared devices stay held, so later claims for them are refused on this node."""
 
     def _release(self, _checkpoint: LockedCheckpoint, uid: str) -> bool:
         return self._cdi.remove(uid)
 
 
 class UnprepareForgetsTheDevice(Driver):
-    """The end of one claim takes the CDI files of all other claims that have one of its devices."""
+    """Unprepare also removes the CDI files of other claims that have one of the claim's devices."""
 
     def _release(self, checkpoint: LockedCheckpoint, uid: str) -> bool:
         mine = checkpoint.claims.get(uid)
         for other, claim in checkpoint.claims.items():
-            if mine and other != uid and _places(claim.devices) & _places(mine.devices):
+            if mine and other != uid and _identities(claim.devices) & _identities(mine.devices):
                 self._cdi.remove(other)
         return super()._release(checkpoint, uid)
 
 
 class LeavesCdiFiles(Driver):
-    """The devices of a claim are given back, but its CDI file stays."""
+    """Unprepare frees the devices of a claim, but its CDI file stays."""
 
     def _release(self, checkpoint: LockedCheckpoint, uid: str) -> bool:
         known = uid in checkpoint.claims
@@ -50,32 +50,32 @@ class LeavesCdiFiles(Driver):
 
 
 class UnprepareNeedsTheClaim(Driver):
-    """A claim that the API server does not have any more cannot be unprepared."""
+    """A claim that was deleted from the API server cannot be unprepared."""
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Read it first."""
+        """Read the claim first."""
         try:
             self._read_claim(ref, REQUEST_TIMEOUT)
-        except ApiError as gone:
-            raise ClaimRefused(f"claim {ref} cannot be read: {gone}") from gone
+        except ApiError as error:
+            raise ClaimRefused(f"claim {ref} cannot be read: {error}") from error
         return super().unprepare(ref)
 
 
 class UnprepareOfUnknownFails(Driver):
-    """To unprepare what is not prepared is an error."""
+    """Unprepare of a claim that is not prepared fails."""
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Refuse what nobody prepared."""
+        """Raise ClaimRefused if the claim is not prepared."""
         if not super().unprepare(ref):
-            raise ClaimRefused(f"claim {ref} is not prepared: fault unprepare-of-unknown-fails")
+            raise ClaimRefused(f"claim {ref} is not prepared: mutant unprepare-of-unknown-fails")
         return True
 
 
 class UnprepareByName(Driver):
-    """The claim to unprepare is looked for by namespace and name, so its successor of the same name loses its devices."""
+    """Unprepare finds the claim by namespace and name, so a newer claim of the same name loses its devices."""
 
     def unprepare(self, ref: ClaimRef) -> bool:
-        """Take the newest claim of that name."""
+        """Unprepare the newest claim of that name."""
         with self._checkpoint.locked() as checkpoint:
             named = [
                 uid
@@ -86,25 +86,25 @@ class UnprepareByName(Driver):
 
 
 class UnpreparesOnlyItsOwn(Driver):
-    """What another process has prepared, an older version for example, is refused and stays prepared."""
+    """Claims that another process prepared, for example an older version, are not unprepared."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._own: set[str] = set()
 
     def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
-        """Remember whose it is."""
+        """Record that this process prepared the claim."""
         answer = super().prepare(ref, caller)
         self._own.add(ref.uid)
         return answer
 
     def _release(self, checkpoint: LockedCheckpoint, uid: str) -> bool:
         if uid in checkpoint.claims and uid not in self._own:
-            raise ClaimRefused(f"claim {uid} was prepared by another process: fault unprepares-only-its-own")
+            raise ClaimRefused(f"claim {uid} was prepared by another process: mutant unprepares-only-its-own")
         return super()._release(checkpoint, uid)
 
 
-def _places(devices: Sequence[AllocatedDevice]) -> set[tuple[str, str]]:
+def _identities(devices: Sequence[AllocatedDevice]) -> set[tuple[str, str]]:
     return {(device.pool, device.device) for device in devices}
 
 

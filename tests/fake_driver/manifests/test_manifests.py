@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fake_driver.hardware import hardware_file, pools
-from fake_driver.mutants.selection import RIGHTS
+from fake_driver.mutants.selection import PERMISSION_MUTANTS
 from fake_driver.preparing import opaque_configuration
 from testbed.rendering import render_file
 
@@ -218,6 +218,6 @@ def granted(*faults: str) -> list[Object]:
     return [one for one in rendered(faults=list(faults)) if one["kind"] != "DaemonSet"]
 
 
-@pytest.mark.parametrize("fault", [*RIGHTS, "status-replaces-all"])
+@pytest.mark.parametrize("fault", [*PERMISSION_MUTANTS, "status-replaces-all"])
 def test_wrong_rights_are_there_only_when_they_are_asked_for(fault: str) -> None:
     assert granted(fault) != granted() == granted("no-env")

@@ -181,7 +181,7 @@ def test_a_crash_kills_the_process_once_at_its_point(
 
 
 def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:
-    with pytest.raises(ConfigurationError, match="there is no fault 'no-envs'; did you mean no-env"):
+    with pytest.raises(ConfigurationError, match="unknown mutant 'no-envs'; did you mean no-env"):
         selection.apply(["no-envs"], read_parts(settings))
 
 

@@ -46,7 +46,7 @@ def wrong(start: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str],
     return make
 
 
-@pytest.mark.parametrize(("word", "said"), [("", ""), ("unprepare-fails", "fault unprepare-fails")])
+@pytest.mark.parametrize(("word", "said"), [("", ""), ("unprepare-fails", "mutant unprepare-fails")])
 def test_unprepare_fails(wrong: Callable[[str], Wrong], fake_api: FakeApi, word: str, said: str) -> None:
     driver, claim = wrong(word), fake_api.claim()
     assert not driver.prepare(claim).error
@@ -79,7 +79,7 @@ def test_unprepare_forgets_the_device(wrong: Callable[[str], Wrong], fake_api: F
 def test_the_cdi_file_is_lost(
     wrong: Callable[[str], Wrong], fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cdi, "_UNTIL_CONTAINERS_RUN", 0)
+    monkeypatch.setattr(cdi, "_SECONDS_UNTIL_CONTAINERS_RUN", 0)
     driver, claim = wrong("cdi-file-is-lost"), fake_api.claim()
     assert driver.prepare(claim).devices
     fake_api.until(lambda: not driver.has_file(claim))
