@@ -13,7 +13,7 @@ from fake_driver.devices.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from fake_driver.devices.model import Attributes, Device, DeviceChange, Quantities, Taint, Value, Version
 from fake_driver.errors import suggestion
 from fake_driver.hardware import device_fields
-from fake_driver.hardware.pools import changed
+from fake_driver.hardware.pools import apply_changes
 from fake_driver.strict_decoding import Section
 
 _STATES = (HEALTHY, UNHEALTHY, UNKNOWN)
@@ -43,7 +43,7 @@ def with_overrides(devices: Iterable[Device], overrides: Overrides, pool: str) -
         DeviceChange((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
         for name, one in overrides.items()
     ]
-    return changed((_lifted(device, overrides) for device in devices), changes, pool)
+    return apply_changes((_lifted(device, overrides) for device in devices), changes, pool)
 
 
 def health_of(device: Device, overrides: Overrides) -> Health | None:
@@ -72,11 +72,11 @@ def parse(section: Section) -> Override:
     """What was kept in a file."""
     amounts, _ = device_fields.capacity(section)
     found = Override(
-        device_fields.yes(section, "absent"),
+        device_fields.boolean(section, "absent"),
         device_fields.attributes(section),
         amounts,
         device_fields.taints(section),
-        device_fields.texts(section, "lifted"),
+        device_fields.strings(section, "lifted"),
         _health(section.section("health")) if "health" in section.content else None,
     )
     section.known_keys.add("health")
@@ -111,7 +111,7 @@ def _set(before: Override, device: Device, request: Section) -> Override:
     amounts, policies = device_fields.capacity(request)
     if policies:
         request.add_problem("capacity", "cannot change a requestPolicy")
-    if not device_fields.yes(request, "new"):
+    if not device_fields.boolean(request, "new"):
         _misspelt(request, "attributes", attributes, {**device.attributes, **before.attributes})
         _misspelt(request, "capacity", amounts, {**device.capacity, **before.capacity})
     if not (request.content.get("attributes") or request.content.get("capacity")):

@@ -14,8 +14,8 @@ from fake_driver.errors import suggestion
 from fake_driver.hardware import device_fields
 from fake_driver.strict_decoding import Section
 
-_LONGEST = 10_000
-_MOST_ID = 2**32 - 1  # of users, groups and modes
+_MAX_CHARACTERS = 10_000
+_MAX_ID = 2**32 - 1  # of users, groups and modes
 _TYPE = re.compile(r"[bcup]")
 _PERMISSIONS = re.compile(r"[rwm]{1,3}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*")
@@ -36,8 +36,8 @@ def edits(section: Section) -> dict[str, Any]:
         found["additionalGids"] = _groups(section)
     section.check_unknown_keys()
     length = len(json.dumps(found))
-    if length > _LONGEST:
-        section.add_problem("", f"has {length} characters, but may have {_LONGEST}")
+    if length > _MAX_CHARACTERS:
+        section.add_problem("", f"has {length} characters, but may have {_MAX_CHARACTERS}")
     return found
 
 
@@ -50,8 +50,8 @@ def _mapping(section: Section, fields: Mapping[str, Read], needed: tuple[str, ..
 
 def _groups(section: Section) -> list[int]:
     found = section.get("additionalGids", list) or []
-    if not all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= _MOST_ID for each in found):
-        section.add_problem("additionalGids", f"must be whole numbers from 0 to {_MOST_ID}")
+    if not all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= _MAX_ID for each in found):
+        section.add_problem("additionalGids", f"must be whole numbers from 0 to {_MAX_ID}")
         return []
     return found
 
@@ -72,13 +72,13 @@ def _word(section: Section, key: str) -> str:
 
 def _number(section: Section, key: str) -> int:
     number = section.get(key, int)
-    if number is not None and not 0 <= number <= _MOST_ID:
-        section.add_problem(key, f"must be 0 to {_MOST_ID}")
+    if number is not None and not 0 <= number <= _MAX_ID:
+        section.add_problem(key, f"must be 0 to {_MAX_ID}")
     return number or 0
 
 
 def _texts(section: Section, key: str) -> list[str]:
-    return list(device_fields.texts(section, key))
+    return list(device_fields.strings(section, key))
 
 
 def _variables(section: Section, key: str) -> list[str]:

@@ -30,10 +30,10 @@ _SEMVER = re.compile(
 
 def attributes(section: Section, key: str = "attributes") -> Attributes:
     """The mapping of attributes under a key."""
-    return row(section, key, section.get(key, dict, {}))
+    return attributes_from(section, key, section.get(key, dict, {}))
 
 
-def row(section: Section, key: str, content: object) -> Attributes:
+def attributes_from(section: Section, key: str, content: object) -> Attributes:
     """A mapping of attributes."""
     return _mapping(section, key, content, "attributes", lambda path, raw: _value(section, path, raw))
 
@@ -95,7 +95,7 @@ def taints(section: Section) -> tuple[Taint, ...]:
     return tuple(found)
 
 
-def texts(section: Section, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+def strings(section: Section, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A list of texts that are not empty."""
     found = section.get(key, list, list(default)) or []
     if not all(isinstance(each, str) and each for each in found):
@@ -104,7 +104,7 @@ def texts(section: Section, key: str, default: tuple[str, ...] = ()) -> tuple[st
     return tuple(found)
 
 
-def yes(section: Section, key: str, default: bool = False) -> bool:
+def boolean(section: Section, key: str, default: bool = False) -> bool:
     """True or false."""
     return bool(section.get(key, bool, default))
 

@@ -39,7 +39,7 @@ def group(section: Section) -> DeviceGroup:
     count = _count(section, MOST_DEVICES)
     capacity, policies = device_fields.capacity(section)
     rows = tuple(
-        device_fields.row(section, f"perDevice[{i}]", row)
+        device_fields.attributes_from(section, f"perDevice[{i}]", row)
         for i, row in enumerate(section.get("perDevice", list, []) or [])
     )
     if rows and len(rows) != count:
@@ -51,9 +51,9 @@ def group(section: Section) -> DeviceGroup:
         capacity,
         rows,
         spread=device_fields.spread(section),
-        nodes=device_fields.texts(section, "nodes", ("*",)),
+        nodes=device_fields.strings(section, "nodes", ("*",)),
         taints=device_fields.taints(section),
-        shared=device_fields.yes(section, "allowMultipleAllocations"),
+        shared=device_fields.boolean(section, "allowMultipleAllocations"),
         policies=policies,
         binding=_binding(section),
         network=_network(section) if "network" in section.content else None,
@@ -112,9 +112,9 @@ def _values(attributes: Attributes) -> int:
 
 
 def _binding(section: Section) -> Binding | None:
-    conditions = device_fields.texts(section, "bindingConditions")
-    failures = device_fields.texts(section, "bindingFailureConditions")
-    binds = device_fields.yes(section, "bindsToNode")
+    conditions = device_fields.strings(section, "bindingConditions")
+    failures = device_fields.strings(section, "bindingFailureConditions")
+    binds = device_fields.boolean(section, "bindsToNode")
     named = (*conditions, *failures)
     if not all(matches(LABEL_KEY, each) for each in named) or len(set(named)) != len(named):
         section.add_problem("bindingConditions", "and bindingFailureConditions must be names of labels, all different")
@@ -144,7 +144,7 @@ def _attaching(parent: Section, is_needed: bool) -> AttachBehavior:
 def _network(parent: Section) -> NetworkTemplate:
     section = parent.section("network")
     interface = section.name("interface", _INTERFACE, "1 to 6 letters, to which the number of the device is added")
-    ranges = device_fields.texts(section, "ranges")
+    ranges = device_fields.strings(section, "ranges")
     section.check_unknown_keys()
     return NetworkTemplate(interface, tuple(str(each) for text in ranges if (each := _range(section, text))))
 
@@ -167,7 +167,7 @@ def _partitions(section: Section) -> Partitioning:
         section.add_problem("profiles", "must be at least one")
     if len({each.name.replace(".", "-") for each in found}) != len(found):
         section.add_problem("profiles", "have names that become the same name of a device")
-    whole = device_fields.yes(section, "whole", default=True)
+    whole = device_fields.boolean(section, "whole", default=True)
     section.check_unknown_keys()
     return Partitioning(counters, found, whole)
 

@@ -81,12 +81,12 @@ def _change(section: Section) -> DeviceChange:
     if policies:
         section.add_problem("capacity", "cannot change a requestPolicy")
     found = DeviceChange(
-        device_fields.texts(section, "nodes", ("*",)),
-        device_fields.texts(section, "devices", ("*",)),
+        device_fields.strings(section, "nodes", ("*",)),
+        device_fields.strings(section, "devices", ("*",)),
         device_fields.attributes(section),
         amounts,
         device_fields.taints(section),
-        device_fields.yes(section, "absent"),
+        device_fields.boolean(section, "absent"),
     )
     if found.absent and (found.attributes or found.capacity or found.taints):
         section.add_problem("absent", "leaves nothing that could have attributes, capacity or taints")
@@ -96,7 +96,7 @@ def _change(section: Section) -> DeviceChange:
 
 def _pool(section: Section) -> NetworkPool:
     name = section.name("name", DNS_SUBDOMAIN, "a DNS subdomain")
-    everywhere = device_fields.yes(section, "allNodes")
+    everywhere = device_fields.boolean(section, "allNodes")
     selector = section.get("nodeSelector", dict, {}) or None
     if everywhere == bool(selector):
         section.add_problem("", "needs either allNodes: true or a nodeSelector")

@@ -24,7 +24,7 @@ from fake_driver.devices.model import (
 from fake_driver.hardware.addresses import AddressPosition, network
 
 # Any fixed number would do; it keeps our identities apart from those of others who hash the same names.
-_IDENTITIES = uuid.UUID("5d9f3f3e-8f0b-4f6c-9a55-3d6a0e1c7b42")
+_UUID_NAMESPACE = uuid.UUID("5d9f3f3e-8f0b-4f6c-9a55-3d6a0e1c7b42")
 WHOLE = "whole"
 
 
@@ -34,7 +34,7 @@ def pools(hardware: Hardware, node: str, kinds: Collection[str] = ()) -> tuple[P
     `kinds` are those of one driver, where several share a server: `gpu`, or `!nic` for all but that one. None means all.
     """
     of_network = (
-        Pool(pool.name, _made(hardware, pool.groups, pool.name, kinds), node_selector=pool.node_selector)
+        Pool(pool.name, _devices_in(hardware, pool.groups, pool.name, kinds), node_selector=pool.node_selector)
         for pool in hardware.pools
     )
     return Pool(node, devices(hardware, node, kinds), node), *(pool for pool in of_network if pool.devices)
@@ -42,12 +42,12 @@ def pools(hardware: Hardware, node: str, kinds: Collection[str] = ()) -> tuple[P
 
 def devices(hardware: Hardware, node: str, kinds: Collection[str] = ()) -> tuple[Device, ...]:
     """The node's own devices. Each kind counts from 0 through all groups; a device's uuid is the same at every start."""
-    return _made(hardware, hardware.groups, node, kinds)
+    return _devices_in(hardware, hardware.groups, node, kinds)
 
 
-def changed(found: Iterable[Device], changes: Iterable[DeviceChange], pool: str) -> tuple[Device, ...]:
+def apply_changes(found: Iterable[Device], changes: Iterable[DeviceChange], pool: str) -> tuple[Device, ...]:
     """The devices after all changes that are about them, one after the other. What happens to a whole happens to its parts."""
-    return tuple(device for each in found if (device := _after(each, changes, pool)))
+    return tuple(device for each in found if (device := _apply_to(each, changes, pool)))
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,10 @@ class _Placement:
     among: int
 
 
-def _made(hardware: Hardware, groups: Sequence[DeviceGroup], pool: str, kinds: Collection[str]) -> tuple[Device, ...]:
-    there = [group for group in groups if _any(group.nodes, pool)]
+def _devices_in(
+    hardware: Hardware, groups: Sequence[DeviceGroup], pool: str, kinds: Collection[str]
+) -> tuple[Device, ...]:
+    there = [group for group in groups if _matches_any(group.nodes, pool)]
     among: Counter[str] = Counter()
     for group in there:
         among[group.kind] += group.count * group.size
@@ -69,11 +71,11 @@ def _made(hardware: Hardware, groups: Sequence[DeviceGroup], pool: str, kinds: C
     found: list[Device] = []
     for group in there:
         for row in range(group.count):
-            spot = _Placement(pool, index[group.kind], position[group.kind], among[group.kind])
-            found += _whole_and_parts(group, row, spot) if _is_of(group.kind, kinds) else ()
+            placement = _Placement(pool, index[group.kind], position[group.kind], among[group.kind])
+            found += _whole_and_partitions(group, row, placement) if _is_of(group.kind, kinds) else ()
             index[group.kind] += 1
             position[group.kind] += group.size
-    return changed(found, hardware.changes, pool)
+    return apply_changes(found, hardware.changes, pool)
 
 
 def _is_of(kind: str, kinds: Collection[str]) -> bool:
@@ -81,9 +83,9 @@ def _is_of(kind: str, kinds: Collection[str]) -> bool:
     return f"!{kind}" not in kinds and (not wanted or kind in wanted)
 
 
-def _whole_and_parts(group: DeviceGroup, row: int, spot: _Placement) -> Iterator[Device]:
+def _whole_and_partitions(group: DeviceGroup, row: int, placement: _Placement) -> Iterator[Device]:
     """A device, and after it its parts. All of them draw from one set of counters, so the whole excludes the parts."""
-    whole, cut = _device(group, row, spot), group.partitions
+    whole, cut = _device(group, row, placement), group.partitions
     if not cut:
         yield whole
         return
@@ -95,62 +97,65 @@ def _whole_and_parts(group: DeviceGroup, row: int, spot: _Placement) -> Iterator
     numbered = ((profile, number) for profile in cut.profiles for number in range(profile.count))
     for place, (profile, number) in enumerate(numbered):
         name = f"{whole.name}-{profile.name.replace('.', '-')}-{number}"
-        joined = _network(group.network, name, spot, place) if group.network else None
+        network_ = _network(group.network, name, placement, place) if group.network else None
         draw = CounterConsumption(whole.name, profile.takes, cut.counters)
-        yield _part(whole, profile, name, draw, joined, spot.pool)
+        yield _partition(whole, profile, name, draw, network_, placement.pool)
 
 
-def _device(group: DeviceGroup, row: int, spot: _Placement) -> Device:
-    name = f"{group.kind}-{spot.index}"
-    joined = _network(group.network, name, spot) if group.network else None
+def _device(group: DeviceGroup, row: int, placement: _Placement) -> Device:
+    name = f"{group.kind}-{placement.index}"
+    network_ = _network(group.network, name, placement) if group.network else None
     spread: Attributes = {key: values[row * len(values) // group.count] for key, values in group.spread.items()}
     own = group.per_device[row] if group.per_device else {}
-    automatic: Attributes = {"index": spot.index, "uuid": _identity(spot.pool, name)}
+    automatic: Attributes = {"index": placement.index, "uuid": _uuid(placement.pool, name)}
     return Device(
-        name, group.kind, {**automatic, **_seen(joined), **group.attributes, **spread, **own}, group.capacity,
-        group.taints, shared=group.shared, policies=group.policies, binding=group.binding, network=joined,
-        container_edits=_filled(group.container_edits, {"{index}": str(spot.index), "{name}": name}),
+        name, group.kind, {**automatic, **_network_attributes(network_), **group.attributes, **spread, **own}, group.capacity,
+        group.taints, shared=group.shared, policies=group.policies, binding=group.binding, network=network_,
+        container_edits=_fill_placeholders(group.container_edits, {"{index}": str(placement.index), "{name}": name}),
     )  # fmt: skip
 
 
-def _part(
+def _partition(
     whole: Device,
     profile: PartitionProfile,
     name: str,
     draw: CounterConsumption,
-    joined: DeviceNetwork | None,
+    network_: DeviceNetwork | None,
     pool: str,
 ) -> Device:
-    own: Attributes = {"uuid": _identity(pool, name), "profile": profile.name, "parent": whole.name}
+    own: Attributes = {"uuid": _uuid(pool, name), "profile": profile.name, "parent": whole.name}
     return replace(
         whole,
         name=name,
-        attributes={**whole.attributes, **own, **_seen(joined), **profile.attributes},
+        attributes={**whole.attributes, **own, **_network_attributes(network_), **profile.attributes},
         capacity=profile.capacity,
         consumes_counters=(draw,),
         policies={},
         shared=False,
-        network=joined,
+        network=network_,
         parent=whole.name,
     )
 
 
-def _network(plan: NetworkTemplate, name: str, spot: _Placement, place: int | None = None) -> DeviceNetwork:
+def _network(plan: NetworkTemplate, name: str, placement: _Placement, place: int | None = None) -> DeviceNetwork:
     """The whole comes first, its parts follow."""
-    interface, position = f"{plan.interface}{spot.index}", spot.position
+    interface, position = f"{plan.interface}{placement.index}", placement.position
     if place is not None:
         interface, position = f"{interface}v{place}", position + 1 + place
-    return network(plan.ranges, interface, f"{spot.pool}/{name}", AddressPosition(spot.pool, position, spot.among))
+    return network(
+        plan.ranges, interface, f"{placement.pool}/{name}", AddressPosition(placement.pool, position, placement.among)
+    )
 
 
-def _seen(joined: DeviceNetwork | None) -> Attributes:
-    return {"interface": joined.interface, "hardwareAddress": joined.hardware_address} if joined else {}
+def _network_attributes(network_: DeviceNetwork | None) -> Attributes:
+    return {"interface": network_.interface, "hardwareAddress": network_.hardware_address} if network_ else {}
 
 
-def _after(device: Device, changes: Iterable[DeviceChange], pool: str) -> Device | None:
+def _apply_to(device: Device, changes: Iterable[DeviceChange], pool: str) -> Device | None:
     for change in changes:
         if not (
-            _any(change.nodes, pool) and (_any(change.devices, device.name) or _any(change.devices, device.parent))
+            _matches_any(change.nodes, pool)
+            and (_matches_any(change.devices, device.name) or _matches_any(change.devices, device.parent))
         ):
             continue
         if change.absent:
@@ -164,20 +169,20 @@ def _after(device: Device, changes: Iterable[DeviceChange], pool: str) -> Device
     return device
 
 
-def _filled(content: Any, words: Mapping[str, str]) -> Any:
+def _fill_placeholders(content: Any, words: Mapping[str, str]) -> Any:
     """The same with the device's own words in all texts."""
     if isinstance(content, str):
         for mark, word in words.items():
             content = content.replace(mark, word)
         return content
     if isinstance(content, Mapping):
-        return {key: _filled(value, words) for key, value in content.items()}
-    return [_filled(value, words) for value in content] if isinstance(content, list) else content
+        return {key: _fill_placeholders(value, words) for key, value in content.items()}
+    return [_fill_placeholders(value, words) for value in content] if isinstance(content, list) else content
 
 
-def _any(patterns: Iterable[str], name: str) -> bool:
+def _matches_any(patterns: Iterable[str], name: str) -> bool:
     return bool(name) and any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _identity(pool: str, name: str) -> str:
-    return str(uuid.uuid5(_IDENTITIES, f"{pool}/{name}"))
+def _uuid(pool: str, name: str) -> str:
+    return str(uuid.uuid5(_UUID_NAMESPACE, f"{pool}/{name}"))

@@ -26,7 +26,7 @@ from fake_driver.devices.model import (
     Version,
 )
 from fake_driver.hardware import hardware_file
-from fake_driver.hardware.pools import changed, pools
+from fake_driver.hardware.pools import apply_changes, pools
 from fake_driver.journal import Journal
 from fake_driver.publishing.counter_placement import with_counters_beside_devices
 from fake_driver.publishing.planner import comparable, with_generation
@@ -89,7 +89,7 @@ def write(tmp_path: Path) -> Iterator[Callable[..., Writer]]:
             if not node:
                 return for_network(DRIVER, of_the_network)
             layout = Layout(here.devices, publisher.slice_names)
-            return for_node(DRIVER, owner, changed(here.devices, changes, here.name), layout)
+            return for_node(DRIVER, owner, apply_changes(here.devices, changes, here.name), layout)
 
         publisher = Publisher(api, DRIVER, node, slices, Journal(journal))
         writer = Writer(server, publisher, api, journal, changes)
