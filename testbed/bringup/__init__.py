@@ -1,4 +1,4 @@
-"""`up` as a list of small steps over one context, and the way back: `down`, `sweep`, `status`. Called by the CLI, `run` and the plugin."""
+"""Brings testbeds up (`steps`) and removes them again: `down`, `sweep`, `status`. Called by the CLI, by `run` and by the pytest plugin."""
 
 from testbed.bringup.testbeds import Testbed, attach, bring_up, keep, tear_down, temporary_cluster_folder
 

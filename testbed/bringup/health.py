@@ -1,4 +1,4 @@
-"""What a testbed looks like right now: processes, nodes, driver, devices. For `status`; changes nothing, survives a dead API server."""
+"""The current status of a testbed: processes, nodes, driver, devices. For `status`; it works without an API server too."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ from testbed.providers.base import Component
 from testbed.waiting import Budget, eventually_true
 
 _API = ("kube-apiserver", "etcd")
-_BACK = Budget(
-    "API server back", 45, "somebody may be restarting it; one that was away for half a minute is none that is lost"
-)
+_RESTART = Budget("API server restarted", 45, "a test may be restarting it, which takes up to half a minute")
 
 
 def status_of(name: str) -> TestbedStatus:
-    """The status of one testbed."""
+    """Return the status of one testbed."""
     record = state.require(name)
     components: list[Component] = []
     problems: list[str] = []
     try:
         components = _components(record)
         problems += [f"{part.name} does not run" for part in components if not part.alive]
-    except TestbedError as lost:  # a container engine may be away, and the testbed is there all the same
+    except TestbedError as lost:  # the container engine may be down, although the testbed exists
         problems.append(lost.what)
     nodes: list[NodeStatus] = []
     driver, companions = None, tuple[DriverStatus, ...]()
@@ -71,22 +69,22 @@ def status_of(name: str) -> TestbedStatus:
 
 
 def permanent_failure(name: str) -> str:
-    """Why a testbed of ours will not answer any more, after waiting for whoever may start it again; '' where it may, or we cannot know."""
+    """Return why the testbed's API server will not answer again; '' if it may, or if that is unknown. Wait for a restart first."""
 
     def alive() -> bool:
         return not _dead(name)
 
     try:
-        if alive() or eventually_true(alive, _BACK):
+        if alive() or eventually_true(alive, _RESTART):
             return ""
         dead = " and ".join(_dead(name))
     except TestbedError:
         return ""
-    return f"testbed {name} is broken: {dead} is dead; logs: dra-testbed logs --name {name}"
+    return f"testbed {name} is broken: {dead} does not run; logs: dra-testbed logs --name {name}"
 
 
 def _dead(name: str) -> list[str]:
-    """The parts of the API server of which the provider knows that they do not run."""
+    """Return the processes of the API server that the provider knows to be dead."""
     parts = _components(state.require(name))
     return [part.name for part in parts if not part.alive and part.name.rpartition("/")[2] in _API]
 

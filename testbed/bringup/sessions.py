@@ -1,9 +1,9 @@
-"""Who tests on a testbed that is up: each session of pytest holds a lock beside the testbed's record while it lives.
+"""The pytest sessions that use a testbed. Each one holds a lock in the testbed's folder while it runs.
 
-STATE/NAME/sessions/RUN@HOST   of the session whose processes mark what they make with RUN-…
+STATE/NAME/sessions/RUN@HOST   the lock of a session, whose processes label the objects that they create with RUN-…
 
-What belongs to a lock of this host that nobody holds was left by a session that was killed; the next session ends it, or `sweep`.
-Nothing is known of sessions on other hosts, and theirs is never touched: `sweep --kubeconfig --all` is for their cluster.
+A lock of this host that no process holds belongs to a killed session. The next session, or `sweep`, deletes the objects of that session.
+Objects of sessions on other hosts are not touched, because their locks cannot be checked: `sweep --kubeconfig --all` deletes them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ _FOLDER, _GATE = "sessions", ".gate"
 
 @contextlib.contextmanager
 def session_lock(folder: Path, run: str) -> Iterator[None]:
-    """Be a session that lives. It leaves its lock unless it has said that nothing is left of it: `forget`."""
+    """Hold the lock of a session. The lock file stays until `discard_lock`, which says that the session has cleaned up."""
     lock = None
-    with contextlib.suppress(OSError):  # a state folder that we may not write: then nobody will clear up after us
+    with contextlib.suppress(
+        OSError
+    ):  # without write access to the state folder, a killed session is not cleaned up later
         (folder / _FOLDER).mkdir(mode=0o700, exist_ok=True)
         with _gate(folder):
             lock = filelock.FileLock(_lock(folder, run), timeout=0)
@@ -40,22 +42,22 @@ def session_lock(folder: Path, run: str) -> Iterator[None]:
 
 
 def discard_lock(folder: Path, run: str) -> None:
-    """Nothing is left of this session."""
+    """Remove the lock file of a session that has cleaned up."""
     with contextlib.suppress(OSError):
         _lock(folder, run).unlink(missing_ok=True)
 
 
 def killed_sessions(folder: Path) -> list[str]:
-    """The sessions of this host that have ended and left their locks."""
+    """Return the sessions of this host that ended without cleaning up."""
     try:
         with _gate(folder):
             return [path.name.rpartition("@")[0] for path in sorted(_lock(folder, "*").parent.iterdir()) if _free(path)]
-    except OSError:  # there was no session yet, or they are not ours to look at
+    except OSError:  # there was no session yet, or the folder is not accessible
         return []
 
 
 def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
-    """Delete what killed sessions left on the testbed, and return when it is gone: its devices are wanted. The names of it."""
+    """Delete the objects of killed sessions and wait until they are gone, because they may hold devices. Return their names."""
     runs = killed_sessions(testbed.folder)
     if not runs or Capability.MAKE_OBJECTS not in testbed.cluster.capabilities:
         return []
@@ -63,9 +65,9 @@ def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
         ended = delete_orphans_and_wait(testbed.kube, testbed.owner, lambda process: process.rpartition("-")[0] in runs)
     except WaitTimeout as stuck:
         raise TestbedError(
-            f"what a killed session left on testbed {testbed.name} does not end, and may hold devices\n"
-            f"  {stuck.last_seen}",
-            hint="a driver that does not unprepare keeps its pods; when it runs again, the same command goes on",
+            f"objects of a killed session on testbed {testbed.name} are not deleted, and may hold devices\n"
+            f"  last seen: {stuck.last_seen}",
+            hint="pods can only end while the driver unprepares their claims: restart it, and run the command again",
         ) from stuck
     for run in runs:
         discard_lock(testbed.folder, run)
@@ -77,12 +79,12 @@ def _lock(folder: Path, run: str) -> Path:
 
 
 def _gate(folder: Path) -> filelock.BaseFileLock:
-    """Held while a lock is made or looked at, so that nobody takes one that is being made for one that was left."""
+    """Return the lock for creating and checking session locks, so that a new one is not taken for an abandoned one."""
     return filelock.FileLock(folder / _FOLDER / _GATE)
 
 
 def _free(path: Path) -> bool:
-    """Whether a session of this host has left that lock, and nobody holds it."""
+    """Return True if the lock belongs to this host and no process holds it."""
     if path.name.rpartition("@")[2] != socket.gethostname():
         return False
     try:

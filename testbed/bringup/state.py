@@ -1,10 +1,10 @@
-"""The state folder: one folder per testbed, with a record of what it is, how far it came and who is working on it.
+"""The state folder: one folder per testbed, with a record of its configuration, its phase and the process that made it.
 
 STATE/NAME/testbed.json   the record
 STATE/NAME/kubeconfig     a link to the administrator's kubeconfig
-STATE/NAME/cluster/       the provider's own
+STATE/NAME/cluster/       the provider's files
 STATE/.failed/NAME/       logs of the last `up` of that name that failed
-STATE/.locks/NAME         held by whoever changes the testbed
+STATE/.locks/NAME         the lock of the process that changes the testbed
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from testbed.kube.ownership import Owner
 from testbed.models.names import check_name, is_testbed_name
 from testbed.process import ProcessId
 
-KILLED = "whoever made it was killed; dra-testbed sweep removes it"  # of an abandoned testbed
-_KEPT_FAILURES = 5  # runs have names of their own, so failed ones would pile up
+KILLED = "the process that made it was killed; dra-testbed sweep removes it"  # of an abandoned testbed
+_KEPT_FAILURES = 5  # each run has its own name, so the logs of failed ones would accumulate
 
 
 class Phase(enum.StrEnum):
-    """How far a testbed came."""
+    """The phase of a testbed."""
 
     CREATING = "creating"
     READY = "ready"
@@ -43,7 +43,7 @@ class Phase(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """testbed.json: everything that another process must know about a testbed."""
+    """The content of testbed.json: everything that another process needs to know about a testbed."""
 
     name: str
     provider: str
@@ -57,7 +57,7 @@ class Record:
 
     @property
     def owner(self) -> Owner:
-        """The testbed as the objects that it makes in a cluster name it."""
+        """The testbed as it is named by the objects that it creates in a cluster."""
         host, folder = socket.gethostname(), str(folder_of(self.name))
         return Owner(
             self.name,
@@ -72,44 +72,43 @@ class Record:
 
     @property
     def owner_alive(self) -> bool:
-        """Whether the process that made (or is making) it still runs."""
+        """True if the process that made (or is making) the testbed still runs."""
         return ProcessId(self.owner_pid, self.owner_started).alive
 
     @property
     def abandoned(self) -> bool:
-        """Whether nobody will ever finish or remove it: its maker died in the middle, or it was made for a run that died."""
-        ours_to_say = (
-            self.pid_space == process.pid_namespace()
-        )  # a container's processes cannot be judged from outside it
-        return ours_to_say and not self.owner_alive and (self.ephemeral or self.phase is not Phase.READY)
+        """True if no process will finish or remove the testbed: its maker died half-way, or it was made for a run that died."""
+        if self.pid_space != process.pid_namespace():
+            return False  # process IDs of another container cannot be checked
+        return not self.owner_alive and (self.ephemeral or self.phase is not Phase.READY)
 
 
 class TestbedLocked(UsageError):
-    """Somebody else is changing that testbed right now."""
+    """Another process is changing that testbed."""
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a testbed, there or not. Only a plain name has one: what is in it will be removed some day."""
+    """Return the folder of a testbed, which need not exist. Refuse names that are paths, because the folder will be removed."""
     return folders.state() / check_name(name)
 
 
 def cluster_folder(name: str) -> Path:
-    """The provider's part of it."""
+    """Return the provider's part of a testbed's folder."""
     return folder_of(name) / "cluster"
 
 
 def failed_logs(name: str) -> Path:
-    """Where the logs of a failed `up` are kept."""
+    """Return the folder for the logs of a failed `up`."""
     return folders.state() / ".failed" / check_name(name)
 
 
 def read(name: str) -> Record | None:
-    """The record of a testbed, or None where there is none."""
+    """Return the record of a testbed, or None if there is no such testbed."""
     return read_at(folder_of(name))
 
 
 def read_at(folder: Path) -> Record | None:
-    """The record in that folder. A folder without one was not made by us; a damaged one is nobody's to guess about."""
+    """Return the record in that folder, or None if it has none. Raise an error for a record that cannot be read."""
     file = folder / "testbed.json"
     try:
         content = json.loads(file.read_text())
@@ -123,13 +122,13 @@ def read_at(folder: Path) -> Record | None:
             )
             raise TestbedError(f"cannot read {file}: {damaged.strerror}", hint=whose) from damaged
         hint = (
-            "another version of dra-testbed may have written it; otherwise remove its processes and the folder by hand"
+            "use the version of dra-testbed that wrote it; if it is damaged, kill its processes and remove the folder"
         )
         raise TestbedError(f"cannot read {file}: {damaged}", hint=hint) from damaged
 
 
 def write(record: Record) -> None:
-    """Write the record so that a reader sees the old or the new one, never half of it, and never a folder without one."""
+    """Write the record atomically: a reader sees the old or the new one, and never a folder without a record."""
     folder = folder_of(record.name)
     if read_at(folder) is None:
         _make(folder, record)
@@ -140,15 +139,15 @@ def write(record: Record) -> None:
 
 
 def discard(name: str) -> None:
-    """Remove the folder of a testbed. It first gets a name of its own, so that after a kill in the middle nobody takes it for one."""
-    dying = _private("old")
+    """Remove the folder of a testbed. Rename it first, so that after a kill half-way it is not taken for a testbed."""
+    renamed = _private("old")
     with contextlib.suppress(FileNotFoundError):
-        folder_of(name).rename(dying)
-    shutil.rmtree(dying, ignore_errors=True)
+        folder_of(name).rename(renamed)
+    shutil.rmtree(renamed, ignore_errors=True)
 
 
 def discard_partial_folders() -> None:
-    """Remove what a kill in the middle of making or removing a folder left."""
+    """Remove folders that were being made or removed when their process was killed."""
     for path in folders.state().glob(".*-*-*"):
         kind, _, owner = path.name.partition("-")
         pid, _, started = owner.partition("-")
@@ -162,12 +161,12 @@ def discard_partial_folders() -> None:
 
 
 def names() -> list[str]:
-    """Every testbed that has a folder; other folders are not looked at. PermissionError where we may not know."""
+    """Return the names of all testbeds. Raise PermissionError if a folder is not accessible."""
     return sorted(path.name for path in folders.state().iterdir() if is_testbed_name(path.name) and _has_record(path))
 
 
 def _has_record(folder: Path) -> bool:
-    """Not `is_file`, for which from Python 3.14 on a folder that we may not search holds nothing."""
+    """Return True if there is a record. Unlike `is_file` from Python 3.14 on, raise PermissionError for an inaccessible folder."""
     try:
         return stat.S_ISREG((folder / "testbed.json").stat().st_mode)
     except PermissionError:
@@ -177,7 +176,7 @@ def _has_record(folder: Path) -> bool:
 
 
 def require(name: str) -> Record:
-    """The record of a testbed that must be there."""
+    """Return the record of a testbed. Raise UsageError if there is no such testbed."""
     record = read(name)
     if record is None:
         raise UsageError(
@@ -187,15 +186,15 @@ def require(name: str) -> Record:
 
 
 def this_process() -> ProcessId:
-    """This process, as an owner."""
-    mine = ProcessId.of(os.getpid())
-    assert mine is not None  # noqa: S101 - we are alive
-    return mine
+    """Return the identity of this process, for the record of a testbed that it makes."""
+    identity = ProcessId.of(os.getpid())
+    assert identity is not None  # noqa: S101 - this process runs
+    return identity
 
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Be the only one who changes that testbed. The lock ends with its holder, however that one ends."""
+    """Hold the lock of a testbed, so that no other process changes it. The kernel releases it if this process dies."""
     locks = _locks()
     lock = filelock.FileLock(locks / check_name(name), timeout=0)
     try:
@@ -203,28 +202,28 @@ def locked(name: str) -> Iterator[None]:
             lock.acquire()
     except filelock.Timeout as held:
         raise TestbedLocked(
-            f"another dra-testbed is changing testbed {name} right now",
-            hint="wait for it, or choose another --name",
+            f"another dra-testbed process is changing testbed {name}",
+            hint="wait until it has finished, or choose another --name",
         ) from held
     try:
         yield
     finally:
         with _gate(locks):
-            if not folder_of(name).exists():  # runs have names of their own, so their locks would pile up
+            if not folder_of(name).exists():  # each run has its own name, so the locks would accumulate
                 Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 
 
 def discard_stale_locks() -> None:
-    """Remove the locks that nobody holds and that belong to no testbed: a kill can leave one."""
+    """Remove the locks that no process holds and that belong to no testbed: a killed process can leave one."""
     for path in _locks().iterdir():
         if is_testbed_name(path.name):
             with contextlib.suppress(TestbedLocked), locked(path.name):
-                pass  # whoever is done removes a lock that is of no more use
+                pass  # `locked` removes a lock without a testbed when it is released
 
 
 def keep_logs(name: str, collect: Callable[[Path], None]) -> Path:
-    """Keep the logs of a failed `up` where the undoing does not remove them; returns where."""
+    """Collect the logs of a failed `up` in a folder that is not removed with the testbed; return the folder."""
     target = failed_logs(name)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(mode=0o700, parents=True)
@@ -242,7 +241,7 @@ def _locks() -> Path:
 
 
 def _gate(locks: Path) -> filelock.BaseFileLock:
-    """Held for the moment in which a lock is taken or removed, so that nobody takes a file that is being removed."""
+    """Return the lock for acquiring and removing testbeds' locks, so that no process locks a file that is being removed."""
     return filelock.FileLock(locks / ".gate")
 
 
@@ -257,7 +256,7 @@ def _make(folder: Path, record: Record) -> None:
         if not folder.exists():
             raise
         raise UsageError(
-            f"{folder} is there and is no testbed", hint="choose another --name, or another DRA_TESTBED_STATE"
+            f"{folder} exists and is no testbed", hint="choose another --name, or another DRA_TESTBED_STATE"
         ) from taken
 
 

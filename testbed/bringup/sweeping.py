@@ -1,4 +1,4 @@
-"""Remove what killed runs left: testbeds that nobody will finish or use, what tests left on the others, and what no state folder knows of.
+"""Removes what killed runs left: abandoned testbeds, objects of killed sessions, and processes and objects without a testbed.
 
 Called by `sweep`.
 """
@@ -25,9 +25,9 @@ from testbed.providers import PROVIDERS, provider
 
 
 def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
-    """Remove every abandoned testbed (or, with `everything`, all), and what killed tests left on the others; returns what was removed.
+    """Remove all abandoned testbeds (with `everything`, all testbeds) and the objects of killed sessions on the others.
 
-    What is locked or unreadable is left.
+    Return descriptions of what was removed. Skip testbeds that are locked or unreadable.
     """
     removed = []
     for name in state.names():
@@ -35,82 +35,80 @@ def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
             if tear_down(name, progress) if everything else remove_if_abandoned(name, progress):
                 removed.append(f"testbed {name}")
             else:
-                removed += _left_by_sessions(name)
+                removed += _of_killed_sessions(name)
         except TestbedError as refused:
-            progress.say(f"left as it is: testbed {name}: {refused}")
+            progress.say(f"not removed: testbed {name}: {refused}")
     state.discard_partial_folders()
     state.discard_stale_locks()
     for name in PROVIDERS:
         try:
             removed += provider(name).sweep(in_use)
-        except TestbedError as lost:  # what has been removed, and the other providers, are not to be lost with it
-            progress.say(f"left as it is: what provider {name} may have left: {lost}")
+        except TestbedError as lost:  # the other providers, and the report of what was removed, must not be lost
+            progress.say(f"not swept: provider {name}: {lost}")
     return removed
 
 
 def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, everything: bool = False) -> list[str]:
-    """Remove from a cluster what testbeds made that are not in use any more (or, with `everything`, what any testbed made)."""
+    """Remove from a cluster the objects of testbeds that are not in use (with `everything`, of all testbeds)."""
     kube, _ = connection.connect(load_access(kubeconfig, context))
     found = find_labelled(kube, ANY_TESTBED)
     refused = [each.plural for each in found.refused]
-    for what, kinds in (("may not be listed by this user", refused), ("do not answer", found.silent)):
+    for why, kinds in (("this user may not list them", refused), ("their API groups do not answer", found.silent)):
         if kinds:
-            progress.say(f"not looked at, because they {what}: {', '.join(kinds)}")
+            progress.say(f"not listed, because {why}: {', '.join(kinds)}")
     by_testbed: dict[str, list[Object]] = defaultdict(list)
     for each in found.objects:
         by_testbed[identity_of(each)].append(each)
     removed: list[str] = []
     for identity, objects in by_testbed.items():
         owner = owner_of(objects)
-        used = "" if everything else _in_use(identity, owner)
-        if used:
-            progress.say(f"left as it is: {len(objects)} objects of {owner or f'testbed {identity}'}: {used}")
+        why_kept = "" if everything else _why_kept(identity, owner)
+        if why_kept:
+            progress.say(f"not removed: {len(objects)} objects of {owner or f'testbed {identity}'}: {why_kept}")
         else:
-            # First, because afterwards no object says any more that this testbed was here.
+            # First, because the labelled objects are the only trace of this testbed in the cluster.
             removal.release(kube, owner or Owner("", identity))
             removed += removal.remove(kube, objects)
     return removed
 
 
-def _left_by_sessions(name: str) -> list[str]:
-    """What killed sessions of tests left on a testbed that is up."""
+def _of_killed_sessions(name: str) -> list[str]:
+    """Remove the objects of killed sessions on a testbed that is up; return descriptions of them."""
     record = state.read(name)
     if record is None or record.phase is not Phase.READY or not sessions.killed_sessions(state.folder_of(name)):
         return []
-    return [
-        f"{left} on testbed {name}, whose test was killed" for left in sessions.clean_up_killed_sessions(attach(name))
-    ]
+    return [f"{each} of a killed test on testbed {name}" for each in sessions.clean_up_killed_sessions(attach(name))]
 
 
 def in_use(cluster: Path) -> bool:
-    """Whether a cluster's folder (STATE/NAME/cluster) belongs to a testbed that is up, or on its way with its maker alive."""
+    """Return True if a cluster's folder (STATE/NAME/cluster) belongs to a testbed that is not abandoned."""
     try:
         record = state.read_at(cluster.parent)
     except TestbedError:
-        return True  # a record that we cannot read is not ours to judge
+        return True  # unknown, so it must not be removed
     return record is not None and not record.abandoned
 
 
-def _in_use(identity: str, owner: Owner | None) -> str:
-    """Why objects in a cluster are not ours to remove; '' when nobody will miss them."""
+def _why_kept(identity: str, owner: Owner | None) -> str:
+    """Return why a testbed's objects in a cluster must not be removed; '' if the testbed is abandoned."""
     records = [found for name in state.names() if (found := _record(name)) and found.identity == identity]
     if not all(record.abandoned for record in records):
         return "it is up"
     if owner is None:
-        return "nothing says who made them; --all removes them"
+        return "they do not name their testbed; --all removes them"
     if (owner.boot, owner.pid_space) != (process.boot_id(), process.pid_namespace()):
-        return "" if records else "it was made elsewhere, or before this host was started anew; --all removes them"
+        return "" if records else "it was made on another host, or before this host's last boot; --all removes them"
     if ProcessId(owner.pid, owner.started).alive:
-        return f"process {owner.pid} is at work"
+        return f"process {owner.pid} still uses it"
     try:
         record = state.read_at(Path(owner.folder))
-    except TestbedError:  # another user's, or of another version: not ours to judge
+    except TestbedError:  # it belongs to another user, or was written by another version
         return f"its record in {owner.folder} cannot be read"
     return "it is up" if record and record.identity == identity and not record.abandoned else ""
 
 
 def _record(name: str) -> Record | None:
-    """A record of this state folder. Of one that cannot be read only the objects themselves say that they belong to it."""
+    """Return a record of this state folder; None if there is none, or it cannot be read."""
     with contextlib.suppress(TestbedError):
         return state.read(name)
     return None

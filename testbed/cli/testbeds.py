@@ -135,7 +135,7 @@ def logs(name: str, component: str | None, into: Path | None) -> None:
     """List a testbed's logs, print one, or copy all; of a failed `up` too."""
     from testbed.bringup import logs as gathered  # noqa: PLC0415
 
-    with gathered.of(name) as folder:
+    with gathered.collected(name) as folder:
         if into:
             shutil.copytree(folder, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)
             click.echo(f"copied to {into}")

@@ -1,4 +1,4 @@
-"""What a testbed looks like, also where nobody can look."""
+"""The status of a testbed, also without its container engine or API server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _record(name: str) -> Record:
     return Record(name, "kind", Phase.READY, MINE.pid, MINE.started, "", ephemeral=False, config={})
 
 
-def test_a_testbed_whose_engine_is_away_is_shown_with_what_is_wrong(
+def test_the_status_without_a_container_engine_has_the_engines_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state.write(_record("one"))
@@ -40,7 +40,7 @@ def test_a_testbed_whose_engine_is_away_is_shown_with_what_is_wrong(
     assert health.status_of("one").phase == "broken"
 
 
-def test_a_testbed_of_a_run_that_was_killed_says_who_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_status_of_a_killed_runs_testbed_names_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     left = replace(_record("left"), pid_space=process.pid_namespace(), ephemeral=True, owner_started=MINE.started + 1)
     state.write(left)
     monkeypatch.setattr(health, "_components", lambda _record: [])
@@ -50,7 +50,7 @@ def test_a_testbed_of_a_run_that_was_killed_says_who_removes_it(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("words", [["status"], ["status", "-o", "json"]])
-def test_a_damaged_record_keeps_nobody_from_the_others(
+def test_a_damaged_record_does_not_hide_the_status_of_the_others(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("brk", "good"):
@@ -67,13 +67,13 @@ def test_a_damaged_record_keeps_nobody_from_the_others(
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"control-plane/kube-apiserver": False, "node-1/kubelet": False}, "control-plane/kube-apiserver is dead"),
+        ({"control-plane/kube-apiserver": False, "node-1/kubelet": False}, "control-plane/kube-apiserver does not run"),
         ({"control-plane/etcd": False, "control-plane/kube-apiserver": False}, "etcd and control-plane/kube-apiserver"),
         ({"control-plane/kube-apiserver": True, "node-1/kubelet": False}, ""),
         ({}, ""),
     ],
 )
-def test_a_testbed_without_an_api_server_is_broken_for_good(
+def test_a_dead_api_server_is_a_permanent_failure(
     monkeypatch: pytest.MonkeyPatch, parts: dict[str, bool], said: str
 ) -> None:
     monkeypatch.setattr("testbed.waiting._patience", 0.001)
@@ -85,12 +85,12 @@ def test_a_testbed_without_an_api_server_is_broken_for_good(
     assert not said or found.endswith("logs: dra-testbed logs --name lost")
 
 
-def test_an_api_server_that_somebody_starts_again_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_server_that_restarts_is_no_permanent_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = iter([False, False, True])
     state.write(_record("back"))
     monkeypatch.setattr(health, "_components", lambda _: [Component("control-plane/etcd", None, next(seen))])
     assert health.permanent_failure("back") == ""
 
 
-def test_of_a_testbed_that_cannot_be_looked_at_nothing_is_known() -> None:
+def test_an_unknown_testbed_has_no_permanent_failure() -> None:
     assert health.permanent_failure("nobody") == ""

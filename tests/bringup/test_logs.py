@@ -1,4 +1,4 @@
-"""Logs of a testbed that is there, and of an `up` that failed."""
+"""The logs of a testbed, and of an `up` that failed."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ def _write(into: Path) -> None:
     (into / "node-1/pods/0.log").write_text("pod\n")
 
 
-def test_the_logs_of_a_failed_up_are_found_after_it_was_undone() -> None:
+def test_the_logs_of_a_failed_up_are_kept_after_it_was_undone() -> None:
     state.keep_logs("dev", _write)
 
-    with logs.of("dev") as found:
+    with logs.collected("dev") as found:
         assert logs.listed(found) == ["etcd.log", "node-1/pods/0.log"]
         assert (logs.read(found, "etcd"), logs.read(found, "node-1/pods/0.log")) == ("hello\n", "pod\n")
 
 
-def test_a_log_that_is_not_there_is_answered_with_those_that_are() -> None:
+def test_the_error_for_an_unknown_log_suggests_a_known_one() -> None:
     state.keep_logs("dev", _write)
 
-    with logs.of("dev") as found, pytest.raises(UsageError, match=r"did you mean etcd\.log"):
+    with logs.collected("dev") as found, pytest.raises(UsageError, match=r"did you mean etcd\.log"):
         logs.read(found, "etdc.log")
 
 
-def test_a_name_cannot_lead_out_of_the_folder() -> None:
+def test_the_name_of_a_log_cannot_be_a_path_outside_the_folder() -> None:
     state.keep_logs("dev", _write)
 
-    with logs.of("dev") as found, pytest.raises(UsageError, match="there is no log"):
+    with logs.collected("dev") as found, pytest.raises(UsageError, match="there is no log"):
         logs.read(found, "../../testbed.json")
 
 
-def test_a_testbed_that_never_was_has_no_logs() -> None:
-    with pytest.raises(UsageError, match="there is no testbed dev"), logs.of("dev"):
+def test_there_are_no_logs_of_an_unknown_testbed() -> None:
+    with pytest.raises(UsageError, match="there is no testbed dev"), logs.collected("dev"):
         pass
 
 
@@ -64,7 +64,7 @@ def test_the_last_error_of_each_kubelet_is_found_in_plain_logs_and_journals(fold
     assert logs.last_errors(folder) == [f"node-1-kubelet.log: {late}", f"worker/kubelet.log: {late}"]
 
 
-def test_a_kubelets_last_error_is_not_said_twice_and_ends_with_a_whole_word(folder: Path) -> None:
+def test_a_known_error_of_a_kubelet_is_not_repeated_and_a_long_one_is_cut_at_a_word(folder: Path) -> None:
     refused = 'failed to pull and unpack image "example.com/driver:1": failed to resolve reference: connection refused'
     quoted = refused.replace('"', r"\\\"")
     (folder / "node-1-kubelet.log").write_text(f'E1118 16:00:02.0 1 b.go:2] "Error syncing pod" err="{quoted}"\n')
@@ -75,7 +75,7 @@ def test_a_kubelets_last_error_is_not_said_twice_and_ends_with_a_whole_word(fold
     assert other.endswith(" word …")
 
 
-def test_a_log_is_found_by_the_name_that_status_prints_and_part_of_a_name_is_answered_with_those_that_have_it(
+def test_a_log_is_found_by_the_components_name_in_status_and_a_partial_name_gets_suggestions(
     folder: Path,
 ) -> None:
     for name in ("node-1-kubelet", "node-2-kubelet", "etcd"):

@@ -1,4 +1,4 @@
-"""What would be made, said beforehand: of a cluster that is not there yet, and of one that is looked at and left as it is."""
+"""What `--plan` shows for a cluster that would be made, and for an existing one, which it does not change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _existing(server: ApiServer, folder: Path) -> list[str]:
     return ["--provider", "existing", "--kubeconfig", str(server.kubeconfig(folder)), *images]
 
 
-def test_a_new_cluster_and_every_object_of_its_driver(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_for_a_new_cluster_lists_every_object_of_its_driver(capsys: pytest.CaptureFixture[str]) -> None:
     plan = _plan(capsys, "--name", "gpus", "--nodes", "3")
     assert (plan["cluster"], plan["nodes"]) == ("gpus, made by provider local", 3)
     assert "DaemonSet fake-gpu-driver in namespace dra-testbed-driver" in plan["objects"]
@@ -50,11 +50,11 @@ def test_a_new_cluster_and_every_object_of_its_driver(capsys: pytest.CaptureFixt
     assert plan["driver"] == "gpu.dra-testbed.example is installed; beside it nic.dra-testbed.example"
 
 
-def test_without_a_driver_nothing_is_made_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_without_a_driver_has_no_objects(capsys: pytest.CaptureFixture[str]) -> None:
     assert _plan(capsys, "--driver", "none")["objects"] == []
 
 
-def test_a_cluster_that_is_there_is_only_looked_at(
+def test_planning_for_an_existing_cluster_only_reads(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     plan = _plan(capsys, *_existing(server, tmp_path))
@@ -62,12 +62,12 @@ def test_a_cluster_that_is_there_is_only_looked_at(
     assert (plan["kubernetes"], plan["nodes"], plan["dynamicResourceGates"]) == ("1.37.1", 1, ["DRAAdminAccess"])
     assert "create, delete, get, list, patch, watch pods" in plan["rights"]
     assert "create, delete, get, patch configmaps in namespace dra-testbed-driver" in plan["rights"]
-    assert "list configmaps" in plan["rights"], "down finds them by label, in whatever namespace"
+    assert "list configmaps" in plan["rights"], "down finds them by label, in all namespaces"
     assert "what needs reboot-node" in plan["leftOut"]
     assert server.writes == []
 
 
-def test_where_one_may_only_look_nothing_is_installed(
+def test_the_plan_for_a_read_only_cluster_installs_nothing(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     plan = _plan(capsys, *_existing(server, tmp_path), "--allow", "read-only")
@@ -76,7 +76,9 @@ def test_where_one_may_only_look_nothing_is_installed(
     assert "what needs make-objects" in plan["leftOut"]
 
 
-def test_people_read_the_same(capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path) -> None:
+def test_the_text_of_the_plan_has_the_same_content(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
+) -> None:
     assert run(["up", "--plan", *_existing(server, tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "makes        DeviceClass gpu.dra-testbed.example" in shown
@@ -84,7 +86,7 @@ def test_people_read_the_same(capsys: pytest.CaptureFixture[str], server: ApiSer
     assert "gates        DRAAdminAccess" in shown
 
 
-def test_a_run_says_what_its_tests_make_and_decides_by_the_real_cluster(
+def test_the_plan_of_a_run_lists_what_its_tests_create_and_uses_the_facts_of_the_cluster(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     words = ["run", "--plan", "-o", "json", *_existing(server, tmp_path)]
@@ -98,7 +100,7 @@ def test_a_run_says_what_its_tests_make_and_decides_by_the_real_cluster(
     assert server.writes == []
 
 
-def test_rights_that_the_installation_lacks_are_said_at_once(
+def test_all_missing_rights_for_the_installation_are_reported_together(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     level = [

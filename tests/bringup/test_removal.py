@@ -33,7 +33,7 @@ def _made(kube: FakeKube, kind: str, name: str, namespace: str = "default", **la
 
 
 def _everything(kube: FakeKube) -> list[Object]:
-    """A driver, and a test that was killed in the middle: a controller created one of its pods, which lacks our labels."""
+    """Create a driver and a test that was killed half-way. A controller created one of its pods, which lacks our labels."""
     kube.put("Pod", "of-a-daemonset", "dra-x-1")
     test = {REQUIREMENT: "X-001"}
     return [

@@ -1,4 +1,4 @@
-"""Who tests on a testbed, and what a session that was killed left there."""
+"""The locks of sessions on a testbed, and the objects that a killed session left."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _left_by(testbed: Testbed, process: str, kind: str = "Namespace", owner: Any
 
 
 def _killed(folder: Path, run: str) -> None:
-    """A session that leaves its lock."""
+    """Leave the lock of a session that did not clean up."""
     with sessions.session_lock(folder, run):
         pass
 
 
-def test_what_a_killed_session_left_is_deleted_and_it_is_known_no_more(testbed: Testbed) -> None:
+def test_objects_of_a_killed_session_are_deleted_and_its_lock_is_removed(testbed: Testbed) -> None:
     _killed(testbed.folder, "aaaa")
     left = [_left_by(testbed, "aaaa-main"), _left_by(testbed, "aaaa-gw0", "DeviceClass")]
 
@@ -56,28 +56,28 @@ def test_what_a_killed_session_left_is_deleted_and_it_is_known_no_more(testbed: 
     assert sessions.killed_sessions(testbed.folder) == []
 
 
-def test_what_belongs_to_a_session_that_lives_or_that_nobody_knows_is_never_touched(testbed: Testbed) -> None:
+def test_objects_of_running_and_unknown_sessions_are_kept(testbed: Testbed) -> None:
     _killed(testbed.folder, "aaaa")
     elsewhere = dataclasses.replace(testbed.owner, identity="bbbb")
     kept = [_left_by(testbed, "cccc-main"), _left_by(testbed, "dddd-main"), _left_by(testbed, "eeee-main")]
-    _left_by(testbed, "aaaa-gw1", owner=elsewhere)  # one word, and another testbed
+    _left_by(testbed, "aaaa-gw1", owner=elsewhere)  # the same session ID on another testbed
     far = testbed.folder / f"sessions/eeee@{socket.gethostname()}-2"
     far.touch()
 
     with sessions.session_lock(testbed.folder, "dddd"):
         assert sessions.clean_up_killed_sessions(testbed) == []
     assert {"dra-t-001-aaaa-gw1", *kept} <= {name for _, _, name in _kube(testbed).objects}
-    assert far.exists(), "a lock of another host means nothing here"
+    assert far.exists(), "a lock of another host cannot be checked"
 
 
-def test_a_session_that_has_nothing_left_is_forgotten(testbed: Testbed) -> None:
+def test_a_session_that_cleaned_up_is_not_a_killed_one(testbed: Testbed) -> None:
     with sessions.session_lock(testbed.folder, "aaaa"):
         assert sessions.killed_sessions(testbed.folder) == []
         sessions.discard_lock(testbed.folder, "aaaa")
     assert sessions.killed_sessions(testbed.folder) == []
 
 
-def test_a_process_that_is_killed_leaves_its_session(tmp_path: Path) -> None:
+def test_the_session_of_a_killed_process_is_a_killed_one(tmp_path: Path) -> None:
     code = (
         "import pathlib, signal\nfrom testbed.bringup import sessions\n"
         f"with sessions.session_lock(pathlib.Path({str(tmp_path)!r}), 'aaaa'):\n    print('.', flush=True)\n    signal.pause()\n"
@@ -92,7 +92,7 @@ def test_a_process_that_is_killed_leaves_its_session(tmp_path: Path) -> None:
     assert sessions.killed_sessions(tmp_path) == ["aaaa"]
 
 
-def test_what_does_not_end_is_named_with_the_claims_and_devices_that_it_holds(testbed: Testbed) -> None:
+def test_objects_that_are_not_deleted_are_named_with_their_claims_and_devices(testbed: Testbed) -> None:
     _killed(testbed.folder, "aaaa")
     namespace, kube = _left_by(testbed, "aaaa-main"), _kube(testbed)
     kube.finalizers[namespace] = 1
@@ -102,17 +102,17 @@ def test_what_does_not_end_is_named_with_the_claims_and_devices_that_it_holds(te
 
     set_patience(0.001)
     try:
-        with pytest.raises(TestbedError, match="left on testbed fake does not end, and may hold devices") as stuck:
+        with pytest.raises(TestbedError, match="on testbed fake are not deleted, and may hold devices") as stuck:
             sessions.clean_up_killed_sessions(testbed)
     finally:
         set_patience(1.0)
     assert f"namespace {namespace} with pod pod (Running on node-1), claim claim (holds node-1/gpu-0)" in str(
         stuck.value
     )
-    assert sessions.killed_sessions(testbed.folder) == ["aaaa"], "the next one tries again"
+    assert sessions.killed_sessions(testbed.folder) == ["aaaa"], "the next session tries again"
 
 
-def test_where_nothing_may_be_made_nothing_is_looked_for(testbed: Testbed) -> None:
+def test_without_the_ability_to_create_objects_none_are_searched(testbed: Testbed) -> None:
     _killed(testbed.folder, "aaaa")
     _kube(testbed).down = True
     able = testbed.cluster.capabilities - {Capability.MAKE_OBJECTS}
@@ -121,13 +121,13 @@ def test_where_nothing_may_be_made_nothing_is_looked_for(testbed: Testbed) -> No
     assert sessions.clean_up_killed_sessions(blind) == []
 
 
-def test_a_folder_that_may_not_be_written_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_session_works_without_write_access_to_the_folder(tmp_path: Path) -> None:
     with sessions.session_lock(tmp_path / "not-there", "aaaa"):
         assert sessions.killed_sessions(tmp_path / "not-there") == []
 
 
 @pytest.mark.parametrize(("phase", "removed"), [(Phase.READY, True), (Phase.DELETING, False)])
-def test_sweep_ends_it_on_testbeds_that_are_up(
+def test_sweep_deletes_objects_of_killed_sessions_on_testbeds_that_are_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, testbed: Testbed, phase: Phase, removed: bool
 ) -> None:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
@@ -138,11 +138,11 @@ def test_sweep_ends_it_on_testbeds_that_are_up(
     _killed(state.folder_of("mine"), "aaaa")
     name = _left_by(testbed, "aaaa-main")
 
-    assert sweeping.sweep(Silent()) == [f"{name} on testbed mine, whose test was killed"] * removed
+    assert sweeping.sweep(Silent()) == [f"{name} of a killed test on testbed mine"] * removed
     assert sweeping.sweep(Silent()) == []
 
 
-def test_sweep_goes_on_where_a_testbed_does_not_answer(
+def test_sweep_continues_if_a_testbed_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, testbed: Testbed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
@@ -156,4 +156,4 @@ def test_sweep_goes_on_where_a_testbed_does_not_answer(
     _killed(state.folder_of("mine"), "aaaa")
 
     assert sweeping.sweep(Progress()) == []
-    assert "left as it is: testbed mine" in capsys.readouterr().err
+    assert "not removed: testbed mine" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The record of a testbed: who owns it, whether it is abandoned, and that half of it is never read."""
+"""The record of a testbed: its owner, whether it is abandoned, and atomic writes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert (state.read("dev"), state.names()) == (READY, ["dev"])
 
 
-def test_there_is_no_record_of_what_was_never_made() -> None:
+def test_an_unknown_testbed_has_no_record() -> None:
     with pytest.raises(UsageError, match="there is no testbed dev"):
         state.require("dev")
 
 
-def test_a_near_name_is_offered() -> None:
+def test_a_similar_name_is_suggested() -> None:
     state.write(READY)
 
     with pytest.raises(UsageError, match="did you mean dev"):
@@ -54,7 +54,7 @@ def test_a_near_name_is_offered() -> None:
         (Phase.DELETING, False, False, True),
     ],
 )
-def test_what_nobody_will_finish_or_use_is_abandoned(
+def test_a_testbed_is_abandoned_if_its_maker_died_before_it_was_finished_or_removed(
     phase: Phase, ephemeral: bool, alive: bool, abandoned: bool
 ) -> None:
     started = MINE.started if alive else MINE.started + 1
@@ -63,13 +63,13 @@ def test_what_nobody_will_finish_or_use_is_abandoned(
     assert record.abandoned is abandoned
 
 
-def test_a_testbed_of_another_pid_namespace_is_nobody_elses_to_judge() -> None:
+def test_a_testbed_of_another_pid_namespace_is_never_abandoned() -> None:
     record = dataclasses.replace(READY, phase=Phase.CREATING, owner_started=0, pid_space="pid:[1]")
 
     assert not record.abandoned
 
 
-def test_a_folder_of_somebody_else_is_no_testbed_and_is_never_taken(folder: Path) -> None:
+def test_a_foreign_folder_is_no_testbed_and_is_never_overwritten(folder: Path) -> None:
     (folder / "photos").mkdir()
     (folder / "photos/summer.jpg").touch()
 
@@ -79,7 +79,7 @@ def test_a_folder_of_somebody_else_is_no_testbed_and_is_never_taken(folder: Path
     assert (folder / "photos/summer.jpg").exists()
 
 
-def test_a_damaged_record_is_said_and_not_guessed_about(folder: Path) -> None:
+def test_a_damaged_record_is_an_error(folder: Path) -> None:
     state.write(READY)
     (folder / "dev/testbed.json").write_text('{"name": "de')
 
@@ -87,7 +87,7 @@ def test_a_damaged_record_is_said_and_not_guessed_about(folder: Path) -> None:
         state.read("dev")
 
 
-def test_what_a_kill_in_the_middle_left_is_removed_and_what_is_in_work_is_not(folder: Path) -> None:
+def test_partial_folders_of_dead_processes_are_removed_and_those_of_running_ones_are_not(folder: Path) -> None:
     dead, mine = folder / ".old-1-1", folder / f".new-{MINE.pid}-{MINE.started}"
     for each in (dead, mine):
         each.mkdir()
@@ -97,7 +97,7 @@ def test_what_a_kill_in_the_middle_left_is_removed_and_what_is_in_work_is_not(fo
     assert (dead.exists(), mine.exists()) == (False, True)
 
 
-def test_a_discarded_testbed_is_gone_and_twice_is_fine() -> None:
+def test_a_testbed_can_be_discarded_twice() -> None:
     state.write(READY)
 
     state.discard("dev")
@@ -106,7 +106,7 @@ def test_a_discarded_testbed_is_gone_and_twice_is_fine() -> None:
     assert state.names() == []
 
 
-def test_only_one_changes_a_testbed_at_a_time() -> None:
+def test_only_one_process_can_lock_a_testbed() -> None:
     with state.locked("dev"), pytest.raises(UsageError, match="another dra-testbed"), state.locked("dev"):
         pass
 
@@ -119,7 +119,7 @@ def test_the_logs_of_a_failed_up_replace_older_ones(folder: Path) -> None:
     assert kept.is_relative_to(folder)
 
 
-def test_a_lock_goes_with_its_testbed_and_stays_as_long_as_there_is_one(folder: Path) -> None:
+def test_the_lock_file_exists_as_long_as_its_testbed(folder: Path) -> None:
     lock = folder / ".locks/dev"
     with state.locked("dev"):
         state.write(READY)
@@ -129,7 +129,7 @@ def test_a_lock_goes_with_its_testbed_and_stays_as_long_as_there_is_one(folder: 
     assert not lock.exists()
 
 
-def test_locks_that_a_kill_left_are_removed_and_those_that_are_held_or_of_a_testbed_are_not(folder: Path) -> None:
+def test_stale_locks_are_removed_and_held_locks_and_those_of_testbeds_are_not(folder: Path) -> None:
     state.write(READY)
     with state.locked("held"):
         for name in ("left", "dev"):

@@ -1,4 +1,4 @@
-"""Whose objects in a cluster are swept: those that nobody will miss."""
+"""Which testbeds' objects in a cluster are swept: those of abandoned testbeds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("command", ["status", "sweep", "down --all"])
-def test_a_state_folder_that_we_may_not_read_is_not_taken_for_an_empty_one(
+def test_an_unreadable_state_folder_is_not_treated_as_empty(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     def refuse(path: Path, **_: object) -> Any:
@@ -46,31 +46,33 @@ def test_a_state_folder_that_we_may_not_read_is_not_taken_for_an_empty_one(
     real = Path.stat
     monkeypatch.setattr(sweeping, "PROVIDERS", {})
     monkeypatch.setattr(Path, "stat", refuse)
-    monkeypatch.setattr(Path, "is_file", lambda _: False)  # as Python 3.14 has it, where what is refused is not there
+    monkeypatch.setattr(
+        Path, "is_file", lambda _: False
+    )  # as in Python 3.14, for which an inaccessible file does not exist
     assert run(command.split()) == 3
     assert f"the state folder {folder} belongs to {folders.owner_of(folder)}" in capsys.readouterr().err
 
 
-def _left(owner: Owner | None, identity: str = "aaaa") -> str:
-    return sweeping._in_use(identity, owner)
+def _why_kept(owner: Owner | None, identity: str = "aaaa") -> str:
+    return sweeping._why_kept(identity, owner)
 
 
 def test_a_testbed_that_is_up_on_this_host_is_in_use() -> None:
     state.write(RECORD)
-    assert _left(RECORD.owner) == "it is up"
-    assert _left(None) == "it is up"
+    assert _why_kept(RECORD.owner) == "it is up"
+    assert _why_kept(None) == "it is up"
 
 
-def test_a_testbed_whose_maker_was_killed_is_not() -> None:
+def test_a_testbed_whose_maker_was_killed_is_not_in_use() -> None:
     record = dataclasses.replace(RECORD, phase=Phase.CREATING)
     state.write(record)
-    assert _left(record.owner) == ""
+    assert _why_kept(record.owner) == ""
 
 
-def test_a_testbed_without_a_record_is_not_unless_its_process_is_at_work() -> None:
-    assert _left(RECORD.owner) == ""
+def test_a_testbed_without_a_record_is_in_use_only_while_its_process_runs() -> None:
+    assert _why_kept(RECORD.owner) == ""
     alive = dataclasses.replace(RECORD.owner, started=MINE.started)
-    assert _left(alive) == f"process {MINE.pid} is at work"
+    assert _why_kept(alive) == f"process {MINE.pid} still uses it"
 
 
 def test_a_testbed_that_is_up_in_another_state_folder_of_this_host_is_in_use(
@@ -79,23 +81,23 @@ def test_a_testbed_that_is_up_in_another_state_folder_of_this_host_is_in_use(
     state.write(RECORD)
     owner = RECORD.owner
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "other"))
-    assert _left(owner) == "it is up"
-    assert _left(dataclasses.replace(owner, identity="bbbb"), "bbbb") == ""
+    assert _why_kept(owner) == "it is up"
+    assert _why_kept(dataclasses.replace(owner, identity="bbbb"), "bbbb") == ""
 
 
 @pytest.mark.parametrize("content", ["{}", "another version's"])
-def test_a_testbed_whose_record_cannot_be_read_is_left(
+def test_a_testbed_whose_record_cannot_be_read_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
     state.write(RECORD)
     owner = RECORD.owner
     Path(owner.folder, "testbed.json").write_text(content)
-    assert _left(owner) == f"its record in {owner.folder} cannot be read"
+    assert _why_kept(owner) == f"its record in {owner.folder} cannot be read"
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "other"))
-    assert _left(owner) == f"its record in {owner.folder} cannot be read"
+    assert _why_kept(owner) == f"its record in {owner.folder} cannot be read"
 
 
-def test_another_users_testbed_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_testbed_of_another_user_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state.write(RECORD)
     owner = RECORD.owner
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "other"))
@@ -107,20 +109,20 @@ def test_another_users_testbed_is_left(tmp_path: Path, monkeypatch: pytest.Monke
             raise PermissionError(13, "Permission denied")
         return read(path, **how)
 
-    monkeypatch.setattr(Path, "read_text", refuse)  # root may read everything
-    assert _left(owner) == f"its record in {owner.folder} cannot be read"
+    monkeypatch.setattr(Path, "read_text", refuse)  # root can read every file
+    assert _why_kept(owner) == f"its record in {owner.folder} cannot be read"
 
 
 @pytest.mark.parametrize("change", [{"boot": "other"}, {"pid_space": "pid:[1]"}])
-def test_what_was_made_elsewhere_is_nobodys_to_judge(change: dict[str, Any]) -> None:
+def test_a_testbed_of_another_host_or_boot_is_kept(change: dict[str, Any]) -> None:
     elsewhere = dataclasses.replace(RECORD.owner, **change)
-    assert "made elsewhere" in _left(elsewhere)
+    assert "made on another host" in _why_kept(elsewhere)
     state.write(dataclasses.replace(RECORD, phase=Phase.CREATING))
-    assert _left(elsewhere) == "", "this host's own record knows better"
+    assert _why_kept(elsewhere) == "", "the record on this host decides"
 
 
-def test_what_nobody_signed_is_left() -> None:
-    assert "nothing says who made them" in _left(None)
+def test_objects_that_do_not_name_their_testbed_are_kept() -> None:
+    assert "they do not name their testbed" in _why_kept(None)
 
 
 def _object(owner: Owner, name: str) -> Any:
@@ -143,7 +145,7 @@ def test_a_cluster_is_swept_testbed_by_testbed(
 def test_the_command_finds_nothing_in_a_cluster_without_testbeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: [])  # this host's own remains are not this test's
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: [])  # this test must not sweep the host
     with api_server.running() as server:
         assert run(["sweep", "--kubeconfig", str(server.kubeconfig(tmp_path))]) == 0
     said = capsys.readouterr()
@@ -152,7 +154,7 @@ def test_the_command_finds_nothing_in_a_cluster_without_testbeds(
     assert run(["sweep", "--context", "here"]) == 2
 
 
-def test_a_provider_that_cannot_sweep_keeps_nobody_from_the_others(
+def test_if_one_provider_cannot_sweep_the_others_still_do(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Sweeps:
@@ -167,10 +169,10 @@ def test_a_provider_that_cannot_sweep_keeps_nobody_from_the_others(
     monkeypatch.setattr(sweeping, "provider", Sweeps)
     assert sweeping.sweep(Progress()) == ["of local", "of existing"]
     said = " ".join(capsys.readouterr().err.split())
-    assert "left as it is: what provider kind may have left: command failed" in said
+    assert "not swept: provider kind: command failed" in said
 
 
-def test_what_was_added_to_objects_of_others_is_taken_back_before_nothing_tells_of_it(
+def test_changes_to_shared_objects_are_undone_before_the_testbeds_objects_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []

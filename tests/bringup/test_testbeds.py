@@ -1,3 +1,5 @@
+"""Bringing up, attaching to and removing testbeds, without a cluster."""
+
 from __future__ import annotations
 
 import os
@@ -22,7 +24,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
 
 
-def test_a_cluster_on_record_is_in_use_until_its_user_is_done() -> None:
+def test_a_temporary_cluster_folder_is_in_use_until_the_block_ends() -> None:
     with temporary_cluster_folder(TestbedConfig(name="bench"), Silent()) as cluster:
         assert sweeping.in_use(cluster)
         assert state.names() == ["bench"]
@@ -30,14 +32,14 @@ def test_a_cluster_on_record_is_in_use_until_its_user_is_done() -> None:
     assert not cluster.parent.exists()
 
 
-def test_a_cluster_on_record_is_taken_from_the_record_when_its_user_fails() -> None:
+def test_a_temporary_cluster_folder_is_removed_after_an_error() -> None:
     with pytest.raises(RuntimeError), temporary_cluster_folder(TestbedConfig(name="bench"), Silent()):
         raise RuntimeError
     assert state.names() == []
 
 
-def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobody_else(tmp_path: Path) -> None:
-    def judging(name: str) -> ProcessId:
+def test_suites_on_an_abandoned_testbed_are_killed_with_it_and_no_others(tmp_path: Path) -> None:
+    def running_suite(name: str) -> ProcessId:
         env = {"PATH": os.defpath, SUITES_ON: mark_of(state.folder_of(name))}
         return process.start(["sleep", "1000"], log=tmp_path / "log", env=env)
 
@@ -47,7 +49,7 @@ def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobod
             "killed", "local", Phase.CREATING, os.getpid(), dead, process.pid_namespace(), ephemeral=True, config=config
         )
     )
-    orphan, another = judging("killed"), judging("other")
+    orphan, another = running_suite("killed"), running_suite("other")
     try:
         assert remove_if_abandoned("killed", Silent())
         assert (process.alive(orphan), process.alive(another)) == (False, True)
@@ -56,11 +58,11 @@ def test_whoever_still_judges_on_an_abandoned_testbed_is_ended_with_it_and_nobod
 
 
 @pytest.mark.parametrize(
-    ("started", "why"), [(1, "whoever made it was killed; dra-testbed sweep removes it"), (0, "creating")]
+    ("started", "why"), [(1, "the process that made it was killed; dra-testbed sweep removes it"), (0, "creating")]
 )
-def test_a_testbed_that_is_not_up_says_what_became_of_its_maker(started: int, why: str) -> None:
+def test_the_error_for_a_testbed_that_is_not_up_says_whether_its_maker_runs(started: int, why: str) -> None:
     config, maker = config_to_record(TestbedConfig(name="x")), state.this_process()
-    born = maker.started + started  # another process had that number
+    born = maker.started + started  # another process had that process ID
     state.write(
         Record("x", "local", Phase.CREATING, maker.pid, born, process.pid_namespace(), ephemeral=False, config=config)
     )
@@ -69,7 +71,7 @@ def test_a_testbed_that_is_not_up_says_what_became_of_its_maker(started: int, wh
     assert (why in health.status_of("x").problems) is bool(started)
 
 
-def test_all_are_removed_but_a_damaged_one_which_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_down_all_removes_all_but_a_damaged_testbed_and_names_that_one(capsys: pytest.CaptureFixture[str]) -> None:
     config = config_to_record(TestbedConfig(name="good"))
     for name in ("brk", "good"):
         state.write(Record(name, "local", Phase.READY, 1, 1, "", ephemeral=False, config=config))
@@ -79,14 +81,12 @@ def test_all_are_removed_but_a_damaged_one_which_is_named(capsys: pytest.Capture
     assert "brk/testbed.json" in capsys.readouterr().err
 
 
-def test_one_testbed_and_all_of_them_cannot_both_be_meant(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_and_name_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["down", "--all", "--name", "x"]) == 2
     assert "leave one of them out" in capsys.readouterr().err
 
 
-def test_a_cluster_that_does_not_come_is_explained_by_the_last_error_of_its_kubelet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_up_reports_the_last_error_of_each_kubelet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = TestbedConfig(name="dev", driver=None)
     (tmp_path / ".failed/dev").mkdir(parents=True)
     line = 'E1118 16:00:02.0 1 b.go:2] "cAdvisor" err="too many open files"'
@@ -100,9 +100,7 @@ def test_a_cluster_that_does_not_come_is_explained_by_the_last_error_of_its_kube
     assert any(line in note for note in told.value.__notes__)
 
 
-def test_a_driver_file_that_does_not_fit_is_not_explained_by_kubelets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_usage_error_is_reported_without_errors_of_kubelets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "node-1-kubelet.log").write_text('E1118 16:00:02.0 1 b.go:2] "something else"\n')
     monkeypatch.setattr(testbeds, "_keep_logs", lambda _: tmp_path)
     record = testbeds._record(TestbedConfig(name="dev", driver=None), ephemeral=False)

@@ -1,4 +1,4 @@
-"""Bad requests are refused before anything is touched."""
+"""Wrong configurations are refused before anything is created."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def testbeds_in(state: Path) -> list[str]:
-    """What `up` has made in the state folder, its own dot-folders apart."""
+    """Return the testbeds in the state folder."""
     return [path.name for path in state.iterdir() if not path.name.startswith(".")]
 
 
-def test_without_root_the_cure_is_said_and_nothing_is_touched(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = dataclasses.replace(host.detect(), root=False)
-    monkeypatch.setattr(host, "detect", lambda: nobody)
+def test_without_root_the_error_names_sudo_and_nothing_is_created(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unprivileged = dataclasses.replace(host.detect(), root=False)
+    monkeypatch.setattr(host, "detect", lambda: unprivileged)
 
     with pytest.raises(TestbedError, match="sudo"):
         bring_up(effective(None, {"driver": "none"}), Silent())
@@ -40,14 +40,14 @@ def test_without_root_the_cure_is_said_and_nothing_is_touched(state: Path, monke
     assert testbeds_in(state) == []
 
 
-def test_an_unknown_gate_is_refused_with_near_matches(state: Path) -> None:
+def test_an_unknown_gate_is_refused_with_suggestions(state: Path) -> None:
     with pytest.raises(UsageError, match="DRAConsumableCapacity"):
         bring_up(effective(None, {"feature_gates": {"DRAConsumableCapacty": True}}), Silent())
 
     assert testbeds_in(state) == []
 
 
-def test_a_version_that_is_not_locked_is_refused_with_those_that_are(state: Path) -> None:
+def test_a_version_without_a_lock_file_is_refused_with_the_known_versions(state: Path) -> None:
     with pytest.raises(UsageError, match=r"1\.37"):
         bring_up(effective(None, {"kubernetes": "1.20"}), Silent())
 
@@ -62,11 +62,11 @@ def test_an_unknown_provider_is_refused(state: Path) -> None:
 
 
 @pytest.mark.parametrize(("nodes", "enough"), [(1, True), (2, False), (4, False)])
-def test_more_nodes_need_more_of_the_disk(
+def test_more_nodes_need_more_disk_space(
     nodes: int, enough: bool, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nobody = dataclasses.replace(host.detect(), root=False)  # who would come no further
-    monkeypatch.setattr(host, "detect", lambda: nobody)
+    unprivileged = dataclasses.replace(host.detect(), root=False)  # so that `up` stops here at the latest
+    monkeypatch.setattr(host, "detect", lambda: unprivileged)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=310 << 20))
 
     with pytest.raises(TestbedError) as refused:
@@ -92,8 +92,8 @@ def test_a_wrong_hardware_file_is_refused_with_all_mistakes(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    nobody = dataclasses.replace(host.detect(), root=False)  # who would come no further
-    monkeypatch.setattr(host, "detect", lambda: nobody)
+    unprivileged = dataclasses.replace(host.detect(), root=False)  # so that `up` stops here at the latest
+    monkeypatch.setattr(host, "detect", lambda: unprivileged)
     file = tmp_path / "mine.yaml"
     file.write_text(HARDWARE)
 
