@@ -46,6 +46,7 @@ class Controller:
         self._collected: list[str] | None = None
         self._beginning = run_started(context.request, context.driver_file, context.environment)
         self._lost = False
+        self._others_failed = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -102,6 +103,7 @@ class Controller:
         """A phase of a test has ended; the last one settles it. A worker that died sends one report, of no phase."""
         test = _plain(report.nodeid)
         if test not in self._tests:
+            self._others_failed |= report.failed
             return
         if report.when == "setup" and test in self._phases:  # it is tried again, and its first try was not torn down
             self._finish(test, self._phases.pop(test))
@@ -131,8 +133,10 @@ class Controller:
         self._write("run-finished" if finished else "run-stopped", status=int(exitstatus))
         with self._kept():
             self.report = report.write(self.context.request.report)
-        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            session.exitstatus = exit_code(self.report)
+        code = exit_code(self.report)
+        failed = exitstatus == pytest.ExitCode.TESTS_FAILED and (code != 0 or self._others_failed)
+        if exitstatus in _ENDED and not failed:
+            session.exitstatus = code
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The verdict."""
