@@ -16,7 +16,7 @@ from testbed.conformance.selection import Facts
 from testbed.errors import UsageError
 from testbed.models.config import TestbedConfig, effective
 from testbed.models.requirement_enums import Tier
-from testbed.models.run_request import Keep, RunRequest, run_request
+from testbed.models.run_request import FailOn, Keep, RunRequest, run_request
 from testbed.reporting import table
 from testbed.runs.dry_run import RunPlan, plan_run
 from testbed.runs.execution import execute
@@ -57,6 +57,13 @@ class _Workers(click.IntRange):
     type=click.Choice(get_args(Keep)),
     default="never",
     help="When to keep a testbed that was made for the run. [default: never]",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(get_args(FailOn)),
+    default="may",
+    show_default=True,
+    help="Exit code 1 only if a requirement of this level or a higher one fails; others are shown and counted.",
 )
 @options.patience
 @click.option("--plan", is_flag=True, help="Show which requirements would be judged and which not; change nothing.")

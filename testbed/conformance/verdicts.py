@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import Blocked, DriverFailed, NothingToJudge
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Level, Result, Subject, Verdict
+from testbed.models.run_request import FailOn
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ _WORST_FIRST = (
 _EXECUTED = frozenset({Verdict.PASS, Verdict.FAIL, Verdict.FLAKY})
 _UNDECIDED = frozenset({None, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED})
 _WRONG = frozenset({Verdict.FAIL, Verdict.FLAKY})
+_FAILING: dict[FailOn, Collection[Level]] = {
+    "must": [Level.MUST],
+    "should": [Level.MUST, Level.SHOULD],
+    "may": [Level.MUST, Level.SHOULD, Level.MAY],
+}
 
 
 def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_test: bool = False) -> Verdict:
@@ -84,8 +90,8 @@ def overall(judged: Sequence[Judged], *, finished: bool = True) -> Result:
 
 
 def exit_code(report: DriverConformanceReport) -> int:
-    """Return what `dra-testbed run` ends with. A requirement that failed comes first, even if something else is undecided."""
-    if any(row.verdict in _WRONG for row in report.requirements):
+    """Return what `dra-testbed run` ends with. A failure on which it is to fail comes first, even if something else is undecided."""
+    if any(row.verdict in _WRONG and row.level in _FAILING[report.request.fail_on] for row in report.requirements):
         return 1
     if report.result is Result.INCOMPLETE:
         return 3 if any(row.verdict is Verdict.ERROR for row in report.requirements) else 4

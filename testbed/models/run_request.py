@@ -15,6 +15,7 @@ from testbed.models.requirement_enums import Tier
 from testbed.models.strict import Published, check_flags
 
 Keep = Literal["never", "on-failure", "always"]
+FailOn = Literal["must", "should", "may"]
 
 
 def _config(value: Any) -> Any:
@@ -28,6 +29,7 @@ class ReportedRequest(Published):
     keyword: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
         "", description="only tests that match this -k expression were judged; empty: all"
     )
+    fail_on: FailOn = Field("may", description="a failed requirement of this level or a higher one costs exit code 1")
 
 
 class RunRequest(ReportedRequest):

@@ -37,6 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tier", dest="dra_tiers", metavar="TIER", action="append", default=[], help="only this tier; repeatable"
     )
     group.addoption(
+        "--fail-on",
+        dest="dra_fail_on",
+        metavar="must|should|may",
+        help="exit code 1 only if a requirement of this level or a higher one fails; default: may",
+    )
+    group.addoption(
         "--run-request",
         dest="dra_run_request",
         metavar="JSON",

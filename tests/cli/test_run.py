@@ -141,9 +141,26 @@ def test_a_testbed_that_is_up_is_used_and_left_alone(stage: Stage) -> None:
 
 
 def test_the_options_become_one_request(stage: Stage, tmp_path: Path) -> None:
-    words = ["--tier", "e2e", "--tier", "wire", "-k", "cats", "-n", "2", "--report", "out", "--patience", "3", "-v"]
+    words = [
+        "--tier",
+        "e2e",
+        "--tier",
+        "wire",
+        "-k",
+        "cats",
+        "-n",
+        "2",
+        "--report",
+        "out",
+        "--patience",
+        "3",
+        "-v",
+        "--fail-on",
+        "must",
+    ]
     run(["run", *words, "--keep", "always", "--nodes", "3"])
     request = stage.asked[0]
+    assert request.fail_on == "must"
     assert (request.tiers, request.keyword, request.workers) == ((Tier.E2E, Tier.WIRE), "cats", 2)
     assert (request.report, request.patience, request.verbose, request.keep) == (tmp_path / "out", 3, True, "always")
     assert request.new_testbed

@@ -9,17 +9,19 @@ from testbed.conformance.verdicts import Judged, blame, exit_code, observed, ove
 from testbed.errors import ApiError, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Verdict
+from testbed.models.run_request import FailOn, ReportedRequest
 from testbed.vocabulary.observing.observation import NotObserved
 
 MUST, SHOULD, MAY = Level
 FREE = [Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED]
 
 
-def _code(judged: list[Judged], *, finished: bool = True) -> int:
+def _code(judged: list[Judged], *, finished: bool = True, fail_on: FailOn = "may") -> int:
     rows: list[dict[str, Any]] = [{"level": each.level, "verdict": each.verdict} for each in judged]
     facts: dict[str, Any] = {
         "requirements": tuple(RequirementReport.model_construct(**row) for row in rows),
         "result": overall(judged, finished=finished),
+        "request": ReportedRequest(fail_on=fail_on),
     }
     return exit_code(DriverConformanceReport.model_construct(**facts))
 
@@ -126,6 +128,23 @@ def test_a_failed_should_is_no_broken_contract_but_a_requirement_that_failed() -
         judged = [Judged(MUST, Verdict.PASS), Judged(level, Verdict.FAIL)]
         assert overall(judged) is Result.PARTIAL
         assert _code(judged) == 1
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "level", "code"),
+    [
+        ("must", MUST, 1),
+        ("must", SHOULD, 0),
+        ("must", MAY, 0),
+        ("should", MUST, 1),
+        ("should", SHOULD, 1),
+        ("should", MAY, 0),
+        ("may", MAY, 1),
+    ],
+)
+def test_a_failure_below_the_level_of_fail_on_costs_no_exit_code(fail_on: FailOn, level: Level, code: int) -> None:
+    assert _code([Judged(MUST, Verdict.PASS), Judged(level, Verdict.FAIL)], fail_on=fail_on) == code
+    assert _code([Judged(MUST, None), Judged(level, Verdict.FLAKY)], fail_on=fail_on) == (code or 4)
 
 
 def test_where_only_some_cases_of_a_requirement_were_tried_the_run_is_partial() -> None:

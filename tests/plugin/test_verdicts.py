@@ -224,6 +224,25 @@ def test_tiers_and_levels_are_words_for_selection(judge: Judge) -> None:
     assert judge(tests, "-m", "should").verdicts == {"T-001": "excluded", "T-002": "pass"}
 
 
+_FAILS = "@required(1)\ndef test_a():\n    pass\n\n@required(2, level=SHOULD)\ndef test_b():\n    assert 0\n"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+@pytest.mark.parametrize(("fail_on", "code"), [("must", 0), ("should", 1)])
+def test_fail_on_decides_the_exit_code_and_stands_in_the_report(
+    judge: Judge, fail_on: str, code: int, workers: tuple[str, ...]
+) -> None:
+    run = judge(_FAILS, "--fail-on", fail_on, *workers)
+    assert (run.result.ret, run.report.request.fail_on) == (code, fail_on)
+    assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
+    assert run.report.result == "partial"
+    assert "1 pass, 1 fail" in run.output
+
+
+def test_fail_on_is_about_requirements_only(judge: Judge) -> None:
+    assert judge(_FAILS + "\ndef test_other():\n    assert 0\n", "--fail-on", "must").result.ret == 1
+
+
 def test_stopping_at_the_first_failure_leaves_the_run_without_verdicts(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_a():\n    assert 0\n\n@required(2)\ndef test_b():\n    pass\n", "-x")
     assert run.verdicts == {"T-001": "fail", "T-002": None}
