@@ -8,7 +8,12 @@ from typing import Any
 import click
 from rich.table import Table
 
+from testbed.bench import driver as driver_bench
+from testbed.bench import suites as suites_bench
+from testbed.bench import up as up_bench
+from testbed.bench.page import written
 from testbed.bench.statistics import Figure
+from testbed.binaries import minors
 from testbed.cli import options
 from testbed.progress import Progress, Screen
 
@@ -25,9 +30,7 @@ def group() -> None:
 @options.output_format
 def up(rounds: int, output: str, **flags: Any) -> None:
     """How long `up` and `down` take, phase by phase, and what an idle testbed weighs."""
-    from testbed.bench.up import measure  # noqa: PLC0415 - so that --help stays quick
-
-    _show(measure(options.configuration(flags), rounds, Progress()), rounds, output)
+    _show(up_bench.measure(options.configuration(flags), rounds, Progress()), rounds, output)
 
 
 @group.command()
@@ -38,9 +41,7 @@ def up(rounds: int, output: str, **flags: Any) -> None:
 @options.output_format
 def suites(rounds: int, profile: str, output: str, **flags: Any) -> None:
     """How long the suites take, as `run` runs them, with one worker and with two; the slowest; the cost of a scenario and a claim."""
-    from testbed.bench.suites import measure  # noqa: PLC0415 - so that --help stays quick
-
-    _show(measure(options.configuration(flags), rounds, profile, Progress()), rounds, output)
+    _show(suites_bench.measure(options.configuration(flags), rounds, profile, Progress()), rounds, output)
 
 
 def _show(found: list[Figure], rounds: int, output: str) -> None:
@@ -75,11 +76,7 @@ def driver(
     claims: int, runs: int, idle: float, kubernetes: str | None, build: bool, page: Path | None, output: str
 ) -> None:
     """How fast and how small the fake driver is, beside two drivers in Go, called as the kubelet calls them."""
-    from testbed.bench.driver import Plan, measure  # noqa: PLC0415 - so that --help stays quick
-    from testbed.bench.page import written  # noqa: PLC0415 - as above
-    from testbed.binaries import minors  # noqa: PLC0415 - as above
-
-    found = measure(Plan(kubernetes or minors()[0], claims, runs, idle, build), Progress())
+    found = driver_bench.measure(driver_bench.Plan(kubernetes or minors()[0], claims, runs, idle, build), Progress())
     if page:
         page.write_text(written(found, claims, runs))
     if output == "json":

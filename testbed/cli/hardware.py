@@ -12,9 +12,11 @@ import click
 from rich.text import Text
 from rich.tree import Tree
 
-from testbed import folders
+from testbed import bringup, folders
 from testbed.cli import live, options
+from testbed.drivers.expected_slices import expected_slices
 from testbed.errors import UsageError
+from testbed.models.config import effective
 from testbed.progress import Screen
 from testbed.reporting.svg import draw
 from testbed.reporting.topology import Location, PublishedDevice, by_root, group_similar, locations
@@ -81,9 +83,6 @@ def _live(place: Location, altered: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_file(word: str, node: str) -> list[Location]:
-    from testbed.drivers.expected_slices import expected_slices  # noqa: PLC0415 - so that --help stays quick
-    from testbed.models.config import effective  # noqa: PLC0415 - as above
-
     path = effective(None, {"hardware": word}).hardware
     if path is None:
         raise UsageError(f"{word} is no hardware", hint="dra-testbed hardware list")
@@ -91,9 +90,7 @@ def _of_file(word: str, node: str) -> list[Location]:
 
 
 def _of_testbed(name: str, node: str | None) -> list[Location]:
-    from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
-
-    found = locations(attach(name).kube.list("resource.k8s.io/v1", "ResourceSlice"), node)
+    found = locations(bringup.attach(name).kube.list("resource.k8s.io/v1", "ResourceSlice"), node)
     if not found:
         what = f"nothing is published for node {node}" if node else "no driver has published anything"
         raise UsageError(f"testbed {name}: {what}", hint="dra-testbed status shows nodes and the driver")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from testbed.bringup import sweeping
+from testbed.bringup.doctor import examine
 from testbed.cli import options
 from testbed.errors import UsageError
 from testbed.progress import Progress
@@ -18,8 +20,6 @@ _PATH = click.Path(path_type=Path)
 @options.output_format
 def doctor(provider: str, output: str) -> None:
     """What this host lacks for a testbed, with the cure. Changes nothing; exit code 3 when something is missing."""
-    from testbed.bringup.doctor import examine  # noqa: PLC0415 - so that --help stays quick
-
     findings = examine(provider)
     if output == "json":
         options.print_json([{"what": f.what, "cure": f.cure, "fatal": f.fatal} for f in findings])
@@ -42,8 +42,6 @@ def sweep(everything: bool, kubeconfig: Path | None, context: str | None) -> Non
 
     With --kubeconfig, --all is about that cluster alone: it removes what testbeds of other hosts made there, too.
     """
-    from testbed.bringup import sweeping  # noqa: PLC0415 - so that --help stays quick
-
     if context and not kubeconfig:
         raise UsageError("--context says nothing without --kubeconfig", hint="add --kubeconfig FILE")
     removed = sweeping.sweep(Progress(), everything=everything and not kubeconfig)

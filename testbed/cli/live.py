@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from testbed import bringup
+from testbed.bringup import Testbed
 from testbed.cli import options
-
-if TYPE_CHECKING:
-    from testbed.bringup import Testbed
-    from testbed.models.driver_file import DriverFile
+from testbed.drivers import live_control
+from testbed.errors import UsageError
+from testbed.models.driver_file import DriverFile
 
 _NODE = "Only this node, or `all`. [default: all, or the one node that has the device]"
 _node = click.option("--node", metavar="NAME", help=_NODE)
@@ -171,10 +172,7 @@ COMMANDS = (unplug, plug, set_, taint, untaint, health, restore, fault, crash, l
 
 def altered(name: str, node: str | None) -> dict[str, Any]:
     """By node, what a running driver says of changes and faults; nothing of drivers that cannot be asked."""
-    from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
-    from testbed.drivers import live_control  # noqa: PLC0415 - as above
-
-    testbed = attach(name)
+    testbed = bringup.attach(name)
     its = testbed.driver_file
     if its is None or its.control is None:
         return {}
@@ -204,18 +202,13 @@ def _tell(name: str, node: str | None, device: str | None, words: list[str]) -> 
 
 
 def _asked(name: str, node: str | None, device: str | None, words: list[str]) -> dict[str, Any]:
-    from testbed.bringup import attach  # noqa: PLC0415 - so that --help stays quick
-    from testbed.drivers import live_control  # noqa: PLC0415 - as above
-
-    testbed = attach(name)
+    testbed = bringup.attach(name)
     its = _driver_file(testbed)
     there = live_control.nodes_for(testbed.kube, its, node, device)
     return {each: live_control.run_control(testbed.kube, its, each, words) for each in there}
 
 
 def _driver_file(testbed: Testbed) -> DriverFile:
-    from testbed.errors import UsageError  # noqa: PLC0415 - as above
-
     if testbed.driver_file is None:
         raise UsageError(f"testbed {testbed.name} has no driver of its own", hint="dra-testbed up --driver NAME|FILE")
     return testbed.driver_file

@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from testbed.models.config import TestbedConfig
+from testbed.models.config import TestbedConfig, effective, load_testbed_file
+from testbed.models.gates import parse_gate, parse_runtime_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _gates(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> dict[str, bool]:
-    from testbed.models.gates import parse_gate  # noqa: PLC0415 - so that --help stays quick
-
     return dict(map(parse_gate, _split(words)))
 
 
 def _runtime(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> dict[str, str]:
-    from testbed.models.gates import parse_runtime_config  # noqa: PLC0415 - as above
-
     return dict(map(parse_runtime_config, _split(words)))
 
 
@@ -93,8 +89,6 @@ def testbed(command: Command) -> Command:
 
 def configuration(flags: Mapping[str, Any]) -> TestbedConfig:
     """The effective configuration: what the options of `testbed` and `driver` gave, over the file of `--config`."""
-    from testbed.models.config import effective, load_testbed_file  # noqa: PLC0415 - so that --help stays quick
-
     file = load_testbed_file(flags["config"]) if flags.get("config") else None
     return effective(file, {key: value for key, value in flags.items() if key != "config"})
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from testbed import bringup
+from testbed.bringup import health, planning, state
+from testbed.bringup import logs as gathered
 from testbed.cli import options
 from testbed.errors import TestbedError, UsageError
+from testbed.models.config import TestbedConfig
+from testbed.models.status import TestbedStatus
 from testbed.progress import Progress
 from testbed.waiting import set_patience
-
-if TYPE_CHECKING:
-    from testbed.models.config import TestbedConfig
-    from testbed.models.status import TestbedStatus
 
 T = TypeVar("T")
 
@@ -31,8 +32,6 @@ T = TypeVar("T")
 @options.output_format
 def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) -> None:
     """Make a testbed that stays, with a driver in it."""
-    from testbed.bringup import bring_up  # noqa: PLC0415 - so that --help stays quick
-
     config = options.configuration(flags)
     if plan:
         _print_plan(config, output)
@@ -43,7 +42,7 @@ def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) ->
     if verbose:
         progress.say(config.as_yaml())
     set_patience(patience)
-    testbed = bring_up(config, progress)
+    testbed = bringup.bring_up(config, progress)
     kubeconfig, shown = testbed.folder / "kubeconfig", "resourceslices" if config.driver else "nodes"
     click.echo(
         f"testbed {testbed.name} is up\n\n  export KUBECONFIG={kubeconfig}\n  kubectl get {shown}\n\n"
@@ -57,14 +56,12 @@ def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) ->
 @click.option("--forget", is_flag=True, help="existing: look for nothing in the cluster, because it is gone for good.")
 def down(name: str, everything: bool, forget: bool) -> None:
     """Remove a testbed and all that belongs to it. Twice is fine."""
-    from testbed.bringup import state, tear_down  # noqa: PLC0415
-
     source = click.get_current_context().get_parameter_source("name")
     if everything and source is ParameterSource.COMMANDLINE:
         raise UsageError("--all removes every testbed, --name one", hint="leave one of them out")
 
     def remove(each: str) -> None:
-        if not tear_down(each, Progress(), forget=forget):
+        if not bringup.tear_down(each, Progress(), forget=forget):
             click.echo(f"there is no testbed {each}")
 
     _say_lost(_of_each(state.names() if everything else [name], remove)[1])
@@ -89,8 +86,6 @@ def _say_lost(lost: list[TestbedError]) -> None:
 
 
 def _print_plan(config: TestbedConfig, output: str) -> None:
-    from testbed.bringup import planning  # noqa: PLC0415 - so that --help stays quick
-
     plan, _ = planning.plan(config)
     if output == "json":
         options.print_json(plan.as_data())
@@ -104,8 +99,6 @@ def _print_plan(config: TestbedConfig, output: str) -> None:
 @options.output_format
 def status(name: str | None, output: str) -> None:
     """What runs, where, and what is wrong with it."""
-    from testbed.bringup import health, state  # noqa: PLC0415
-
     if name is not None:
         _show_status(health.status_of(name), output)
         return
@@ -133,8 +126,6 @@ def _show_status(found: TestbedStatus, output: str) -> None:
 @click.option("--into", type=click.Path(path_type=Path), help="Copy all logs into a folder instead of printing.")
 def logs(name: str, component: str | None, into: Path | None) -> None:
     """List a testbed's logs, print one, or copy all; of a failed `up` too."""
-    from testbed.bringup import logs as gathered  # noqa: PLC0415
-
     with gathered.collected(name) as folder:
         if into:
             shutil.copytree(folder, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)
