@@ -102,7 +102,7 @@ class Settings:
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """Return the settings from the command line and the environment; raise ConfigurationError if they are invalid."""
-    parser = argparse.ArgumentParser(prog="fake_driver", description="A DRA driver for simulated hardware.")
+    parser = argparse.ArgumentParser(prog="python -m fake_driver", description="A DRA driver for simulated hardware.")
     for one in fields(Settings):
         variable, about = one.metadata["variable"], one.metadata["about"]
         default = environment.get(variable) or one.default

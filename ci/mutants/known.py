@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fake_driver.mutants.selection import ALL_MUTANTS
-from fake_driver.preparing.driver import CRASH_POINTS
+from fake_driver.crash_points import CRASH_POINTS
 from testbed import folders
 
 CLUSTERS = folders.data("manifests") / "clusters" / "mutants"

@@ -1,1 +1,1 @@
-"""Change a running driver: the control socket, the console behind it, and the hardware changes it applies."""
+"""Control of a running driver: the control socket and its client, the requests, and run-time changes of the hardware."""

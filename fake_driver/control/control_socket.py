@@ -1,6 +1,6 @@
-"""The socket through which a running driver is changed: one JSON line in, one JSON line out, then it is closed. `wiring` starts it.
+"""The control socket of a running driver: a connection carries one request and one response, each a JSON line.
 
-It is in the driver's own data folder and root's alone, so whoever may run a program in the driver's pod may use it, and nobody else.
+The socket is in the driver's data folder and only accessible to root, that is, to users who may execute programs in the driver's pod.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import Any
 
 log = logging.getLogger(__name__)
-LONGEST_REQUEST = 2**16
-_PATIENCE = 5.0  # seconds that a caller may take to say what he wants, or to hear the answer
+MAX_REQUEST = 2**16
+_CLIENT_TIMEOUT = 5.0  # seconds for a client to send its request or to read the response
 
 
 class ControlSocket:
-    """Answers one caller after the other, in a thread of its own."""
+    """Answers clients one after the other, in its own thread."""
 
-    def __init__(self, path: Path, answer: Callable[[object], dict[str, Any]]) -> None:
-        self.path, self._answer = path, answer
+    def __init__(self, path: Path, handle: Callable[[object], dict[str, Any]]) -> None:
+        self.path, self._handle = path, handle
         self._listener: socket.socket | None = None
         self._inode = 0
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:
-        """Listen. It has its name only when it answers and nobody else may use it."""
+        """Start to listen. The socket gets its name when its permissions are set and it accepts connections."""
         hidden = self.path.with_name(f".{secrets.token_hex(4)}")
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(hidden))
@@ -41,12 +41,12 @@ class ControlSocket:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; the file goes, if it is still ours."""
+        """Stop, and remove the file unless another process has replaced it."""
         if self._listener is None:
             return
         with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
-        self._thread.join(_PATIENCE)
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends `accept`
+        self._thread.join(_CLIENT_TIMEOUT)
         self._listener.close()
         with contextlib.suppress(FileNotFoundError):
             if self.path.lstat().st_ino == self._inode:
@@ -55,37 +55,37 @@ class ControlSocket:
     def _run(self) -> None:
         while self._listener:
             try:
-                caller, _ = self._listener.accept()
+                client, _ = self._listener.accept()
             except OSError:
                 return
             try:
-                with caller:
-                    caller.settimeout(_PATIENCE)
-                    self._serve(caller)
+                with client:
+                    client.settimeout(_CLIENT_TIMEOUT)
+                    self._serve(client)
             except OSError as lost:
-                log.info("somebody who wanted to change the hardware went away: %s", lost)
+                log.info("a client of the control socket disconnected: %s", lost)
 
-    def _serve(self, caller: socket.socket) -> None:
-        answer = self._answered(_line(caller))
-        caller.sendall(json.dumps(answer).encode() + b"\n")
+    def _serve(self, client: socket.socket) -> None:
+        response = self._respond(_line(client))
+        client.sendall(json.dumps(response).encode() + b"\n")
 
-    def _answered(self, line: bytes) -> dict[str, Any]:
-        if len(line) > LONGEST_REQUEST:
-            return _refusal(f"is longer than {LONGEST_REQUEST} bytes")
+    def _respond(self, line: bytes) -> dict[str, Any]:
+        if len(line) > MAX_REQUEST:
+            return _error(f"is longer than {MAX_REQUEST} bytes")
         try:
             request = json.loads(line)
-        except (ValueError, RecursionError) as broken:
-            return _refusal(f"is not JSON: {broken}")
-        return self._answer(request)
+        except (ValueError, RecursionError) as invalid:
+            return _error(f"is not JSON: {invalid}")
+        return self._handle(request)
 
 
-def _refusal(why: str) -> dict[str, Any]:
+def _error(why: str) -> dict[str, Any]:
     return {"ok": False, "error": f"nothing was changed: the request {why}"}
 
 
-def _line(caller: socket.socket) -> bytes:
-    """What a caller says up to the end of the line, or one byte more than he may."""
-    said = b""
-    while b"\n" not in said and len(said) <= LONGEST_REQUEST and (more := caller.recv(LONGEST_REQUEST)):
-        said += more
-    return said.partition(b"\n")[0]
+def _line(client: socket.socket) -> bytes:
+    """Read a line, or the first bytes of one that is too long."""
+    received = b""
+    while b"\n" not in received and len(received) <= MAX_REQUEST and (more := client.recv(MAX_REQUEST)):
+        received += more
+    return received.partition(b"\n")[0]

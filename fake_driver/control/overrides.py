@@ -1,6 +1,6 @@
-"""How devices differ at run time from what the hardware file says, as values. Pure; `live` keeps them and makes them true.
+"""Run-time overrides of what the hardware file says about devices. Pure; live hardware saves and applies them.
 
-Each verb takes what is altered of one device and what was request for, notes in the section what is wrong, and gives what is altered then.
+Each verb gets the current override of a device and a request. It returns the new override, and adds problems to the request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True)
 class Override:
-    """How one device, and with it its parts, differs. `lifted` are keys of taints in the hardware file that count no more."""
+    """How a device and its partitions differ from the hardware file. `lifted` are the keys of taints in the file that were removed."""
 
     absent: bool = False
     attributes: Attributes = field(default_factory=dict)
@@ -38,7 +38,7 @@ NONE = Override()
 
 
 def with_overrides(devices: Iterable[Device], overrides: Overrides, pool: str) -> tuple[Device, ...]:
-    """The devices of a pool as they are now."""
+    """Return the devices of a pool with their overrides."""
     changes = [
         DeviceChange((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
         for name, one in overrides.items()
@@ -47,14 +47,14 @@ def with_overrides(devices: Iterable[Device], overrides: Overrides, pool: str) -
 
 
 def health_of(device: Device, overrides: Overrides) -> Health | None:
-    """What was said of a device's health, or else of the whole that it is a part of."""
+    """Return the overridden health of a device, or else of the device that it is a partition of; None if there is none."""
     found = (overrides.get(name, NONE).health for name in (device.name, device.parent))
     return next((health for health in found if health), None)
 
 
 def as_data(one: Override) -> Data:
-    """What `read` reads; without what is as the file says."""
-    said: Data = {
+    """Return an override in the form that `parse` reads, without default values."""
+    data: Data = {
         "absent": one.absent,
         "attributes": {name: _plain(value) for name, value in one.attributes.items()},
         "capacity": dict(one.capacity),
@@ -65,11 +65,11 @@ def as_data(one: Override) -> Data:
         "lifted": list(one.lifted),
         "health": {"status": one.health.status, "message": one.health.message} if one.health else {},
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in data.items() if value}
 
 
 def parse(section: Section) -> Override:
-    """What was kept in a file."""
+    """Return a saved override, and add its problems to the section."""
     amounts, _ = device_fields.capacity(section)
     found = Override(
         device_fields.boolean(section, "absent"),
@@ -85,11 +85,11 @@ def parse(section: Section) -> Override:
 
 
 def _lifted(device: Device, overrides: Overrides) -> Device:
-    """The device without those taints of the file that were taken away, or that a newer one of the same key and effect replaces."""
-    mine = [overrides.get(name, NONE) for name in (device.name, device.parent)]
-    gone = {key for one in mine for key in one.lifted}
-    newer = {(taint.key, taint.effect) for one in mine for taint in one.taints}
-    remaining = (each for each in device.taints if each.key not in gone and (each.key, each.effect) not in newer)
+    """Return the device without the taints of the file that were removed, or are replaced by one with the same key and effect."""
+    both = [overrides.get(name, NONE) for name in (device.name, device.parent)]
+    lifted = {key for one in both for key in one.lifted}
+    replaced = {(taint.key, taint.effect) for one in both for taint in one.taints}
+    remaining = (each for each in device.taints if each.key not in lifted and (each.key, each.effect) not in replaced)
     return replace(device, taints=tuple(remaining))
 
 
@@ -106,46 +106,48 @@ def _restore(_before: Override, _device: Device, _asked: Section) -> Override:
 
 
 def _set(before: Override, device: Device, request: Section) -> Override:
-    """New values; a name that the device has not is probably misspelt, unless `new` says otherwise."""
+    """Set attributes and capacities. A name that the device does not have is a problem, unless `new` is true."""
     attributes = device_fields.attributes(request)
     amounts, policies = device_fields.capacity(request)
     if policies:
         request.add_problem("capacity", "cannot change a requestPolicy")
     if not device_fields.boolean(request, "new"):
-        _misspelt(request, "attributes", attributes, {**device.attributes, **before.attributes})
-        _misspelt(request, "capacity", amounts, {**device.capacity, **before.capacity})
+        _check_names(request, "attributes", attributes, {**device.attributes, **before.attributes})
+        _check_names(request, "capacity", amounts, {**device.capacity, **before.capacity})
     if not (request.content.get("attributes") or request.content.get("capacity")):
-        request.add_problem("", "names neither an attribute nor a capacity")
+        request.add_problem("", "must contain attributes or capacity")
     if amounts and device.parent:
         request.add_problem(
-            "capacity", f"of {device.name} follows from its profile, for it is a part of {device.parent}"
+            "capacity",
+            f"of {device.name} cannot change: it is a partition of {device.parent}, and its profile determines the capacity",
         )
     return replace(before, attributes={**before.attributes, **attributes}, capacity={**before.capacity, **amounts})
 
 
 def _taint(before: Override, _device: Device, request: Section) -> Override:
     taint = device_fields.taint(
-        Section("", {k: v for k, v in request.content.items() if k in _OF_TAINT}, request.problems)
+        Section("", {k: v for k, v in request.content.items() if k in _TAINT_KEYS}, request.problems)
     )
-    request.known_keys |= _OF_TAINT
+    request.known_keys |= _TAINT_KEYS
     others = (each for each in before.taints if (each.key, each.effect) != (taint.key, taint.effect))
     return replace(before, taints=(*others, taint))
 
 
 def _untaint(before: Override, device: Device, request: Section) -> Override:
-    """All taints with that key are gone, also those of the hardware file."""
+    """Remove all taints with this key, including those of the hardware file."""
     key = request.get("key", str) or ""
     in_file = {taint.key for taint in device.taints} - set(before.lifted)
-    here = {*in_file, *(taint.key for taint in before.taints)}
-    if key and key not in here and key not in before.lifted:
+    known = {*in_file, *(taint.key for taint in before.taints)}
+    if key and key not in known and key not in before.lifted:
         request.add_problem(
-            "key", f"{key!r} is no taint of {device.name}; {suggestion(key, here) if here else 'it has none'}"
+            "key",
+            f"{key!r} is not the key of a taint of {device.name}; {suggestion(key, known) if known else 'it has none'}",
         )
     lifted = (*before.lifted, key) if key in in_file else before.lifted
     return replace(before, taints=tuple(each for each in before.taints if each.key != key), lifted=lifted)
 
 
-def _say_health(before: Override, _device: Device, request: Section) -> Override:
+def _set_health(before: Override, _device: Device, request: Section) -> Override:
     return replace(before, health=_health(request))
 
 
@@ -155,23 +157,23 @@ VERBS: dict[str, Verb] = {
     "set": _set,
     "taint": _taint,
     "untaint": _untaint,
-    "health": _say_health,
+    "health": _set_health,
     "restore": _restore,
 }
-_OF_TAINT = frozenset({"key", "value", "effect"})
+_TAINT_KEYS = frozenset({"key", "value", "effect"})
 
 
 def _health(request: Section) -> Health:
-    said = (request.get("status", str) or "").upper()
-    if said and said not in _STATES:
-        request.add_problem("status", f"is {said.lower()!r}; {suggestion(said.lower(), map(str.lower, _STATES))}")
-    return Health(said or UNKNOWN, request.printable_line("message"))
+    status = (request.get("status", str) or "").upper()
+    if status and status not in _STATES:
+        request.add_problem("status", f"is {status.lower()!r}; {suggestion(status.lower(), map(str.lower, _STATES))}")
+    return Health(status or UNKNOWN, request.printable_line("message"))
 
 
-def _misspelt(request: Section, key: str, given: Iterable[str], known: Mapping[str, Any]) -> None:
+def _check_names(request: Section, key: str, given: Iterable[str], known: Mapping[str, Any]) -> None:
     for name in given:
         if name not in known:
-            request.add_problem(f"{key}.{name}", f"is not there yet; {_choices(name, known)}; new: true adds it")
+            request.add_problem(f"{key}.{name}", f"is unknown; {_choices(name, known)}; new: true adds it")
 
 
 def _choices(name: str, known: Mapping[str, Any]) -> str:
@@ -185,5 +187,5 @@ def _plain(value: Value) -> Any:
 
 
 def non_empty(overrides: Overrides) -> Iterator[tuple[str, Override]]:
-    """Those that say something."""
+    """Return the overrides that change something."""
     return ((name, one) for name, one in overrides.items() if one != NONE)

@@ -1,6 +1,6 @@
-"""What can be asked of a running driver: one request, one answer, both mappings. a wrong one changes nothing.
+"""The requests to a running driver. The control socket passes each request and returns the response; both are mappings.
 
-A request names its `verb`, and what the verb needs; what it does not know is an error that names what it knows.
+A request has a `verb` and the keys that the verb needs. An invalid request changes nothing, and its error names the valid choices.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fake_driver import crash_points
 from fake_driver.control.live_hardware import LiveHardware
 from fake_driver.control.overrides import VERBS
+from fake_driver.crash_points import ArmedCrashes
 from fake_driver.errors import ClaimRefused, ConfigurationError, DriverError, suggestion
 from fake_driver.journal import Journal
 from fake_driver.kubelet import armed_faults
@@ -21,27 +23,27 @@ from fake_driver.settings import Settings
 from fake_driver.strict_decoding import Section, raise_if_invalid
 
 log = logging.getLogger(__name__)
-Answer = dict[str, Any]
-_MOST_ENTRIES = 1000
+Response = dict[str, Any]
+_MAX_ENTRIES = 1000
 
 
 class RequestHandler:
-    """The verbs. Each is checked whole before it does anything, and is written into the journal when it has done something."""
+    """Handles requests to a running driver. A request is validated completely before it has an effect; effects are in the journal."""
 
     def __init__(
         self,
         settings: Settings,
         hardware: LiveHardware,
-        armed: ArmedFaults,
-        folder: CdiFolder,
+        faults: ArmedFaults,
+        crashes: ArmedCrashes,
+        cdi: CdiFolder,
         journal: Journal,
         release: Callable[[str, bool], bool],
     ) -> None:
-        self._settings, self._hardware, self._armed_faults, self._cdi, self._journal, self._give_back = (
-            settings, hardware, armed, folder, journal, release,
-        )  # fmt: skip
-        self._verbs: Mapping[str, Callable[[Section], Answer]] = {
-            **{verb: self._changing(verb) for verb in VERBS},
+        self._settings, self._hardware, self._faults, self._crashes = settings, hardware, faults, crashes
+        self._cdi, self._journal, self._release_claim = cdi, journal, release
+        self._verbs: Mapping[str, Callable[[Section], Response]] = {
+            **{verb: self._changer(verb) for verb in VERBS},
             "fault": self._fault,
             "clear": self._clear,
             "crash": self._crash,
@@ -51,9 +53,9 @@ class RequestHandler:
             "journal": self._read_journal,
         }
 
-    def handle(self, request: object) -> Answer:
-        """What came of a request: `ok` with facts, or an `error`."""
-        request = Section("", request, [])
+    def handle(self, content: object) -> Response:
+        """Handle a request and return the response: `ok` with facts, or an `error`."""
+        request = Section("", content, [])
         try:
             verb = request.get("verb", str) or ""
             if not request.problems and verb not in self._verbs:
@@ -62,82 +64,83 @@ class RequestHandler:
             return {"ok": True, **self._verbs[verb](request)}
         except (DriverError, OSError) as refused:
             return {"ok": False, "error": str(refused)}
-        except Exception as broken:  # whoever asks gets an answer, also about an error of the driver itself
-            log.exception("a request to change the hardware")
-            return {"ok": False, "error": f"the driver has an error of its own: {broken!r}"}
+        except Exception as error:  # the client gets a response also after an internal error
+            log.exception("internal error during a control request")
+            return {"ok": False, "error": f"internal error of the driver: {error!r}"}
 
-    def _changing(self, verb: str) -> Callable[[Section], Answer]:
-        def change(request: Section) -> Answer:
+    def _changer(self, verb: str) -> Callable[[Section], Response]:
+        def change(request: Section) -> Response:
             if verb == "restore" and "device" not in request.content:
-                _finish(request)
-                did = self._hardware.restore_all()
+                _check(request)
+                changed = self._hardware.restore_all()
             else:
-                did = self._hardware.change(verb, request)
-            if did:
+                changed = self._hardware.change(verb, request)
+            if changed:
                 self._journal.record("control", **request.content)
-            return {"changed": did}
+            return {"changed": changed}
 
         return change
 
-    def _fault(self, request: Section) -> Answer:
+    def _fault(self, request: Section) -> Response:
         fault = armed_faults.parse(request, self._hardware.device)
-        _finish(request)
-        if not self._armed_faults.arm(fault):
+        _check(request)
+        if not self._faults.arm(fault):
             raise ConfigurationError("too many faults are armed; clear them first")
         self._journal.record("control", **request.content)
         return {"changed": True}
 
-    def _clear(self, request: Section) -> Answer:
-        _finish(request)
-        count = self._armed_faults.clear()
+    def _clear(self, request: Section) -> Response:
+        _check(request)
+        count = self._faults.clear() + self._crashes.clear()
         self._journal.record("control", verb="clear", cleared=count)
         return {"changed": bool(count), "cleared": count}
 
-    def _crash(self, request: Section) -> Answer:
-        point = armed_faults.check_point(request)
-        _finish(request)
-        self._armed_faults.arm_crash(point)
+    def _crash(self, request: Section) -> Response:
+        point = crash_points.parse_point(request)
+        _check(request)
+        self._crashes.arm(point)
         self._journal.record("control", **request.content)
         return {"changed": True}
 
-    def _lose_cdi(self, request: Section) -> Answer:
-        _finish(request)
+    def _lose_cdi(self, request: Section) -> Response:
+        _check(request)
         count = self._cdi.remove_all()
         self._journal.record("control", verb="lose-cdi", lost=count)
         return {"changed": bool(count), "lost": count}
 
-    def _release(self, request: Section) -> Answer:
+    def _release(self, request: Section) -> Response:
         uid = request.name("claim", UID, "the UID of a claim")
         force = bool(request.get("force", bool, False))
-        _finish(request)
+        _check(request)
         try:
-            did = self._give_back(uid, force)
-        except ClaimRefused as needed:
-            raise ConfigurationError(f"nothing was changed: {needed}") from needed
-        if did:
+            released = self._release_claim(uid, force)
+        except ClaimRefused as refused:
+            raise ConfigurationError(f"nothing was changed: {refused}") from refused
+        if released:
             self._journal.record("control", **request.content)
-        return {"changed": did}
+        return {"changed": released}
 
-    def _state(self, request: Section) -> Answer:
-        _finish(request)
+    def _state(self, request: Section) -> Response:
+        _check(request)
         return {
             "driver": self._settings.driver,
             "node": self._settings.node,
             "devices": list(self._hardware.device_names),
             "changes": self._hardware.changes(),
-            **self._armed_faults.as_data(),
+            "faults": self._faults.as_data(),
+            "crash": self._crashes.points,
             "journal": self._journal.last_number,
         }
 
-    def _read_journal(self, request: Section) -> Answer:
+    def _read_journal(self, request: Section) -> Response:
         since = request.get("since", int, 0) or 0
-        most = request.get("limit", int, _MOST_ENTRIES)
-        if most is None or not 1 <= most <= _MOST_ENTRIES:
-            request.add_problem("limit", f"must be 1 to {_MOST_ENTRIES}")
-        _finish(request)
-        return {"entries": self._journal.entries_after(since, most or 1), "last": self._journal.last_number}
+        limit = request.get("limit", int, _MAX_ENTRIES)
+        if limit is None or not 1 <= limit <= _MAX_ENTRIES:
+            request.add_problem("limit", f"must be 1 to {_MAX_ENTRIES}")
+        _check(request)
+        return {"entries": self._journal.entries_after(since, limit or 1), "last": self._journal.last_number}
 
 
-def _finish(request: Section) -> None:
+def _check(request: Section) -> None:
     request.check_unknown_keys()
     raise_if_invalid(request)

@@ -1,1 +1,1 @@
-"""The sockets that the kubelet talks to, the gRPC services behind them, device health, and armed faults."""
+"""The sockets that the kubelet connects to, the gRPC services behind them, and armed faults of their calls."""

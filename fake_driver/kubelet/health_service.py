@@ -22,7 +22,7 @@ MAX_STREAMS = 4  # each holds a thread that could prepare a claim; a kubelet has
 
 
 class HealthService:
-    """The stream of one API version; `messages` is the module of its messages."""
+    """The servicer of one API version, whose messages are in the module `messages`."""
 
     def __init__(
         self, health_store: HealthStore, messages: ModuleType, journal: Journal, clock: Callable[[], float] = time.time
@@ -31,21 +31,21 @@ class HealthService:
         self._streams = threading.BoundedSemaphore(MAX_STREAMS)
 
     def NodeWatchResources(self, _request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802 - as on the wire
-        """All devices, at once and whenever one of them changes, and often enough to be believed."""
+        """Yield the health of all devices: immediately, after each change, and again before the kubelet considers it stale."""
         if not self._streams.acquire(blocking=False):
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} callers watch the health already")
-        # A caller that went away is noticed when there is news, so its end is news.
-        with contextlib.ExitStack() as ends:
-            ends.callback(self._streams.release)
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} health streams are open already")
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(self._streams.release)
+            # A waiting stream must notice that its caller has gone.
             if not context.add_callback(self._health_store.wake_readers):
                 return
             version, api = 0, self._messages.DESCRIPTOR.package
             self._journal.record("health-watch", version=api, began=True)
-            ends.callback(self._journal.record, "health-watch", version=api, began=False)
-            while context.is_active() and (found := self._health_store.wait_for_change(version, _REPEAT)):
-                version = found[0]
+            at_end.callback(self._journal.record, "health-watch", version=api, began=False)
+            while context.is_active() and (change := self._health_store.wait_for_change(version, _REPEAT)):
+                version, health = change
                 if context.is_active():
-                    yield self._response(found[1])
+                    yield self._response(health)
 
     def _response(self, health: Mapping[Key, Health]) -> Any:
         now = int(self._clock())

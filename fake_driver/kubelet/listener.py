@@ -1,7 +1,7 @@
-"""One socket with the gRPC server behind it, which comes back when somebody removes the socket's file. The server has two of them.
+"""A socket with a gRPC server behind it, which can be opened again after its file was removed. The plugin server has two of them.
 
-gRPC makes the socket under a hidden name and we give it its own: so it is never seen before it answers, nor with rights that it should
-not have, and what gRPC removes by name when a server ends is never the socket of its successor.
+gRPC creates the socket with a hidden name, and we rename it. So it is never visible before it answers or with the wrong permissions, and
+gRPC does not remove the socket of a successor when a server stops.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fake_driver.errors import ConfigurationError
 
 
 class Listener:
-    """Serves at a path, as long as nobody else does."""
+    """A gRPC server at a socket path. It leaves the file of another process at this path alone."""
 
-    def __init__(self, path: Path, make: Callable[[], grpc.Server], grace: float) -> None:
-        self.path, self._make, self._grace = path, make, grace
+    def __init__(self, path: Path, make_server: Callable[[], grpc.Server], grace: float) -> None:
+        self.path, self._make_server, self._grace = path, make_server, grace
         self._server: grpc.Server | None = None
         self._inode = 0
 
     def open(self) -> None:
-        """Serve."""
+        """Create the socket and serve. Raise ConfigurationError if that fails."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         hidden = self.path.with_name(f".{secrets.token_hex(4)}")
-        server = self._make()
+        server = self._make_server()
         try:
             server.add_insecure_port(f"unix:{hidden}")
             server.start()
@@ -44,24 +44,24 @@ class Listener:
         self._server = server
 
     def is_file_missing(self) -> bool:
-        """Whether the file is gone. One that somebody else put there is his: two processes shall not fight for it."""
+        """Return True if no file is at the path. A file of another process counts: two processes must not replace each other's sockets."""
         return self._server is not None and not os.path.lexists(self.path)
 
     def reopen(self) -> None:
-        """Serve again; calls that are under way at the old place come to their end."""
-        before = self._server
+        """Serve on a new socket; calls on the old one can finish within the grace period."""
+        previous = self._server
         self.open()
-        if before:
-            before.stop(self._grace)
+        if previous:
+            previous.stop(self._grace)
 
     def remove_file(self) -> None:
-        """Take the file away, if it is ours: nobody comes any more."""
+        """Remove the socket's file if it is ours, so that no new connections arrive."""
         with contextlib.suppress(FileNotFoundError):
             if self.path.lstat().st_ino == self._inode:
                 self.path.unlink()
 
     def close(self, grace: float) -> threading.Event:
-        """End: no new calls, the old ones have this long; the event is set when the last has ended."""
+        """Stop: refuse new calls and give running ones `grace` seconds. Return an event that is set when the last one has finished."""
         self.remove_file()
         ended = threading.Event()
         ended.set()

@@ -10,12 +10,12 @@ import grpc
 
 from testbed.kubelet.stubs import registration_v1_pb2
 
-# The kubelet takes the first that it knows, so the newest comes first. These are names of its own, not the paths of the gRPC services.
+# The kubelet uses the first one that it supports, so the newest is first. These names are not the paths of the gRPC services.
 SERVICES = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 
 
 class RegistrationService:
-    """Tells the kubelet who this is; `on_status` is called with what the kubelet made of it."""
+    """The servicer that answers the kubelet's registration calls. `on_status` is called with success and error of a registration."""
 
     def __init__(
         self,
@@ -30,11 +30,11 @@ class RegistrationService:
         self._on_status, self._on_get_info = on_status, on_get_info
 
     def GetInfo(self, _request: Any, _context: grpc.ServicerContext) -> registration_v1_pb2.PluginInfo:  # noqa: N802 - as on the wire
-        """Who this is."""
+        """Return the driver's name, its DRA socket and its services."""
         self._on_get_info()
         return self._info
 
     def NotifyRegistrationStatus(self, request: Any, _context: grpc.ServicerContext) -> Any:  # noqa: N802 - as on the wire
-        """What became of it. A refusal is survived: the kubelet tries again by itself."""
+        """Receive the result of the registration. After a refusal the kubelet tries again, so the driver keeps running."""
         self._on_status(request.plugin_registered, request.error)
         return registration_v1_pb2.RegistrationStatusResponse()

@@ -1,8 +1,8 @@
-"""Serves the two sockets that the kubelet talks to.
+"""Serves the two sockets that the kubelet connects to.
 
-Order matters. Up: the DRA socket first, the registration socket last, for the kubelet calls as soon as it has seen that one. Down: the
-registration socket first, then the calls that are under way come to their end. In between, a socket that somebody removed comes back,
-and the kubelet, which sees it come, registers the driver again.
+The order matters. At start, the DRA socket is first and the registration socket last, because the kubelet connects as soon as it sees that
+one. At stop, the registration socket is first; then running calls finish. In between, a socket that was removed is created again, and the
+kubelet, which notices the new file, registers the driver again.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ from testbed.kubelet.stubs import (
 )
 
 log = logging.getLogger(__name__)
-# Seconds that calls get to finish when the driver is told to stop; its pod has 10. Where none is under way nobody waits.
-_LAST_CALLS = 8.0
-_LONGEST_CALL = 45.0  # seconds that the kubelet waits for an answer
-_CALLS = 8 + 2 * MAX_STREAMS  # at once: prepare and unprepare, and the health streams of two versions
-_LOOK = 1.0  # seconds between looks at the sockets
+_STOP_GRACE = 8.0  # seconds for running calls when the driver stops; its pod has 10
+_CALL_TIMEOUT = 45.0  # seconds that the kubelet waits for a response
+_MAX_CALLS = 8 + 2 * MAX_STREAMS  # at the same time: prepare and unprepare, and the health streams of two versions
+_CHECK_INTERVAL = 1.0  # seconds between checks that the sockets exist
 
 
 class PluginServer:
-    """Both sockets with their servicers."""
+    """Both sockets with their services. `registered` is set while the kubelet has registered the driver."""
 
     def __init__(
         self,
@@ -59,19 +58,23 @@ class PluginServer:
     ) -> None:
         self.registered = threading.Event()
         self._journal, self._sockets, self._health_store = journal, sockets, health_store
-        self._dra = [service(driver, journal, messages, armed_faults) for messages in (dra_v1_pb2, dra_v1beta1_pb2)]
-        self._health = [
+        self._dra_services = [
+            service(driver, journal, messages, armed_faults) for messages in (dra_v1_pb2, dra_v1beta1_pb2)
+        ]
+        self._health_services = [
             HealthService(health_store, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
         ]
         self._on_get_info = on_get_info
-        self._who = RegistrationService(driver.name, sockets.service, self._told, self._introduce)
-        self._service = Listener(sockets.service, self._make_service, _LONGEST_CALL)
-        self._registration = Listener(sockets.registration, self._make_registration, 0)
+        self._registration_service = RegistrationService(
+            driver.name, sockets.service, self._handle_status, self._handle_get_info
+        )
+        self._service = Listener(sockets.service, self._dra_server, _CALL_TIMEOUT)
+        self._registration = Listener(sockets.registration, self._registration_server, 0)
         self._stopped = threading.Event()
-        self._watch = threading.Thread(target=self._keep, name="sockets", daemon=True)
+        self._watch = threading.Thread(target=self._run, name="sockets", daemon=True)
 
     def start(self, *, register: bool = True) -> None:
-        """Serve; without `register` the kubelet never learns of it."""
+        """Open the sockets; if `register` is False, only the DRA socket, which the kubelet then does not find."""
         self._sockets.create_folders()
         self._service.open()
         if register:
@@ -79,22 +82,22 @@ class PluginServer:
         self._watch.start()
 
     def stop(self) -> None:
-        """Leave: no new calls, the old ones come to their end, no socket stays behind."""
+        """Refuse new calls, let running ones finish, and remove the sockets."""
         self._stopped.set()
         if self._watch.is_alive():
             self._watch.join()
-        gone = self._registration.close(0)
+        registration_closed = self._registration.close(0)
         self._health_store.close()
-        self._service.close(_LAST_CALLS).wait(_LAST_CALLS + 0.5)
-        gone.wait(1)
+        self._service.close(_STOP_GRACE).wait(_STOP_GRACE + 0.5)
+        registration_closed.wait(1)
 
-    def _keep(self) -> None:
-        while not self._stopped.wait(_LOOK):
+    def _run(self) -> None:
+        while not self._stopped.wait(_CHECK_INTERVAL):
             for listener in (self._service, self._registration):
                 if listener.is_file_missing():
-                    self._bring_back(listener)
+                    self._reopen(listener)
 
-    def _bring_back(self, listener: Listener) -> None:
+    def _reopen(self, listener: Listener) -> None:
         self._journal.record("socket-gone", socket=str(listener.path))
         if listener is self._registration:
             self.registered.clear()
@@ -103,29 +106,29 @@ class PluginServer:
         except (ConfigurationError, OSError) as refused:
             log.warning("%s; trying again", refused)
 
-    def _introduce(self) -> None:
+    def _handle_get_info(self) -> None:
         self._journal.record("get-info")
         self._on_get_info()
 
-    def _told(self, registered: bool, error: str) -> None:
+    def _handle_status(self, registered: bool, error: str) -> None:
         self._journal.record("registration", registered=registered, **({"error": error} if error else {}))
         if registered:
             self.registered.set()
             return
         self.registered.clear()
-        log.error("the kubelet refused this driver: %s", error)
+        log.error("the kubelet refused to register this driver: %s", error)
 
-    def _make_service(self) -> grpc.Server:
-        server = _grpc_server(_CALLS, "dra")
-        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(self._dra[0], server)
-        dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(self._dra[1], server)
-        dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(self._health[0], server)
-        dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(self._health[1], server)
+    def _dra_server(self) -> grpc.Server:
+        server = _grpc_server(_MAX_CALLS, "dra")
+        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(self._dra_services[0], server)
+        dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(self._dra_services[1], server)
+        dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(self._health_services[0], server)
+        dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(self._health_services[1], server)
         return server
 
-    def _make_registration(self) -> grpc.Server:
+    def _registration_server(self) -> grpc.Server:
         server = _grpc_server(2, "registration")
-        registration_v1_pb2_grpc.add_RegistrationServicer_to_server(self._who, server)
+        registration_v1_pb2_grpc.add_RegistrationServicer_to_server(self._registration_service, server)
         return server
 
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 
+from fake_driver.crash_points import CRASH_POINTS
 from fake_driver.errors import ConfigurationError, suggestion
 from fake_driver.mutants import MUTANTS, Mutation
-from fake_driver.preparing.driver import CRASH_POINTS
 from fake_driver.roles.node_driver import Parts
 
 

@@ -28,11 +28,6 @@ from fake_driver.preparing.opaque_configuration import OpaqueConfig
 from fake_driver.preparing.stale_claims import DeviceHeld
 
 log = logging.getLogger(__name__)
-# Where armed faults and mutants kill the process. After a crash at any of them, a new process must recover.
-CRASH_POINTS = (
-    "before-checkpoint", "after-checkpoint", "after-cdi",
-    "before-cdi-removal", "after-cdi-removal", "after-checkpoint-removal",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from fake_driver.api.client import ApiClient
 from fake_driver.control.control_socket import ControlSocket
 from fake_driver.control.live_hardware import Dependents, LiveHardware
 from fake_driver.control.request_handler import RequestHandler
+from fake_driver.crash_points import ArmedCrashes
 from fake_driver.devices.health import Health, HealthStore, initial_health
 from fake_driver.devices.model import Device
 from fake_driver.hardware import hardware_file
@@ -83,7 +84,7 @@ class NodeProcess:
         self._api = ApiClient.from_settings(settings, self.metrics.record_request)
         self._claims = parts.claim_client(self._api)
         self.journal = Journal(settings.data / "journal.jsonl", on_event=self.metrics.record_event)
-        self._armed_faults = ArmedFaults(self.journal)
+        self._armed_faults, self._armed_crashes = ArmedFaults(self.journal), ArmedCrashes(self.journal)
         self._reporter = StatusReporter(self._claims, settings.driver, settings.node, self._status_data, self.journal)
         files = self._files(settings)
         self.driver = self._driver(settings, files)
@@ -107,7 +108,15 @@ class NodeProcess:
             settings.data / "hardware-changes.json",
             Dependents(parts.inventory, self.health_store, parts.initial_health, self._publisher.refresh, self.journal),
         )
-        handler = RequestHandler(settings, self._hardware, self._armed_faults, files.cdi, self.journal, self._release)
+        handler = RequestHandler(
+            settings,
+            self._hardware,
+            self._armed_faults,
+            self._armed_crashes,
+            files.cdi,
+            self.journal,
+            self._release,
+        )
         self._control = ControlSocket(sockets.control, handler.handle)
         checks = {"/readyz": self.not_ready_reasons, "/healthz": self.not_alive_reasons}
         address = settings.probe_address
@@ -145,6 +154,7 @@ class NodeProcess:
         """Leave quickly: the kubelet learns it first, calls under way end, then what still waits for the API server is cut off."""
         self._control.stop()
         self._armed_faults.clear()
+        self._armed_crashes.clear()
         self._server.stop()
         self._api.close()
         self._publisher.stop()
@@ -176,7 +186,7 @@ class NodeProcess:
         }
 
     def _at_crash_point(self, point: str) -> None:
-        self._armed_faults.reached(point)
+        self._armed_crashes.reached(point)
         self._parts.at_crash_point(point)
 
     def _release(self, uid: str, force: bool) -> bool:

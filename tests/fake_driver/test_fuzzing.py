@@ -100,14 +100,14 @@ def test_claim_of_an_api_server(node: Node, claim: Any) -> None:
 @given(claims=st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=4))
 def test_call_of_a_kubelet(node: Node, tmp_path: Path, claims: list[tuple[str, str, str]]) -> None:
     journal = Journal(tmp_path / "asked.jsonl")
-    service = DraService(node.driver, journal, dra_v1_pb2, ArmedFaults(journal, lambda _code: None))
+    service = DraService(node.driver, journal, dra_v1_pb2, ArmedFaults(journal))
     asked = [dra_v1_pb2.Claim(uid=uid, namespace=namespace, name=name) for uid, namespace, name in claims]
     context: Any = _Context()
     prepared = service.NodePrepareResources(dra_v1_pb2.NodePrepareResourcesRequest(claims=asked), context)
     released = service.NodeUnprepareResources(dra_v1_pb2.NodeUnprepareResourcesRequest(claims=asked), context)
     assert set(prepared.claims) == set(released.claims) == {uid for uid, _, _ in claims}
     for entry in [*prepared.claims.values(), *released.claims.values()]:
-        assert "an error of its own" not in entry.error
+        assert "internal error" not in entry.error
     assert all(entry.error for entry in prepared.claims.values())
     _is_well(node)
 

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from fake_driver.control import __main__ as control
-from fake_driver.control.control_socket import LONGEST_REQUEST
+from fake_driver.control.control_socket import MAX_REQUEST
 from fake_driver.roles.node_driver import NodeProcess
 from fake_driver.settings import Settings
 from testbed.kubelet.stubs import dra_health_v1_pb2, dra_health_v1_pb2_grpc, dra_v1_pb2
@@ -224,11 +224,11 @@ def test_the_journal_tells_calls_writes_changes_and_faults_in_their_order(
         (("set", "gpu-0", "model={float: 1.5}"), "attributes.model must be {version: x.y.z}"),
         (("set", "gpu-0", "model=" + "x" * 65), "1 to 64 bytes"),
         (("set", "gpu-0", "--capacity", "memory=lots"), "must be a quantity"),
-        (("set", "gpu-0"), "names neither an attribute nor a capacity"),
+        (("set", "gpu-0"), "must contain attributes or capacity"),
         (("set", "gpu-0", *(f"a{i}=1" for i in range(40)), "--new"), "attributes and capacities, but may have 32"),
         (("taint", "gpu-0", "k:NoSchedul"), "must be one of NoSchedule, NoExecute, None"),
         (("taint", "gpu-0", "a b:NoSchedule"), "must be the name of a label"),
-        (("untaint", "gpu-0", "broken"), "is no taint of gpu-0; it has none"),
+        (("untaint", "gpu-0", "broken"), "is not the key of a taint of gpu-0; it has none"),
         (("health", "gpu-0", "unhealth"), "did you mean unhealthy"),
         (("fault", "prepar"), "did you mean prepare"),
         (("fault", "prepare", "--code", "UNAVAILABL"), "did you mean UNAVAILABLE"),
@@ -255,7 +255,7 @@ def test_what_is_wrong_is_told_and_changes_nothing(
         (b"\n", "is not JSON"),
         (b"\xff\xfe\n", "is not JSON"),
         (b"[" * 5000 + b"\n", "is not JSON"),
-        (b'"' + b"x" * LONGEST_REQUEST + b'"\n', f"is longer than {LONGEST_REQUEST} bytes"),
+        (b'"' + b"x" * MAX_REQUEST + b'"\n', f"is longer than {MAX_REQUEST} bytes"),
         (b"[]\n", "must be a mapping"),
         (b'{"verb": "plugg", "device": "gpu-0"}\n', "did you mean plug or unplug"),
         (b'{"verb": "plug", "device": 7}\n', "device is an integer, but must be a string"),

@@ -183,7 +183,7 @@ def test_a_change_that_cannot_be_kept_is_not_made(running: Running) -> None:
 
 
 def test_a_part_that_is_cut_from_a_whole_has_no_capacity_of_its_own(running: Running) -> None:
-    with pytest.raises(ConfigurationError, match="it is a part of gpu-1"):
+    with pytest.raises(ConfigurationError, match="it is a partition of gpu-1"):
         running.ask("set", device="gpu-1-half-0", capacity={"memory": "1Gi"})
 
 

@@ -132,7 +132,7 @@ def test_an_error_of_the_drivers_own_stays_within_its_claim(
 
     monkeypatch.setattr(CdiFolder, "write", write)
     answer = kubelet.prepare(socket, bad, good)
-    assert "the driver has an error of its own" in answer[bad["uid"]].error
+    assert "internal error of the driver" in answer[bad["uid"]].error
     assert answer[good["uid"]].error == ""
     assert "Traceback" in caplog.text
 

@@ -80,10 +80,10 @@ def test_a_watcher_that_went_away_leaves_its_place(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     process = start(settings)
-    service = process._server._health[0]
+    service = process._server._health_services[0]
     streams = [watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc) for _ in range(4)]
     assert all(next(stream).devices for stream in streams)
-    with pytest.raises(grpc.RpcError, match="4 callers watch the health already"):
+    with pytest.raises(grpc.RpcError, match="4 health streams are open already"):
         next(watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc))
     for stream in streams:
         stream.cancel()

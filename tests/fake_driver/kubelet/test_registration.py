@@ -61,6 +61,6 @@ def test_a_refused_registration_is_survived_told_and_can_be_made_good(
     refusal = registration_v1_pb2.RegistrationStatus(plugin_registered=False, error="no handler")
     kubelet.registration(registration).NotifyRegistrationStatus(refusal, timeout=5)
     assert "the kubelet has not registered this driver" in process.not_ready_reasons()
-    assert "the kubelet refused this driver: no handler" in caplog.text
+    assert "the kubelet refused to register this driver: no handler" in caplog.text
     kubelet.register(registration)
     assert "the kubelet has not registered this driver" not in process.not_ready_reasons()

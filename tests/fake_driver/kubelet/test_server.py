@@ -133,7 +133,7 @@ def test_a_driver_that_nobody_calls_stops_at_once_though_kubelets_are_connected_
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the sockets more often."""
-    monkeypatch.setattr(server, "_LOOK", 0.02)
+    monkeypatch.setattr(server, "_CHECK_INTERVAL", 0.02)
 
 
 @pytest.mark.usefixtures("hurried")

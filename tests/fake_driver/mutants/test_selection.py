@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fake_driver.crash_points import CRASH_POINTS
 from fake_driver.errors import ConfigurationError
 from fake_driver.mutants import selection
-from fake_driver.preparing.driver import CRASH_POINTS
 from fake_driver.preparing.opaque_configuration import API_VERSION
 from fake_driver.roles.node_driver import NodeProcess, read_parts
 from fake_driver.settings import Settings

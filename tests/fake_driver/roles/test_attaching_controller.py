@@ -194,7 +194,7 @@ def test_watches_that_end_immediately_are_retried_with_back_off(
 
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
-def test_slices_are_published_in_an_older_api_version(
+def test_claims_are_attached_in_an_older_api_version(
     attach: Callable[..., AttachController], fake_api: FakeApi, version: str
 ) -> None:
     fake_api.versions = [version]

@@ -12,9 +12,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from fake_driver.crash_points import CRASH_POINTS
 from fake_driver.errors import ClaimRefused
 from fake_driver.preparing.claims import ClaimRef
-from fake_driver.preparing.driver import CRASH_POINTS
 from tests.fake_driver.fake_node import NAME, Node, config, names
 
 
