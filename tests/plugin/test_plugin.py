@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed.conformance import events
+from testbed.conformance import events, facts, selection
 from testbed.models.run_request import RunRequest
 from testbed.runs.pytest_process import plugin_options, run_suites
 from tests.fakes import cluster
@@ -105,6 +105,26 @@ def test_the_run_that_has_reserved_the_folder_lets_its_own_pytest_write_there(
     request = RunRequest(testbed="fake", report=folder, patience=0.001, tests=(str(pytester.path),))
     with events.reserved(folder):
         assert run_suites(request).result == "conformant"
+
+
+def test_text_that_is_no_run_request_is_refused(pytester: pytest.Pytester) -> None:
+    result = _run(pytester, "--run-request={}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--run-request is not a run request*"])
+
+
+@pytest.mark.parametrize("workers", ["auto", "2"])
+def test_the_controller_looks_at_the_testbed_once(judge: Judge, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
+    gathered: list[object] = []
+    gather = facts.gather
+
+    def counted(*words: Any) -> selection.Facts:
+        gathered.append(words)
+        return gather(*words)
+
+    monkeypatch.setattr(facts, "gather", counted)
+    assert judge("@required(1)\ndef test_it():\n    pass\n", "-n", workers).report.result == "conformant"
+    assert len(gathered) == 1
 
 
 def test_a_driver_file_that_does_not_fit_the_testbed_is_refused_before_any_test(judge: Judge, tmp_path: Path) -> None:
