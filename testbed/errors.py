@@ -64,9 +64,10 @@ class CommandFailed(TestbedError):
 class WaitTimeout(TestbedError):
     """A condition was not met within its timeout. The message has the last observation."""
 
-    def __init__(self, waited_for: str, budget: str, last_seen: str, *, hint: str = "") -> None:
-        self.waited_for, self.budget, self.last_seen = waited_for, budget, last_seen
-        super().__init__(f"timed out waiting for {waited_for} ({budget})\n  last seen: {last_seen}", hint=hint)
+    def __init__(self, waited_for: str, budget: str, last_seen: str, *, cause: str = "", hint: str = "") -> None:
+        self.waited_for, self.budget, self.last_seen, self.cause = waited_for, budget, last_seen, cause
+        likely = f"\n  likely cause: {cause}" if cause else ""
+        super().__init__(f"timed out waiting for {waited_for} ({budget}){likely}\n  last seen: {last_seen}", hint=hint)
 
 
 class NodesUnderPressure(WaitTimeout):

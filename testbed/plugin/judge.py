@@ -85,7 +85,7 @@ class Judge:
         if requirement and report.failed and call.excinfo:
             raised = _first(call.excinfo)
             if isinstance(raised.value, NodesUnderPressure):
-                self._short = self._short or f"{item.nodeid}: {raised.value.hint}"
+                self._short = self._short or f"{item.nodeid}: {raised.value.cause}"
             verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
             text = explanation(item, raised, requirement, verdict, self._told, self._compared)

@@ -48,7 +48,7 @@ def test_the_report_of_a_failure_is_short_and_says_the_cause_first(judge: Judge)
     run = judge(_GOOD, fault="no-pods-start")
     start = run.output.index("expected pod pod-with-cats to run")
     shown = run.output[start : run.output.index("= verdict =")].splitlines()
-    assert shown[1].startswith("  likely cause: the kubelet does not know the driver")
+    assert shown[1].startswith("  likely cause: the driver is not registered with the kubelet")
     assert "  requirement: T-001 (MUST) It works." in shown
     assert any(line.startswith("  evidence: ") for line in shown)
     assert shown.index("  requirement: T-001 (MUST) It works.") < 6

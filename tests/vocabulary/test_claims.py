@@ -84,7 +84,7 @@ def test_a_claim_that_is_not_allocated(claim: Callable[..., Claim]) -> None:
         (
             "2 node(s) had untolerated taint(s)",
             WaitTimeout,
-            "no node takes the tests' pods, .*; this is not the driver's",
+            "do not tolerate the taints of the nodes: .*; this is not the driver's",
         ),
         ("2 cannot allocate all claims", NotObserved, "likely cause: no free device fits"),
     ],

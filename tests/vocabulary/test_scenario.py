@@ -112,7 +112,7 @@ def test_a_pod_that_does_not_run_says_what_was_expected_the_cause_and_what_was_s
             scenario.pods("first", "second").should_run()
     lines = str(raised.value).splitlines()
     assert lines[0] == "expected pod first to run"
-    assert lines[1].startswith("  likely cause: the kubelet does not know the driver on this node")
+    assert lines[1].startswith("  likely cause: the driver is not registered with the kubelet of this node")
     assert "Pending on node-1; container cat waiting: ContainerCreating" in lines[2]
     assert "DRA driver gpu.dra-testbed.example is not registered" in lines[3]
 

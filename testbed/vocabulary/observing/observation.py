@@ -1,4 +1,4 @@
-"""Wait for one object by watch, and fail for humans: what was expected, what was seen last, the likely cause. All `should_…` end here."""
+"""Wait for the state of one object with a watch, and build the error of a wait that failed. All `should_…` verbs use it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from testbed.waiting import Budget, NotYet, eventually
 T = TypeVar("T")
 Meanwhile = Callable[[], object]
 _LONGEST_WATCH = 20.0
-_BETWEEN_LOOKS = 2.0
+_BETWEEN_CALLS = 2.0
 _GONE = 410
-_TOO_SLOW = "it has too much to do for this machine; this is not the driver's fault"
+_OVERLOADED = "the API server is overloaded; this is not the driver's fault"
 
 
 class NotObserved(DriverFailed):
-    """Something that the driver had to bring about did not come in time. Blames the driver."""
+    """A state that the driver had to bring about was not observed in time. Blames the driver."""
 
 
 class StateUnreachable(Exception):
-    """Raised by a check when the state cannot come any more, so that nobody waits for it; its text is what was seen."""
+    """Raised by a check when the expected state can no longer come, so that the wait ends; its text is what was seen."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is probably wrong. `ours` is true when it is not the driver's doing: a missing image, a node that is away.
+    """The likely cause of a failed wait.
 
-    `lasting` is true when it keeps later tests from their pods as well: a node without disk.
+    `by_environment` is True if the driver did not cause it: a missing image, a node that is not Ready. `lasting` is True if later
+    tests are affected too: a node that is short of disk. `warnings` are the newest warning events.
     """
 
     cause: str
@@ -42,23 +43,23 @@ class Diagnosis:
 
     @classmethod
     def none(cls) -> Diagnosis:
-        """What was seen says all."""
+        """Return a diagnosis without a cause."""
         return cls("")
 
 
 @dataclass(frozen=True)
 class Target:
-    """The object that is watched; with a field selector of its own, all that it selects."""
+    """The object that is watched; with a field selector, all objects that it selects."""
 
     api_version: str
     kind: str
-    namespace: str | None  # None for a kind that has none
+    namespace: str | None  # None for cluster-wide kinds
     name: str
     selector: str = ""
 
     @property
     def fields(self) -> str:
-        """The field selector."""
+        """Return the field selector."""
         return self.selector or f"metadata.name={self.name}"
 
     def __str__(self) -> str:
@@ -74,9 +75,10 @@ def observe(
     diagnose: Callable[[], Diagnosis],
     meanwhile: Meanwhile | None = None,
 ) -> T:
-    """Look at every state of the object until `check` returns; it raises NotYet (go on) or NeverComes (give up).
+    """Watch the object until `check` returns for one of its states, and return the result.
 
-    Every two seconds `meanwhile` is called, for waits that have to look at something else as well.
+    `check` raises NotYet to continue and StateUnreachable to give up. `meanwhile` is called every two seconds. A wait that fails
+    raises the error that `diagnose` leads to.
     """
     seen = f"there is no {target}"
     for state in _states(kube, target, budget.effective_seconds, meanwhile):
@@ -100,22 +102,22 @@ def hold(
     budget: Budget,
     diagnose: Callable[[], Diagnosis],
 ) -> None:
-    """Look at every state of the object for the whole budget, and at one at least; it may not go, and none may make `check` raise."""
+    """Watch the object for the whole budget, and require that it exists and that `check` accepts each of its states."""
     seen = False
     for state in _states(kube, target, budget.effective_seconds):
         seen = True
         if state is None:
             raise failure(expected, "it was deleted", f"it should last ({budget})", diagnose())
-        _demand(check, state, expected, budget, diagnose)
-    if not seen:  # a short budget may be over before the first watch has said anything
-        there = kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
-        if not there:
+        _require(check, state, expected, budget, diagnose)
+    if not seen:  # with a short budget, the time may be over before the first watch event
+        found = kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
+        if not found:
             raise failure(expected, f"there is no {target}", str(budget), diagnose())
-        for state in there:
-            _demand(check, state, expected, budget, diagnose)
+        for state in found:
+            _require(check, state, expected, budget, diagnose)
 
 
-def _demand(
+def _require(
     check: Callable[[Object], object], state: Object, expected: str, budget: Budget, diagnose: Callable[[], Diagnosis]
 ) -> None:
     try:
@@ -125,11 +127,11 @@ def _demand(
 
 
 def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotObserved | WaitTimeout:
-    """The error of a wait that was in vain. Whose fault it is follows from the diagnosis."""
+    """Return the error of a failed wait. The diagnosis decides whether it blames the driver."""
     lines = [seen, *(f"    {line}" for line in diagnosis.warnings)]
     if diagnosis.by_environment:
         kind = NodesUnderPressure if diagnosis.lasting else WaitTimeout
-        return kind(expected, waited, "\n".join(lines), hint=f"{diagnosis.cause}; this is not the driver's fault")
+        return kind(expected, waited, "\n".join(lines), cause=f"{diagnosis.cause}; this is not the driver's fault")
     cause = [f"  likely cause: {diagnosis.cause}"] if diagnosis.cause else []
     return NotObserved(
         "\n".join([f"expected {expected}", *cause, f"  last seen: {lines[0]}", *lines[1:], f"  waited: {waited}"])
@@ -137,16 +139,16 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
 
 
 def _states(kube: Kube, target: Target, seconds: float, meanwhile: Meanwhile | None = None) -> Iterator[Object | None]:
-    """The object as it is and as it changes, None where it was deleted, until the time is over. A watch that ends is taken up again."""
+    """Yield each state of the object until the time is over, and None for its deletion. A watch that ends is started again."""
     deadline = time.monotonic() + seconds
-    longest = _BETWEEN_LOOKS if meanwhile else _LONGEST_WATCH
+    longest = _BETWEEN_CALLS if meanwhile else _LONGEST_WATCH
     while (left := deadline - time.monotonic()) > 0:
         try:
             yield from _watched(kube, target, min(left, longest))
         except ApiError as refused:
-            # It may have forgotten where the watch began; the next one begins anew.
+            # After "410 Gone" the resource version of the watch has expired; the next watch starts from the current state.
             if refused.status != _GONE:
-                deadline += _waited_for_an_answer(kube, target, refused)
+                deadline += _wait_for_api_server(kube, target, refused)
         if meanwhile:
             meanwhile()
 
@@ -159,8 +161,8 @@ def _watched(kube: Kube, target: Target, seconds: float) -> Iterator[Object | No
             yield None if event["type"] == "DELETED" else event["object"]
 
 
-def _waited_for_an_answer(kube: Kube, target: Target, refused: ApiError) -> float:
-    """A server that has too much to do is waited for; how long that took is nobody's delay. Any other refusal is raised."""
+def _wait_for_api_server(kube: Kube, target: Target, refused: ApiError) -> float:
+    """Wait until an overloaded API server answers again, and return the seconds, by which the deadline moves. Raise other errors."""
     began = time.monotonic()
 
     def ask() -> None:
@@ -173,5 +175,5 @@ def _waited_for_an_answer(kube: Kube, target: Target, refused: ApiError) -> floa
 
     if not refused.overloaded:
         raise refused
-    eventually(ask, "the API server to answer", budgets.API_SERVER_ANSWERED, hint=_TOO_SLOW)
+    eventually(ask, "the API server to answer", budgets.API_SERVER_ANSWERED, hint=_OVERLOADED)
     return time.monotonic() - began

@@ -129,7 +129,7 @@ class Container:
         """Let its process end, and wait until the kubelet has started it again."""
         before = self.restarts
         self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
-        check = pod_states.started_again(self.name, before)
+        check = pod_states.restarted(self.name, before)
         self.pod.should(f"run again in container {self.name}", check, budgets.RESTARTED)
         return self
 

@@ -1,4 +1,4 @@
-"""What a pod's state has to be for a word to be fulfilled. Pure: each check returns, or raises NotYet or NeverComes with what was seen."""
+"""Checks of a pod's state, for the waits. Pure: each returns, or raises NotYet or StateUnreachable with what was seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Check = Callable[[Object], None]
 
 
 def running(pod: Object) -> None:
-    """All its containers run."""
+    """Require that all containers run."""
     status = pod.get("status", {})
     started = [each["name"] for each in status.get("containerStatuses", ()) if "running" in each.get("state", {})]
     if status.get("phase") in ("Succeeded", "Failed"):
@@ -23,20 +23,20 @@ def running(pod: Object) -> None:
 
 
 def ended(pod: Object) -> None:
-    """All its containers have ended, and none will be started again."""
+    """Require that the pod has succeeded or failed."""
     if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
         raise NotYet(describe_pod(pod))
 
 
 def succeeded(pod: Object) -> None:
-    """All its containers have ended with 0."""
+    """Require that the pod has succeeded."""
     ended(pod)
     if pod["status"]["phase"] == "Failed":
         raise StateUnreachable(describe_pod(pod))
 
 
 def pending(pod: Object) -> None:
-    """None of its containers was ever started."""
+    """Require that no container has ever been started."""
     status = pod.get("status", {})
     started = [
         each["name"]
@@ -47,64 +47,64 @@ def pending(pod: Object) -> None:
         raise NotYet(describe_pod(pod))
 
 
-def staying(check: Check) -> Check:
-    """A state in which nobody has asked for its end."""
+def not_deleted(check: Check) -> Check:
+    """Return a check that also requires that the pod is not being deleted."""
 
-    def stays(pod: Object) -> None:
+    def checked(pod: Object) -> None:
         if "deletionTimestamp" in pod["metadata"]:
-            raise StateUnreachable(f"somebody has asked for its end; {describe_pod(pod)}")
+            raise StateUnreachable(f"it is being deleted; {describe_pod(pod)}")
         check(pod)
 
-    return stays
+    return checked
 
 
-def ending(pod: Object) -> None:
-    """Somebody has asked for its end."""
+def terminating(pod: Object) -> None:
+    """Require that the pod is being deleted."""
     if "deletionTimestamp" not in pod["metadata"]:
-        raise NotYet(f"nobody has asked for its end; {describe_pod(pod)}")
+        raise NotYet(f"it is not being deleted; {describe_pod(pod)}")
 
 
 def has_claims(pod: Object) -> None:
-    """The claims that it wants from templates have been made."""
+    """Require that all claims from templates have been generated."""
     wanted = {each["name"] for each in pod["spec"].get("resourceClaims", ()) if "resourceClaimTemplateName" in each}
     missing = wanted - {each["name"] for each in pod.get("status", {}).get("resourceClaimStatuses", ())}
     if missing:
-        raise NotYet(f"no claim was made for {', '.join(sorted(missing))}; {describe_pod(pod)}")
+        raise NotYet(f"no claim was generated for {', '.join(sorted(missing))}; {describe_pod(pod)}")
 
 
-def unplaced(pod: Object) -> None:
-    """The scheduler has found no node for it, as far as anybody knows."""
+def unscheduled(pod: Object) -> None:
+    """Require that the pod is not bound to a node."""
     if pod["spec"].get("nodeName"):
-        raise StateUnreachable(f"the scheduler gave it to node {pod['spec']['nodeName']}; {describe_pod(pod)}")
+        raise StateUnreachable(f"it was bound to node {pod['spec']['nodeName']}; {describe_pod(pod)}")
     pending(pod)
 
 
 def unschedulable(because: str) -> Check:
-    """The scheduler has said that no node will do, in these words."""
+    """Return a check that the scheduler reports the pod as unschedulable with this text in its message."""
 
     def check(pod: Object) -> None:
-        unplaced(pod)
-        said = [each.get("message", "") for each in _refusals(pod)]
-        if not any(because in each for each in said):
+        unscheduled(pod)
+        found = [each.get("message", "") for each in _unschedulable(pod)]
+        if not any(because in each for each in found):
             raise NotYet(describe_pod(pod))
 
     return check
 
 
 def disrupted(reason: str) -> Check:
-    """Its status says that somebody ends it, and for this reason."""
+    """Return a check that the pod has the condition DisruptionTarget with this reason."""
 
     def check(pod: Object) -> None:
         conditions = pod.get("status", {}).get("conditions", ())
-        said = [each.get("reason", "") for each in conditions if _is_true(each, "DisruptionTarget")]
-        if reason not in said:
-            raise NotYet(f"its status says {', '.join(said) or 'nothing'} of its end; {describe_pod(pod)}")
+        found = [each.get("reason", "") for each in conditions if _is_true(each, "DisruptionTarget")]
+        if reason not in found:
+            raise NotYet(f"reasons of DisruptionTarget: {', '.join(found) or 'none'}; {describe_pod(pod)}")
 
     return check
 
 
-def started_again(container: str, before: int) -> Check:
-    """The container runs, and has been started more than `before` times."""
+def restarted(container: str, before: int) -> Check:
+    """Return a check that the container runs, and has been restarted more than `before` times."""
 
     def check(pod: Object) -> None:
         for each in pod.get("status", {}).get("containerStatuses", ()):
@@ -116,35 +116,35 @@ def started_again(container: str, before: int) -> Check:
 
 
 def health_of(pod: Object, container: str, claim: str = "") -> list[Object]:
-    """What a container's status says of the health of its devices, of one claim or of all."""
+    """Return the health entries in the status of a container, for one claim or for all."""
     statuses = [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == container]
-    told = [told for each in statuses for told in each.get("allocatedResourcesStatus", ())]
-    return [each for one in told if claim in ("", one["name"]) for each in one.get("resources", ())]
+    claims = [entry for each in statuses for entry in each.get("allocatedResourcesStatus", ())]
+    return [each for one in claims if claim in ("", one["name"]) for each in one.get("resources", ())]
 
 
 def has_health(container: str, claim: str, health: str) -> Check:
-    """The status says so of each device that the container has from the claim."""
+    """Return a check that the status reports this health for each device that the container has from the claim."""
 
     def check(pod: Object) -> None:
-        told = [each.get("health", "nothing") for each in health_of(pod, container, claim)]
-        if set(told) != {health}:
-            raise NotYet(f"its status says {', '.join(told) or 'nothing'} of {claim}; {describe_pod(pod)}")
+        found = [each.get("health", "no value") for each in health_of(pod, container, claim)]
+        if set(found) != {health}:
+            raise NotYet(f"health of {claim} in its status: {', '.join(found) or 'none'}; {describe_pod(pod)}")
 
     return check
 
 
 def other_than(uid: str) -> Check:
-    """It is a successor of the pod with that UID, under the same name, and runs."""
+    """Return a check that the pod has another UID, and runs."""
 
     def check(pod: Object) -> None:
         if pod["metadata"]["uid"] == uid:
-            raise NotYet(f"still the old one: {describe_pod(pod)}")
+            raise NotYet(f"still the old pod: {describe_pod(pod)}")
         running(pod)
 
     return check
 
 
-def _refusals(pod: Object) -> list[Object]:
+def _unschedulable(pod: Object) -> list[Object]:
     conditions = pod.get("status", {}).get("conditions", ())
     return [each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
 

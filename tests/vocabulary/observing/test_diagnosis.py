@@ -30,21 +30,25 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
 @pytest.mark.parametrize(
     ("message", "cause", "by_environment"),
     [
-        ("Failed to prepare dynamic resources: DRA driver x is not registered", "the kubelet does not know", False),
+        (
+            "Failed to prepare dynamic resources: DRA driver x is not registered",
+            "not registered with the kubelet",
+            False,
+        ),
         ("NodePrepareResources failed for ResourceClaim c: no such device", "refused to prepare", False),
-        ("NodePrepareResources skipped 1 ResourceClaims", "left it out of its answer", False),
+        ("NodePrepareResources skipped 1 ResourceClaims", "response lacks the claim", False),
         ("NodePrepareResources: rpc error: code = DeadlineExceeded desc = x", "did not answer", False),
         ("NodePrepareResources: rpc error: code = Unavailable desc = connection error: x", "socket", False),
         ("NodePrepareResources: rpc error: code = Unavailable desc = error reading from server: EOF", "broke", False),
         ("NodePrepareResources: rpc error: code = Canceled desc = grpc: closing", "ended or was restarted", False),
         ("CDI device injection failed: unresolvable CDI devices a/b=c", "no CDI file", False),
         ("0/2 nodes are available: 2 cannot allocate all claims.", "no free device", False),
-        ("0/2 nodes are available: 2 Insufficient memory.", "nodes are full", True),
-        ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "no node takes", True),
+        ("0/2 nodes are available: 2 Insufficient memory.", "nodes have too little", True),
+        ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "do not tolerate the taints", True),
         ("failed to pull image: ErrImageNeverPull", "image is not on the node", True),
         (
             "2 nodes: 1 cannot allocate all claims, 1 had untolerated taint {node.kubernetes.io/unreachable: }",
-            "a node is away",
+            "a node is unreachable",
             True,
         ),
         (
@@ -54,7 +58,7 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
         ),
     ],
 )
-def test_an_event_leads_to_its_likely_cause(message: str, cause: str, by_environment: bool) -> None:
+def test_a_warning_has_its_likely_cause(message: str, cause: str, by_environment: bool) -> None:
     found = diagnose(_pod(), [_warning(message)])
     assert cause in found.cause
     assert found.by_environment is by_environment
@@ -62,21 +66,21 @@ def test_an_event_leads_to_its_likely_cause(message: str, cause: str, by_environ
 
 
 @pytest.mark.parametrize("late", ["unresolvable CDI devices a/b=c", "NodePrepareResources failed: no such device"])
-def test_a_pod_whose_claim_was_prepared_or_refused_was_let_read_it_whatever_was_said_before(late: str) -> None:
+def test_an_authorizer_error_is_outdated_once_the_driver_was_called(late: str) -> None:
     early = _warning("no relationship found between node 'node-2' and this object")
     assert diagnose(_pod(), [early]).by_environment
     assert not diagnose(_pod(), [early, _warning(late)]).by_environment
     assert diagnose(_pod(), [_warning(late), early]).by_environment
 
 
-def test_what_keeps_a_pod_from_its_node_now_counts_and_not_what_did_before() -> None:
+def test_the_current_condition_counts_and_not_older_scheduling_events() -> None:
     before = _warning("0/2 nodes are available: 2 cannot allocate all claims.", "FailedScheduling")
     now = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
     assert not diagnose(_pod(None), [before]).by_environment
     assert diagnose(_pod(None, conditions=[now]), [before]).by_environment
 
 
-def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ran() -> None:
+def test_a_terminating_pod_waits_for_unprepare_whatever_its_older_events_say() -> None:
     early = _warning("no relationship found between node 'node-2' and this object")
     ended = {"name": "c", "state": {"terminated": {"exitCode": 143}}}
     pod = _pod(phase="Running", containerStatuses=[ended])
@@ -86,7 +90,7 @@ def test_a_pod_that_has_run_is_held_by_its_driver_whatever_was_said_before_it_ra
     assert not diagnose(pod, [early]).by_environment
 
 
-def test_a_pod_whose_containers_have_ended_for_good_is_held_by_its_driver() -> None:
+def test_a_pod_whose_containers_have_terminated_for_good_waits_for_unprepare() -> None:
     pod = _pod(phase="Running", containerStatuses=[{"name": "c", "state": {"terminated": {"exitCode": 0}}}])
     assert not diagnose(pod, []).cause
     pod["spec"]["restartPolicy"] = "Never"
@@ -95,37 +99,37 @@ def test_a_pod_whose_containers_have_ended_for_good_is_held_by_its_driver() -> N
     assert not diagnose(pod, []).cause
 
 
-def test_the_newest_warnings_are_shown_and_no_more_than_three() -> None:
+def test_the_three_newest_warnings_are_shown() -> None:
     found = diagnose(_pod(), [_warning(f"attempt {n}") for n in range(9)])
     assert [line[-1] for line in found.warnings] == ["6", "7", "8"]
 
 
-def test_the_end_of_a_driver_in_its_call_is_no_refusal_whatever_was_said_before() -> None:
+def test_the_newest_error_of_a_call_counts() -> None:
     hung = _warning("NodePrepareResources: rpc error: code = DeadlineExceeded desc = context deadline exceeded")
     ended = _warning("NodePrepareResources: rpc error: code = Unavailable desc = error reading from server: EOF")
     assert "broke" in diagnose(_pod(), [hung, ended]).cause
 
 
-def test_a_warning_that_every_pod_gets_takes_no_place() -> None:
+def test_a_warning_that_every_pod_has_is_not_shown() -> None:
     noise = _warning("pod: kubelet does not have ClusterDNS IP configured", "MissingClusterDNS")
     found = diagnose(_pod(), [_warning("attempt 1"), noise, noise, noise])
     assert found.warnings == ("FailedPrepareDynamicResources: attempt 1",)
 
 
-def test_a_pod_that_nobody_made_is_the_scenarios_fault() -> None:
+def test_a_pod_that_was_never_created_does_not_blame_the_driver() -> None:
     assert diagnose(None, []).by_environment
 
 
-def test_a_pod_that_the_scheduler_parks_in_silence_misses_a_claim() -> None:
+def test_a_pod_that_the_scheduler_does_not_consider_lacks_a_claim() -> None:
     assert "claim of the pod is missing" in diagnose(_pod(node=None), []).cause
 
 
-def test_a_pod_of_which_the_scheduler_says_something_else_misses_nothing() -> None:
+def test_an_unschedulable_pod_with_an_unknown_message_has_no_known_cause() -> None:
     condition = {"type": "PodScheduled", "status": "False", "message": "adding 33 devices exceeds the claim limit"}
     assert diagnose(_pod(node=None, conditions=[condition]), []).cause == ""
 
 
-def test_where_nothing_is_known_no_cause_is_made_up() -> None:
+def test_a_pod_without_events_has_no_known_cause() -> None:
     assert diagnose(_pod(), []).cause == ""
 
 
@@ -135,7 +139,7 @@ def _node(ready: str, message: str = "Kubelet stopped posting node status.") -> 
 
 
 @pytest.mark.parametrize("ready", ["False", "Unknown"])
-def test_a_node_that_is_not_ready_is_the_cause_whatever_else_was_said(ready: str) -> None:
+def test_a_node_that_is_not_ready_takes_precedence_over_events(ready: str) -> None:
     found = diagnose(_pod(), [_warning("Failed to prepare dynamic resources: x is not registered")], _node(ready))
     assert found.cause == "node node-1 is not Ready: Kubelet stopped posting node status"
     assert found.by_environment
@@ -152,18 +156,18 @@ def _pressed(kind: str = "DiskPressure", name: str = "node-1", status: str = "Tr
 @pytest.mark.parametrize(
     ("kind", "what"), [("DiskPressure", "disk"), ("MemoryPressure", "memory"), ("PIDPressure", "process ids")]
 )
-def test_a_node_under_pressure_is_not_well_and_says_what_it_is_short_of(kind: str, what: str) -> None:
+def test_a_node_under_pressure_is_described_with_what_it_is_short_of(kind: str, what: str) -> None:
     assert describe_unready([_pressed(kind)]) == f"node node-1 is short of {what}: kubelet has disk pressure"
     assert describe_unready([_pressed(kind, status="False"), _pressed(kind, status="Unknown")]) == ""
 
 
-def test_what_nodes_are_short_of_lasts_and_their_absence_need_not() -> None:
+def test_pressure_on_a_node_is_lasting_and_not_ready_is_not() -> None:
     assert diagnose(_pod(), [], _pressed()).lasting
     assert diagnose_interruption(_pod(), _pressed()).lasting
     assert not diagnose(_pod(), [], _node("False")).lasting
 
 
-def test_a_pod_that_no_node_took_names_those_under_pressure_or_away() -> None:
+def test_an_unschedulable_pod_names_nodes_under_pressure_or_not_ready() -> None:
     refused = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 cannot allocate all claims."
     pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": refused}])
     found = diagnose(pod, [], nodes=[_pressed(name="node-2"), _node("True")])
@@ -176,32 +180,32 @@ def test_a_pod_that_no_node_took_names_those_under_pressure_or_away() -> None:
     assert away == Diagnosis("node node-1 is not Ready: Kubelet stopped posting node status", by_environment=True)
 
 
-def test_pressure_explains_nothing_where_no_taint_kept_the_pod_away() -> None:
+def test_pressure_does_not_count_without_a_message_about_taints() -> None:
     pod = _pod(
         None, conditions=[{"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}]
     )
     assert not diagnose(pod, [], nodes=[_pressed()]).by_environment
 
 
-def test_a_node_that_is_ready_explains_nothing() -> None:
+def test_a_ready_node_is_not_the_cause() -> None:
     assert not diagnose(_pod(), [_warning("driver x is not registered")], _node("True")).by_environment
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated"])
-def test_a_pod_that_its_node_ended_is_not_the_drivers_fault(reason: str) -> None:
+def test_a_pod_that_its_node_ended_does_not_blame_the_driver(reason: str) -> None:
     pod = _pod(phase="Failed", reason=reason, message="The node was low on resource: memory.")
     assert diagnose(pod, [_warning("driver x is not registered")]).by_environment
     assert f"pod {reason}: The node was low" in describe_pod(pod)
 
 
-def test_a_pod_is_told_in_a_few_words() -> None:
+def test_a_pod_is_described_in_one_line() -> None:
     broken = {"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
     told = describe_pod(_pod(node=None, containerStatuses=[broken], conditions=[condition]))
     assert told == "Pending, on no node; container c terminated with 3: Error; not scheduled: 0/2 nodes are available"
 
 
-def test_events_come_in_the_order_of_their_time_whichever_field_has_it() -> None:
+def test_events_are_sorted_by_the_time_in_whichever_field_has_it() -> None:
     made: list[Object] = [
         {"metadata": {"creationTimestamp": "2026-01-03"}, "message": "c"},
         {"metadata": {}, "eventTime": "2026-01-02", "message": "b"},
@@ -210,7 +214,7 @@ def test_events_come_in_the_order_of_their_time_whichever_field_has_it() -> None
     assert [each["message"] for each in oldest_first(made)] == ["a", "b", "c"]
 
 
-def test_what_takes_a_pod_out_of_its_state_is_its_node_or_what_its_status_says() -> None:
+def test_a_pod_is_interrupted_by_its_node_or_for_the_reason_in_its_status() -> None:
     assert diagnose_interruption(_pod(), _node("Unknown")).by_environment
     assert diagnose_interruption(_pod(phase="Failed", reason="Evicted"), _node("True")).cause.endswith(
         "evicted the pod"

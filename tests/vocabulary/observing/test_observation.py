@@ -23,7 +23,7 @@ class Watching:
 
     def list(self, *_: Any, **__: Any) -> list[Object]:
         if self.watches and isinstance(self.watches[0], ApiError):
-            raise self.watches.pop(0)  # type: ignore[misc]  # it was looked at one line above
+            raise self.watches.pop(0)  # type: ignore[misc]  # checked one line above
         return [{"phase": phase} for phase in self.there]
 
     def watch(self, *_: Any, seconds: float, fieldSelector: str) -> Iterator[Object]:  # noqa: N803 - the API's name
@@ -37,7 +37,7 @@ class Watching:
             yield {"type": kind, "object": {"phase": phase}}
 
 
-def _look(*watches: list[str] | ApiError, by_environment: bool = False) -> str:
+def _observe(*watches: list[str] | ApiError, by_environment: bool = False) -> str:
     def check(state: Object) -> str:
         if state["phase"] == "broken":
             raise StateUnreachable("it is broken")
@@ -51,39 +51,39 @@ def _look(*watches: list[str] | ApiError, by_environment: bool = False) -> str:
     )
 
 
-def test_it_returns_as_soon_as_the_state_comes() -> None:
-    assert _look(["bad", "good", "broken"]) == "came"
+def test_it_returns_as_soon_as_the_state_is_seen() -> None:
+    assert _observe(["bad", "good", "broken"]) == "came"
 
 
-def test_a_watch_that_ends_is_taken_up_again() -> None:
-    assert _look([], ["bad"], ["good"]) == "came"
+def test_a_watch_that_ends_is_started_again() -> None:
+    assert _observe([], ["bad"], ["good"]) == "came"
 
 
-def test_a_watch_that_the_server_forgot_is_begun_anew() -> None:
-    assert _look(["bad"], ApiError("WATCH", 410, "Expired", "too old"), ["good"]) == "came"
+def test_an_expired_watch_is_started_again() -> None:
+    assert _observe(["bad"], ApiError("WATCH", 410, "Expired", "too old"), ["good"]) == "came"
 
 
-def test_an_api_server_that_has_too_much_to_do_is_waited_for() -> None:
-    set_patience(1.0)  # it comes at once here; on a busy machine, a thousandth of the budget may have gone by then
+def test_an_overloaded_api_server_is_waited_for() -> None:
+    set_patience(1.0)  # on a busy machine, a thousandth of the budget may be too short
     busy = ApiError("WATCH", 500, "InternalError", "context deadline exceeded")
-    assert _look(["bad"], busy, busy, busy, ["good"]) == "came"
+    assert _observe(["bad"], busy, busy, busy, ["good"]) == "came"
 
 
-def test_an_api_server_that_never_answers_again_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_server_that_stays_overloaded_does_not_blame_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = ApiError("WATCH", 503, "ServiceUnavailable", "busy")
     monkeypatch.setattr(budgets, "API_SERVER_ANSWERED", Budget("API server answers", 0.01, "test"))
     with pytest.raises(WaitTimeout, match="not the driver's fault"):
-        _look(*[busy] * 1000)
+        _observe(*[busy] * 1000)
 
 
-def test_an_api_server_that_goes_away_is_not_waited_for() -> None:
+def test_an_unreachable_api_server_is_not_waited_for() -> None:
     with pytest.raises(ApiError, match="refused"):
-        _look(["bad"], ApiError("WATCH", 0, "", "refused"))
+        _observe(["bad"], ApiError("WATCH", 0, "", "refused"))
 
 
-def test_a_state_that_cannot_come_any_more_is_given_up_at_once() -> None:
+def test_a_wait_for_an_unreachable_state_ends_at_once() -> None:
     with pytest.raises(NotObserved, match="given up before the budget") as raised:
-        _look(["bad", "broken"])
+        _observe(["bad", "broken"])
     assert str(raised.value).splitlines()[:4] == [
         "expected p to be good",
         "  likely cause: a reason",
@@ -93,17 +93,17 @@ def test_a_state_that_cannot_come_any_more_is_given_up_at_once() -> None:
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_what_was_seen_last_is_said_when_the_time_is_over() -> None:
+def test_a_wait_that_runs_out_of_time_reports_what_was_last_seen() -> None:
     with pytest.raises(
         NotObserved, match=r"last seen: it was deleted; before that: it is bad\n    W: x\n  waited: pod runs: 0\.03 s"
     ):
-        _look(["good"][:0], ["bad", "gone"])
+        _observe(["good"][:0], ["bad", "gone"])
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_an_object_that_never_was_is_said() -> None:
+def test_a_wait_for_a_missing_object_reports_that_it_is_missing() -> None:
     with pytest.raises(NotObserved, match="there is no pod p"):
-        _look()
+        _observe()
 
 
 def _hold(*watches: list[str], there: tuple[str, ...] = ()) -> None:
@@ -116,43 +116,43 @@ def _hold(*watches: list[str], there: tuple[str, ...] = ()) -> None:
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_a_state_that_lasts_is_looked_at_for_the_whole_time() -> None:
+def test_a_state_that_lasts() -> None:
     _hold(["good"], [], ["good"])
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_what_was_deleted_has_not_lasted() -> None:
+def test_a_deleted_object_does_not_hold() -> None:
     with pytest.raises(NotObserved, match="last seen: it was deleted"):
         _hold(["good", "gone"])
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_a_state_that_does_not_last_is_a_failure_with_what_came() -> None:
+def test_a_state_that_does_not_last_is_reported_with_the_new_state() -> None:
     with pytest.raises(NotObserved, match=r"expected p to stay good\n  last seen: it is bad\n  waited: it should last"):
         _hold(["good"], ["bad"])
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_what_never_was_has_not_lasted() -> None:
+def test_a_missing_object_does_not_hold() -> None:
     with pytest.raises(NotObserved, match="there is no pod p"):
         _hold([])
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_a_state_is_looked_at_once_although_no_watch_said_anything_in_time() -> None:
+def test_the_state_is_read_at_least_once_without_watch_events() -> None:
     _hold([], there=("good",))
     with pytest.raises(NotObserved, match="last seen: it is bad"):
         _hold([], there=("bad",))
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_something_else_is_looked_at_meanwhile() -> None:
+def test_meanwhile_is_called_between_watches() -> None:
     def check(state: Object) -> str:
         if state["phase"] != "good":
             raise NotYet("bad")
         return "came"
 
     kube: Any = Watching(["bad"], ["bad"], ["good"])
-    probe_results: list[int] = []
-    assert observe(kube, TARGET, check, "p", BUDGET, Diagnosis.none, lambda: probe_results.append(1)) == "came"
-    assert len(probe_results) == 2
+    calls: list[int] = []
+    assert observe(kube, TARGET, check, "p", BUDGET, Diagnosis.none, lambda: calls.append(1)) == "came"
+    assert len(calls) == 2

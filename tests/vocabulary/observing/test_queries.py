@@ -1,4 +1,4 @@
-"""Why a pod gets no device is asked of the driver's slices, its pods and of all claims."""
+"""The cause that a pod gets no device comes from the driver's slices, its pods and all claims."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from testbed.errors import ApiError
 from testbed.kube.client import Object
-from testbed.vocabulary.observing.queries import why
+from testbed.vocabulary.observing.queries import diagnose_pod
 from testbed.vocabulary.world import World
 from tests.fakes.cluster import DEVICES_PER_NODE, DRIVER, NODES
 
@@ -30,8 +30,8 @@ def _take(here: World, *devices: tuple[str, str]) -> None:
         kube.put("ResourceClaim", f"c{number}", "mine", status={"allocation": {"devices": {"results": [result]}}})
 
 
-def test_where_the_driver_is_gone_that_is_the_cause(world: Make) -> None:
-    found = why(world("slices-missing"), "mine", "p", _pod())
+def test_a_missing_driver_is_the_cause(world: Make) -> None:
+    found = diagnose_pod(world("slices-missing"), "mine", "p", _pod())
     assert found.cause == (
         f"{DRIVER} publishes no ResourceSlice on node-1 and node-2; "
         "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is there"
@@ -39,36 +39,36 @@ def test_where_the_driver_is_gone_that_is_the_cause(world: Make) -> None:
     assert not found.by_environment
 
 
-def test_where_all_devices_are_taken_their_claims_are_named(world: Make) -> None:
+def test_the_claims_of_all_allocated_devices_are_named(world: Make) -> None:
     here = world()
     _take(here, *((node, f"gpu-{index}") for node in NODES for index in range(DEVICES_PER_NODE)))
-    assert why(here, "mine", "p", _pod()).cause == (
+    assert diagnose_pod(here, "mine", "p", _pod()).cause == (
         f"no free device fits; class {DRIVER} has 8 devices on these nodes, 8 of them allocated, "
         "to claims mine/c0, mine/c1, mine/c2 and others"
     )
 
 
-def test_where_some_are_free_they_do_not_fit(world: Make) -> None:
+def test_free_devices_do_not_fit(world: Make) -> None:
     here = world()
     kube: Any = here.kube
     kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][3]["attributes"]["purpose"] = {
         "string": "taints"
     }
     _take(here, ("node-1", "gpu-0"))
-    assert why(here, "mine", "p", _pod()).cause == (
+    assert diagnose_pod(here, "mine", "p", _pod()).cause == (
         f"no free device fits; class {DRIVER} has 7 devices on these nodes, 1 of them allocated, to claims mine/c0, "
         "and there are 1 of other classes"
     )
 
 
-def test_where_the_class_has_no_device_that_is_said(world: Make) -> None:
+def test_a_class_without_devices(world: Make) -> None:
     here = world()
     kube: Any = here.kube
     for node in NODES:
         for device in kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]:
             device["attributes"]["purpose"] = {"string": "taints"}
-    told = f"no free device fits; class {DRIVER} has no device on these nodes, and there are 8 of other classes"
-    assert why(here, "mine", "p", _pod()).cause == told
+    expected = f"no free device fits; class {DRIVER} has no device on these nodes, and there are 8 of other classes"
+    assert diagnose_pod(here, "mine", "p", _pod()).cause == expected
 
 
 def _warned(here: World, message: str) -> Object:
@@ -79,12 +79,17 @@ def _warned(here: World, message: str) -> Object:
 
 
 @pytest.mark.parametrize("message", ["DRA driver x is not registered", "NodePrepareResources: connection error"])
-def test_where_the_kubelet_misses_the_driver_its_pod_is_looked_for(world: Make, message: str) -> None:
+def test_the_driver_pod_is_looked_for_when_the_driver_is_unreachable(world: Make, message: str) -> None:
     here = world()
-    assert "; no pod of the driver (app=fake-gpu-driver in" in why(here, "mine", "p", _warned(here, message)).cause
+    assert (
+        "; no pod of the driver (app=fake-gpu-driver in"
+        in diagnose_pod(here, "mine", "p", _warned(here, message)).cause
+    )
 
 
-def test_who_may_not_look_says_what_the_events_say(world: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_events_are_the_cause_when_the_drivers_pods_may_not_be_listed(
+    world: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = world()
     pod, see = _warned(here, "DRA driver x is not registered"), here.kube.list
 
@@ -94,4 +99,6 @@ def test_who_may_not_look_says_what_the_events_say(world: Make, monkeypatch: pyt
         return see(version, kind, *where, **selectors)
 
     monkeypatch.setattr(here.kube, "list", seen)
-    assert why(here, "mine", "p", pod).cause.startswith("the kubelet does not know the driver on this node")
+    assert diagnose_pod(here, "mine", "p", pod).cause.startswith(
+        "the driver is not registered with the kubelet of this node"
+    )

@@ -15,7 +15,7 @@ from testbed.vocabulary.pods.workloads import pods_of
 from tests.vocabulary.conftest import RUNS, kube_of
 
 
-def _tell(pod: Pod, reason: str, message: str) -> None:
+def _report(pod: Pod, reason: str, message: str) -> None:
     about = {"kind": "Pod", "name": pod.name}
     kube_of(pod).put(
         "Event", f"{reason}.1", "here", type="Warning", reason=reason, message=message, involvedObject=about
@@ -24,16 +24,16 @@ def _tell(pod: Pod, reason: str, message: str) -> None:
 
 def test_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    _tell(waiting, "Scheduled", "not allowed")
-    _tell(waiting, "FailedPrepare", "it is not allowed to use it")
+    _report(waiting, "Scheduled", "not allowed")
+    _report(waiting, "FailedPrepare", "it is not allowed to use it")
     assert waiting.should_have_event("FailedPrepare", "not allowed") is waiting
 
 
 @pytest.mark.parametrize(("reason", "message"), [("FailedPrepare", "something else"), ("Scheduled", "not allowed")])
-def test_another_event_is_not_the_one(pod: Callable[..., Pod], reason: str, message: str) -> None:
+def test_another_event_does_not_count(pod: Callable[..., Pod], reason: str, message: str) -> None:
     waiting = pod()
-    _tell(waiting, reason, message)
-    with pytest.raises(NotObserved, match=f"last seen: it was told: {reason}: {message}"):
+    _report(waiting, reason, message)
+    with pytest.raises(NotObserved, match=f"last seen: event {reason}: {message}"):
         waiting.should_have_event("FailedPrepare", "not allowed")
 
 
@@ -44,11 +44,15 @@ def test_another_event_is_not_the_one(pod: Callable[..., Pod], reason: str, mess
         "NodePrepareResources: rpc error: code = Unknown desc = sharing.interval is wrong",
     ],
 )
-def test_a_driver_refuses_a_claim_in_its_entry_or_for_the_whole_call(pod: Callable[..., Pod], said: str) -> None:
+def test_a_driver_fails_to_prepare_one_claim_or_answers_the_call_with_an_error(
+    pod: Callable[..., Pod], said: str
+) -> None:
     refused = pod()
-    _tell(refused, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    _report(refused, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
     assert refused.should_fail_to_prepare("mine", because="sharing.interval") is refused
-    with pytest.raises(NotObserved, match=r"told that its driver refuses claim mine: …sharing\.mode…"):
+    with pytest.raises(
+        NotObserved, match=r"have an event that its driver failed to prepare claim mine: …sharing\.mode…"
+    ):
         refused.should_fail_to_prepare("mine", because="sharing.mode")
 
 
@@ -63,11 +67,11 @@ def test_a_driver_refuses_a_claim_in_its_entry_or_for_the_whole_call(pod: Callab
         ("Failed", "NodePrepareResources failed for ResourceClaim mine: no such device"),
     ],
 )
-def test_what_is_no_refusal_of_that_claim(pod: Callable[..., Pod], reason: str, said: str) -> None:
-    told = pod()
-    _tell(told, reason, said)
-    with pytest.raises(NotObserved, match="that its driver refuses claim mine\n"):
-        told.should_fail_to_prepare("mine")
+def test_other_events_are_no_prepare_error_of_the_claim(pod: Callable[..., Pod], reason: str, said: str) -> None:
+    waiting = pod()
+    _report(waiting, reason, said)
+    with pytest.raises(NotObserved, match="that its driver failed to prepare claim mine\n"):
+        waiting.should_fail_to_prepare("mine")
 
 
 @pytest.mark.parametrize(
@@ -77,9 +81,9 @@ def test_what_is_no_refusal_of_that_claim(pod: Callable[..., Pod], reason: str, 
         "prepare dynamic resources: NodePrepareResources: rpc error: code = Unavailable desc = connection error: x",
     ],
 )
-def test_a_pod_misses_its_driver_when_nobody_answers_for_it(pod: Callable[..., Pod], said: str) -> None:
+def test_a_pod_waits_for_a_driver_that_is_not_registered_or_does_not_answer(pod: Callable[..., Pod], said: str) -> None:
     waiting = pod()
-    _tell(waiting, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    _report(waiting, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
     assert waiting.should_wait_for_its_driver() is waiting
 
 
@@ -95,11 +99,15 @@ def test_a_pod_misses_its_driver_when_nobody_answers_for_it(pod: Callable[..., P
         ("Failed", "DRA driver d.example.com is not registered"),
     ],
 )
-def test_what_is_no_absence_of_its_driver(pod: Callable[..., Pod], reason: str, said: str) -> None:
-    told = pod()
-    _tell(told, reason, said)
-    with pytest.raises((NotObserved, WaitTimeout), match="told that nobody answers for its driver"):
-        told.should_wait_for_its_driver()
+def test_other_events_do_not_mean_that_the_driver_is_unavailable(
+    pod: Callable[..., Pod], reason: str, said: str
+) -> None:
+    waiting = pod()
+    _report(waiting, reason, said)
+    with pytest.raises(
+        (NotObserved, WaitTimeout), match="have an event that its driver is not registered or does not answer"
+    ):
+        waiting.should_wait_for_its_driver()
 
 
 NO = "NodePrepareResources failed for ResourceClaim mine: no such device"
@@ -110,13 +118,13 @@ AGAIN = [
 ]
 
 
-def _asks_again(pod: Pod, **event: Any) -> None:
-    """Its kubelet asks again when it is to look, and tells this."""
+def _retry(pod: Pod, **event: Any) -> None:
+    """Make the kubelet retry after a sync was triggered, and report this event."""
 
     def react(kube: Any) -> None:
         if "annotations" in pod.object["metadata"]:
             kube.react = lambda _kube: None
-            _tell(pod, "FailedPrepareDynamicResources", NO)
+            _report(pod, "FailedPrepareDynamicResources", NO)
             kube.objects["Event", "here", "FailedPrepareDynamicResources.1"].update(event)
 
     kube_of(pod).react = react
@@ -124,31 +132,31 @@ def _asks_again(pod: Pod, **event: Any) -> None:
 
 @pytest.mark.parametrize("again", AGAIN)
 @pytest.mark.parametrize("counted", [{"count": 2}, {"series": {"count": 2}}])
-def test_the_same_is_told_again_when_the_kubelet_looks(
+def test_an_event_occurs_again_after_a_triggered_sync(
     pod: Callable[..., Pod], again: Again, counted: dict[str, Any]
 ) -> None:
     refused = pod()
-    _tell(refused, "FailedPrepareDynamicResources", NO)
-    _asks_again(refused, **counted)
+    _report(refused, "FailedPrepareDynamicResources", NO)
+    _retry(refused, **counted)
     assert again(refused) is refused
     assert "looked-at" in refused.object["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize("again", AGAIN)
-def test_what_was_told_before_does_not_count(pod: Callable[..., Pod], again: Again) -> None:
+def test_earlier_occurrences_do_not_count(pod: Callable[..., Pod], again: Again) -> None:
     refused = pod()
-    _tell(refused, "FailedPrepareDynamicResources", NO)
-    _asks_again(refused, count=1)
+    _report(refused, "FailedPrepareDynamicResources", NO)
+    _retry(refused, count=1)
     with pytest.raises(
-        NotObserved, match=r"to be told again (.|\n)*since then nothing new; it was told: FailedPrepare"
+        NotObserved, match=r"to have again an event (.|\n)*the event has not occurred again; event FailedPrepare"
     ):
         again(refused)
 
 
 @pytest.mark.parametrize("again", AGAIN)
-def test_a_pod_that_runs_when_its_kubelet_asks_again(pod: Callable[..., Pod], again: Again) -> None:
+def test_a_pod_that_runs_instead_of_failing_again(pod: Callable[..., Pod], again: Again) -> None:
     refused = pod()
-    _tell(refused, "FailedPrepareDynamicResources", NO)
+    _report(refused, "FailedPrepareDynamicResources", NO)
 
     def run(kube: Any) -> None:
         kube.objects["Pod", "here", "p"]["status"].update(phase="Running", containerStatuses=[RUNS])
@@ -158,39 +166,39 @@ def test_a_pod_that_runs_when_its_kubelet_asks_again(pod: Callable[..., Pod], ag
         again(refused)
 
 
-def test_a_kubelet_that_was_too_quick_looks_again_while_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
+def test_a_sync_is_triggered_after_an_authorizer_error_while_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    _report(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
     with pytest.raises(WaitTimeout):
         waiting.should_have_event("FailedPrepare", "not allowed")
     assert list(waiting.object["metadata"]["annotations"]) == ["looked-at"]
     waiting.world.kube.delete(waiting.object)
-    with pytest.raises(WaitTimeout):  # of a pod that is gone nobody asks for more
+    with pytest.raises(WaitTimeout):  # no sync is triggered for a pod that is gone
         waiting.should_have_event("FailedPrepare", "not allowed")
 
 
-def test_the_schedulers_words_are_waited_for(pod: Callable[..., Pod]) -> None:
+def test_the_schedulers_message_is_waited_for(pod: Callable[..., Pod]) -> None:
     refused = {"type": "PodScheduled", "status": "False", "message": "2 cannot allocate all claims"}
     assert pod(node="", conditions=[refused]).should_be_unschedulable("cannot allocate").node == ""
     with pytest.raises(NotObserved, match="given up before the budget"):
         pod(RUNS).should_be_unschedulable("cannot allocate")
 
 
-def test_a_pod_that_no_node_took_looks_at_those_where_the_driver_is_expected(pod: Callable[..., Pod]) -> None:
+def test_an_unschedulable_pod_is_explained_by_the_nodes_of_the_driver(pod: Callable[..., Pod]) -> None:
     refused = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 node(s) had untolerated taint(s)."}
     lost = pod(node="", conditions=[refused])
     pressed = {"conditions": [{"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}]}
     kube_of(lost).put("Node", "apart", spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=pressed)
-    with pytest.raises(WaitTimeout, match="no node takes the tests' pods"):
+    with pytest.raises(WaitTimeout, match="do not tolerate the taints of the nodes"):
         lost.should_run()
     kube_of(lost).put("Node", "node-2", spec={}, status=pressed)
     with pytest.raises(
-        NodesUnderPressure, match="try: node node-2 is short of disk: kubelet has disk pressure; this is not"
+        NodesUnderPressure, match="likely cause: node node-2 is short of disk: kubelet has disk pressure; this is not"
     ):
         lost.should_run()
 
 
-def test_a_pod_that_stays_as_it_is(pod: Callable[..., Pod]) -> None:
+def test_a_pod_that_stays_in_its_state(pod: Callable[..., Pod]) -> None:
     assert pod().should_stay_pending().phase == "Pending"
     assert pod(node="").should_stay_unscheduled().node == ""
     assert pod(RUNS).should_stay_running().phase == "Running"
@@ -209,43 +217,41 @@ def test_a_pod_that_ends_although_it_should_run(pod: Callable[..., Pod]) -> None
         running.should_stay_running()
 
 
-def test_a_pod_stays_unbound_for_as_long_as_a_scheduler_takes_to_look(
-    pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_stays_unbound_for_its_budget(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budgets, "STAYS_UNBOUND", replace(budgets.STAYS_UNBOUND, minimum=0))
     assert pod(node="").should_stay_unbound().node == ""
     with pytest.raises(NotObserved, match="without a node"):
         pod(RUNS).should_stay_unbound()
 
 
-def test_a_pod_says_why_it_is_ended(pod: Callable[..., Pod]) -> None:
+def test_a_pod_is_disrupted_for_a_reason(pod: Callable[..., Pod]) -> None:
     target = {"type": "DisruptionTarget", "status": "True", "reason": "Tainted"}
     ended = pod(RUNS, conditions=[target])
     assert ended.should_be_disrupted("Tainted") is ended
-    with pytest.raises(NotObserved, match="its status says Tainted of its end"):
+    with pytest.raises(NotObserved, match="reasons of DisruptionTarget: Tainted"):
         ended.should_be_disrupted("Full")
-    with pytest.raises(NotObserved, match="its status says nothing of its end"):
+    with pytest.raises(NotObserved, match="reasons of DisruptionTarget: none"):
         pod(RUNS, conditions=[{**target, "status": "False"}]).should_be_disrupted("Tainted")
 
 
-def test_a_pod_ends(pod: Callable[..., Pod]) -> None:
+def test_a_pod_has_ended(pod: Callable[..., Pod]) -> None:
     assert pod(phase="Failed").should_end().phase == "Failed"
     with pytest.raises(NotObserved, match="expected pod p to end"):
         pod(RUNS).should_end()
 
 
-def test_a_pod_goes(pod: Callable[..., Pod]) -> None:
+def test_a_deleted_pod_is_gone(pod: Callable[..., Pod]) -> None:
     pod(RUNS).delete().should_be_gone()
 
 
-def test_a_pod_that_does_not_go_blames_who_holds_it(pod: Callable[..., Pod]) -> None:
+def test_a_pod_that_is_not_removed_blames_the_driver(pod: Callable[..., Pod]) -> None:
     held = pod(RUNS)
     kube_of(held).finalizers["p"] = 1
     with pytest.raises(NotObserved, match=r"only when the driver has unprepared its claims(.|\n)*Running on node-1"):
         Pods([held]).delete().should_be_gone()
 
 
-def test_a_pod_that_does_not_go_from_a_dead_node_blames_nobody(pod: Callable[..., Pod]) -> None:
+def test_a_pod_on_a_dead_node_does_not_blame_the_driver(pod: Callable[..., Pod]) -> None:
     held = pod(RUNS)
     dead = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
     kube_of(held).put("Node", "node-1", spec={}, status={"conditions": [dead]})
@@ -254,16 +260,16 @@ def test_a_pod_that_does_not_go_from_a_dead_node_blames_nobody(pod: Callable[...
         held.delete().should_be_gone()
 
 
-def test_a_forced_end_is_at_once(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forced_deletion_has_no_grace_period(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
     forced, asked = pod(RUNS), list[Any]()
     monkeypatch.setattr(kube_of(forced), "delete", lambda each, **how: asked.append((each["metadata"]["name"], how)))
     forced.delete_by_force()
     assert asked == [("p", {"grace": 0})]
 
 
-def test_a_pod_that_has_to_go_stays_for_now(pod: Callable[..., Pod]) -> None:
+def test_a_terminating_pod_stays(pod: Callable[..., Pod]) -> None:
     held = pod(RUNS)
-    with pytest.raises(NotObserved, match="nobody has asked for its end"):
+    with pytest.raises(NotObserved, match="it is not being deleted"):
         held.should_stay_terminating()
     kube_of(held).objects["Pod", "here", "p"]["metadata"]["deletionTimestamp"] = "now"
     assert held.should_stay_terminating() is held
@@ -272,37 +278,37 @@ def test_a_pod_that_has_to_go_stays_for_now(pod: Callable[..., Pod]) -> None:
         held.should_stay_terminating()
 
 
-def test_a_kubelet_that_gave_up_is_told_to_look_until_the_pod_runs(pod: Callable[..., Pod]) -> None:
+def test_a_sync_is_triggered_until_the_pod_recovers(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     kube = kube_of(waiting)
 
-    def look(_kube: Any) -> None:
+    def react(_kube: Any) -> None:
         if "annotations" in kube.objects["Pod", "here", "p"]["metadata"]:
             kube.objects["Pod", "here", "p"]["status"] = {"phase": "Running", "containerStatuses": [RUNS]}
 
-    kube.react = look
+    kube.react = react
     assert waiting.should_recover().phase == "Running"
-    with pytest.raises(NotObserved, match="expected pod p to run at last"):
+    with pytest.raises(NotObserved, match="expected pod p to recover and run"):
         pod().should_recover()
 
 
-def test_a_successor_is_another_pod(pod: Callable[..., Pod]) -> None:
+def test_a_replaced_pod_has_another_uid(pod: Callable[..., Pod]) -> None:
     assert pod(RUNS).should_be_replaced("two").uid == "one"
-    with pytest.raises(NotObserved, match="still the old one"):
+    with pytest.raises(NotObserved, match="still the old pod"):
         pod(RUNS).should_be_replaced("one")
 
 
-def test_a_kubelet_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
+def test_a_sync_is_triggered_by_an_annotation(pod: Callable[..., Pod]) -> None:
     before = pod().trigger_sync().object["metadata"]["annotations"]
     assert list(before) == ["looked-at"]
 
 
-def test_claims_that_are_not_made_yet_are_waited_for(pod: Callable[..., Pod]) -> None:
+def test_generated_claims_are_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     assert waiting.should_have_claims().claims == {}
     spec = kube_of(waiting).objects["Pod", "here", "p"]["spec"]
     spec["resourceClaims"] = [{"name": "mine", "resourceClaimTemplateName": "t"}]
-    with pytest.raises(NotObserved, match="no claim was made for mine"):
+    with pytest.raises(NotObserved, match="no claim was generated for mine"):
         waiting.should_have_claims()
 
 
@@ -316,9 +322,9 @@ def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) 
         pods_of(here, "here", "web", 3)
 
 
-def test_a_kubelet_that_was_too_quick_for_the_authorizer_is_made_to_look_again(pod: Callable[..., Pod]) -> None:
+def test_a_sync_is_triggered_after_an_authorizer_error(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    _tell(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    _report(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
     kube = kube_of(waiting)
 
     def react(it: Any) -> None:
@@ -329,9 +335,9 @@ def test_a_kubelet_that_was_too_quick_for_the_authorizer_is_made_to_look_again(p
     assert waiting.should_run().phase == "Running"
 
 
-def test_a_kubelet_that_has_another_reason_is_left_alone(pod: Callable[..., Pod]) -> None:
+def test_no_sync_is_triggered_after_another_error(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    _tell(waiting, "FailedPrepare", "is not registered")
+    _report(waiting, "FailedPrepare", "is not registered")
     with pytest.raises(NotObserved):
         waiting.should_run()
     assert "annotations" not in waiting.object["metadata"]

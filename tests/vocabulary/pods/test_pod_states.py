@@ -35,14 +35,14 @@ def _refused(message: str) -> Object:
         (pod_states.succeeded, _pod(ENDED, phase="Succeeded")),
         (pod_states.pending, _pod(WAITS)),
         (pod_states.pending, _pod()),
-        (pod_states.unplaced, _pod(node="")),
+        (pod_states.unscheduled, _pod(node="")),
         (pod_states.unschedulable("all claims"), _refused("0/2 nodes: 2 cannot allocate all claims.")),
-        (pod_states.started_again("c", 0), _pod({**RUNS, "restartCount": 1})),
+        (pod_states.restarted("c", 0), _pod({**RUNS, "restartCount": 1})),
         (pod_states.other_than("two"), _pod(RUNS, phase="Running")),
         (pod_states.has_claims, _pod()),
     ],
 )
-def test_a_state_that_is_there(check: pod_states.Check, pod: Object) -> None:
+def test_a_state_that_is_reached(check: pod_states.Check, pod: Object) -> None:
     check(pod)
 
 
@@ -58,9 +58,9 @@ def test_a_state_that_is_there(check: pod_states.Check, pod: Object) -> None:
         (pod_states.pending, _pod(phase="Failed")),
         (pod_states.unschedulable("all claims"), _refused("0/2 nodes: 2 Insufficient memory.")),
         (pod_states.unschedulable("all claims"), _pod(node="")),
-        (pod_states.started_again("c", 1), _pod({**RUNS, "restartCount": 1})),
-        (pod_states.started_again("c", 0), _pod({**ENDED, "restartCount": 1})),
-        (pod_states.started_again("d", 0), _pod({**RUNS, "restartCount": 1})),
+        (pod_states.restarted("c", 1), _pod({**RUNS, "restartCount": 1})),
+        (pod_states.restarted("c", 0), _pod({**ENDED, "restartCount": 1})),
+        (pod_states.restarted("d", 0), _pod({**RUNS, "restartCount": 1})),
         (pod_states.other_than("one"), _pod(RUNS, phase="Running")),
         (pod_states.other_than("two"), _pod(WAITS)),
     ],
@@ -75,16 +75,16 @@ def test_a_state_that_may_come(check: pod_states.Check, pod: Object) -> None:
     [
         (pod_states.running, _pod(ENDED, phase="Succeeded")),
         (pod_states.succeeded, _pod(ENDED, phase="Failed")),
-        (pod_states.unplaced, _pod()),
+        (pod_states.unscheduled, _pod()),
         (pod_states.unschedulable("all claims"), _pod()),
     ],
 )
-def test_a_state_that_cannot_come_any_more(check: pod_states.Check, pod: Object) -> None:
+def test_a_state_that_can_no_longer_come(check: pod_states.Check, pod: Object) -> None:
     with pytest.raises(StateUnreachable, match="on node-1"):
         check(pod)
 
 
-def test_a_claim_that_was_not_made_is_named() -> None:
+def test_a_claim_that_was_not_generated_is_named() -> None:
     pod = _pod(resourceClaimStatuses=[{"name": "made", "resourceClaimName": "p-made-x"}])
     pod["spec"]["resourceClaims"] = [
         {"name": "made", "resourceClaimTemplateName": "t"},
@@ -92,13 +92,13 @@ def test_a_claim_that_was_not_made_is_named() -> None:
     ]
     pod_states.has_claims(pod)
     pod["spec"]["resourceClaims"].append({"name": "late", "resourceClaimTemplateName": "t"})
-    with pytest.raises(NotYet, match="no claim was made for late"):
+    with pytest.raises(NotYet, match="no claim was generated for late"):
         pod_states.has_claims(pod)
 
 
-def test_a_pod_whose_end_was_asked_for_does_not_stay_what_it_is() -> None:
+def test_a_deleted_pod_does_not_keep_its_state() -> None:
     pod = _pod(RUNS, phase="Running")
-    pod_states.staying(pod_states.running)(pod)
+    pod_states.not_deleted(pod_states.running)(pod)
     pod["metadata"]["deletionTimestamp"] = "now"
-    with pytest.raises(StateUnreachable, match="somebody has asked for its end; Running, to be deleted on node-1"):
-        pod_states.staying(pod_states.running)(pod)
+    with pytest.raises(StateUnreachable, match="it is being deleted; Running, terminating on node-1"):
+        pod_states.not_deleted(pod_states.running)(pod)
