@@ -1,1 +1,1 @@
-"""Devices as values: attributes, capacities, counters, sharing policies. Pure; every other package may use them."""
+"""Devices and their attributes, capacity, counters, request policies and health. All other packages may use them."""

@@ -1,4 +1,4 @@
-"""What devices take together from a set of counters that they share. Pure."""
+"""The arithmetic of shared counters. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fake_driver.devices.model import CounterConsumption
 from fake_driver.devices.quantities import amount
 
 
-def exceeds_counters(draws: Iterable[CounterConsumption]) -> bool:
-    """Whether these, all of one set, take more than the set has: not all of the devices can be used at the same time."""
+def exceeds_counters(consumption: Iterable[CounterConsumption]) -> bool:
+    """Return True if devices consume more from one counter set than it has, so they cannot be used at the same time."""
     left: dict[str, Fraction] = {}
-    for draw in draws:
-        for name, text in draw.counters.items():
-            left[name] = left.get(name, _size(draw.available.get(name))) - _size(text)
+    for each in consumption:
+        for name, text in each.counters.items():
+            left[name] = left.get(name, _size(each.available.get(name))) - _size(text)
     return any(size < 0 for size in left.values())
 
 

@@ -1,6 +1,6 @@
-"""The words of hardware: devices, what they have and share, and the pools they are published in. Plain values, no I/O.
+"""The model of hardware: what a hardware file describes, and the devices and pools of a node that follow from it. Plain values.
 
-`Group`, `Partitioning`, `Change` and `NetworkPool` are what a file says; `Device` and `Pool` are what becomes of it on one node.
+`Hardware` is a whole file, with `DeviceGroup`, `Partitioning`, `DeviceChange` and `NetworkPool`. `Device` and `Pool` are those of a node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Quantities = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Version:
-    """An attribute that is compared as a semantic version."""
+    """The value of an attribute that is compared as a semantic version."""
 
     text: str
 
@@ -26,7 +26,7 @@ Value = Scalar | tuple[Scalar, ...]  # a tuple holds values of one type
 
 @dataclass(frozen=True)
 class Taint:
-    """Keeps claims that do not tolerate it away from a device; NoExecute also ends pods that have it."""
+    """A taint of a device, as in the API."""
 
     key: str
     effect: str
@@ -35,7 +35,7 @@ class Taint:
 
 @dataclass(frozen=True)
 class RequestPolicy:
-    """What a request for one capacity of a shared device may be; the API calls it requestPolicy."""
+    """The requestPolicy of one capacity of a shared device, as in the API."""
 
     default: str
     valid_values: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class RequestPolicy:
 
 @dataclass(frozen=True)
 class AttachBehavior:
-    """Making binding conditions true takes so many seconds, and fails so many times before it succeeds."""
+    """How the driver attaches a device: each attempt takes some seconds, and the first ones fail."""
 
     seconds: int = 1
     failures: int = 0
@@ -54,10 +54,7 @@ class AttachBehavior:
 
 @dataclass(frozen=True)
 class Binding:
-    """What has to be true of a device before a pod that got it may start; the API's binding conditions.
-
-    Without `attaching` somebody else makes them true.
-    """
+    """The binding conditions of a device, as in the API. Without `attaching`, another controller sets them."""
 
     conditions: tuple[str, ...] = ()
     failure_conditions: tuple[str, ...] = ()
@@ -67,7 +64,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class DeviceNetwork:
-    """How a network device looks from inside: its interface, its addresses with their prefix length, its hardware address."""
+    """The interface of a network device, with its IP addresses and prefix lengths, and its hardware address."""
 
     interface: str
     ips: tuple[str, ...]
@@ -76,7 +73,7 @@ class DeviceNetwork:
 
 @dataclass(frozen=True)
 class NetworkTemplate:
-    """What a file says of the network of a group: how interfaces are called, and where addresses come from."""
+    """The network of a group of devices: the prefix of interface names, and the ranges of addresses."""
 
     interface: str
     ranges: tuple[str, ...] = ()
@@ -84,7 +81,7 @@ class NetworkTemplate:
 
 @dataclass(frozen=True)
 class CounterConsumption:
-    """What a device takes from a set of counters that it shares with others, and all that the set has."""
+    """What a device consumes from a counter set, and how much the set has in all."""
 
     counter_set: str
     counters: Quantities
@@ -93,7 +90,7 @@ class CounterConsumption:
 
 @dataclass(frozen=True)
 class PartitionProfile:
-    """A way to cut a device: up to `count` parts of it, each of which takes so much."""
+    """A kind of partitions of a device: up to `count` of them, each of which consumes the same."""
 
     name: str
     count: int
@@ -104,7 +101,7 @@ class PartitionProfile:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """A device that can be had as a whole or in parts: what there is to share, and the parts."""
+    """How a device can be partitioned: the counters of the whole device, and the profiles of its partitions."""
 
     counters: Quantities
     profiles: tuple[PartitionProfile, ...]
@@ -113,7 +110,7 @@ class Partitioning:
 
 @dataclass(frozen=True)
 class DeviceGroup:
-    """Devices that are alike, but for what `spread` and `per_device` say of each."""
+    """Similar devices. `spread` and `per_device` give each its own attributes."""
 
     kind: str
     count: int
@@ -132,13 +129,13 @@ class DeviceGroup:
 
     @property
     def size(self) -> int:
-        """How many devices one of the group stands for: itself and all its parts."""
+        """Return how many devices are published for one of the group: itself and its partitions."""
         return 1 + sum(profile.count for profile in self.partitions.profiles) if self.partitions else 1
 
 
 @dataclass(frozen=True)
 class DeviceChange:
-    """How some devices differ from what their group says. Patterns are those of a shell."""
+    """A difference of some devices from their group. `nodes` and `devices` are shell patterns."""
 
     nodes: tuple[str, ...] = ("*",)
     devices: tuple[str, ...] = ("*",)
@@ -150,7 +147,7 @@ class DeviceChange:
 
 @dataclass(frozen=True)
 class NetworkPool:
-    """Devices that belong to no node: everywhere, or on the nodes that a selector finds."""
+    """A pool of devices that belong to no node. They can be used on all nodes or on those that the selector matches."""
 
     name: str
     groups: tuple[DeviceGroup, ...]
@@ -159,7 +156,7 @@ class NetworkPool:
 
 @dataclass(frozen=True)
 class Hardware:
-    """All that a file says."""
+    """The content of a hardware file."""
 
     name: str
     groups: tuple[DeviceGroup, ...]
@@ -168,13 +165,13 @@ class Hardware:
 
     @property
     def all_groups(self) -> tuple[DeviceGroup, ...]:
-        """Those of nodes and those of pools."""
+        """Return the groups of nodes and of network pools."""
         return (*self.groups, *(group for pool in self.pools for group in pool.groups))
 
 
 @dataclass(frozen=True)
 class Device:
-    """One device, as the scheduler and containers will see it."""
+    """A device of a pool."""
 
     name: str
     kind: str
@@ -186,15 +183,15 @@ class Device:
     policies: Mapping[str, RequestPolicy] = field(default_factory=dict)
     binding: Binding | None = None
     network: DeviceNetwork | None = None
-    parent: str = ""  # of a part: the name of the whole
+    parent: str = ""  # of a partition: the name of the whole device
     container_edits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Devices that are published together: those of a node, or a pool of the network."""
+    """The devices of a node, or a network pool."""
 
     name: str
     devices: tuple[Device, ...]
-    node: str = ""  # empty: of the network
+    node: str = ""  # empty for a network pool
     node_selector: Mapping[str, Any] | None = None

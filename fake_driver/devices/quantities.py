@@ -1,6 +1,6 @@
-"""Quantities as Kubernetes writes them: 80Gi, 500m, 1e3. Pure.
+"""Quantities of Kubernetes, such as 80Gi, 500m and 1e3. Pure.
 
-The API server stores each in its canonical form. We write that form from the start, so that what is stored is what was sent.
+The API server stores a quantity in canonical form. The driver writes that form, so that it reads back what it wrote.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LARGEST = 2**63 - 1
 
 
 def amount(text: object) -> Fraction | None:
-    """How much it is; None when it is no quantity, is finer than 10^-9, or does not fit into 64 bits."""
+    """Return the value of a quantity; None if it is not a quantity, is finer than 10^-9, or does not fit into 64 bits."""
     parts = _FORM.fullmatch(text) if isinstance(text, str) else None
     if not parts:
         return None
@@ -27,10 +27,10 @@ def amount(text: object) -> Fraction | None:
 
 
 def canonical(text: str) -> str:
-    """The same amount as the API server writes it: a whole number with the largest suffix of its family."""
+    """Return the canonical form: an integer with the largest suffix of the same family. Raise ValueError if it is not a quantity."""
     value, suffix = amount(text), _FORM.fullmatch(text)
     if value is None or suffix is None:
-        raise ValueError(f"{text!r} is no quantity")
+        raise ValueError(f"{text!r} is not a quantity")
     family = suffix[2] or ""
     if value == 0:
         return "0"

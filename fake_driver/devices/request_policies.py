@@ -1,4 +1,4 @@
-"""What is wrong with a requestPolicy, beside the value of its capacity. Pure; files are checked with it, and changes at run time."""
+"""The rules of the API for a requestPolicy. Pure; they apply to hardware files and to changes at run time."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _MOST_VALID = 10
 
 
 def problems(policy: RequestPolicy, value: str) -> Iterator[str]:
-    """Each as the rest of a sentence that begins with the policy; nothing when the API server will take it."""
+    """Return what is wrong with the policy of a capacity with this value, as phrases that follow the policy's name."""
     if policy.valid_values and policy.minimum:
-        yield "has both validValues and validRange, but may have one of them"
+        yield "has both validValues and validRange, but must have at most one of them"
     yield from _of_values(policy)
     yield from _of_range(policy, value)
     if any(_size(each) > _size(value) for each in (policy.default, *policy.valid_values, policy.maximum)):
-        yield f"allows more than the {value} that there are"
+        yield f"allows more than the capacity of {value}"
 
 
 def _of_values(policy: RequestPolicy) -> Iterator[str]:
     values = list(map(_size, policy.valid_values))
     if len(values) > _MOST_VALID:
-        yield f"has {len(values)} validValues, but may have {_MOST_VALID}"
+        yield f"has {len(values)} validValues, but may have at most {_MOST_VALID}"
     if values != sorted(set(values)):
-        yield "has validValues that do not rise"
+        yield "has validValues that are not in ascending order"
     if values and _size(policy.default) not in values:
-        yield "has a default that is none of the validValues"
+        yield "has a default that is not one of the validValues"
 
 
 def _of_range(policy: RequestPolicy, value: str) -> Iterator[str]:
@@ -38,14 +38,14 @@ def _of_range(policy: RequestPolicy, value: str) -> Iterator[str]:
     if not least <= _size(policy.default) <= most:
         yield "has a default outside of validRange"
     if policy.step and not step:
-        yield "has a step of nothing"
+        yield "has a step of 0"
     if not step:
         return
     reached = (policy.default, policy.maximum) if policy.maximum else (policy.default,)
     if any((_size(each) - least) % step for each in reached):
-        yield "has a default or max that no number of steps reaches from min"
+        yield "has a default or max that is not min plus a multiple of step"
     if least + step > _size(value):
-        yield f"has a first step beyond the {value} that there are"
+        yield f"has a min and step that together exceed the capacity of {value}"
 
 
 def _size(text: str) -> Fraction:

@@ -1,1 +1,1 @@
-"""What the driver pretends to own: a description (a file, strict) and the pure function from it to the devices of a node."""
+"""The hardware that the driver pretends to own: the hardware file is decoded, and the devices of a node are derived from it."""

@@ -1,7 +1,6 @@
-"""`python -m fake_driver.hardware FILE --node NAME`: the ResourceSlices that a driver would publish for a node, without any cluster.
+"""`python -m fake_driver.hardware FILE --node NAME`: print the ResourceSlices that drivers would publish for a node, without a cluster.
 
-People look at a hardware file with it before they use it; `dra-testbed hardware show` draws what it prints. Ends with 2 where the file is
-wrong.
+`dra-testbed hardware show` shows what it prints as a tree or a picture. It exits with 2 if the hardware file is invalid.
 """
 
 from __future__ import annotations
@@ -21,21 +20,26 @@ from fake_driver.publishing.slices import Object, Owner, for_network, for_node
 from fake_driver.publishing.validation import require_valid
 from fake_driver.settings import Settings
 
-# Who has which kinds of devices of one server, as the driver files say.
-AS_INSTALLED = {Settings.driver: "!nic", "nic.dra-testbed.example": "nic"}
+# The kinds of each driver, as in the driver files.
+KINDS_BY_DRIVER = {Settings.driver: "!nic", "nic.dra-testbed.example": "nic"}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a list of slices as JSON."""
-    parser = argparse.ArgumentParser(prog="fake_driver.hardware", description="The slices that a hardware file means.")
-    parser.add_argument("file", type=Path, help="a file of kind Hardware")
-    parser.add_argument(
-        "--node", action="append", help="name of a node; may be given several times. Without it: node-1"
+    """Print a list of slices as JSON and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="fake_driver.hardware",
+        description="Print the ResourceSlices that drivers would publish for a hardware file, as JSON.",
     )
-    parser.add_argument("--driver", help="name of the driver; without it: the two drivers that the manifests install")
-    parser.add_argument("--kinds", default="", help="kinds of devices, separated by commas; empty means all")
+    parser.add_argument("file", type=Path, help="the hardware file")
+    parser.add_argument("--node", action="append", help="name of a node; can be repeated (default: node-1)")
+    parser.add_argument("--driver", help="name of the driver (default: the two drivers that the manifests install)")
+    parser.add_argument(
+        "--kinds",
+        default="",
+        help="kinds of devices of --driver, separated by commas; `!nic` means all but nic (default: all)",
+    )
     given = parser.parse_args(arguments)
-    drivers = {given.driver: given.kinds} if given.driver else AS_INSTALLED
+    drivers = {given.driver: given.kinds} if given.driver else KINDS_BY_DRIVER
     try:
         hardware = hardware_file.read(given.file)
         found = [
@@ -44,8 +48,8 @@ def main(arguments: Sequence[str]) -> int:
             for each in slices(hardware, given.node or ["node-1"], driver, [kind for kind in kinds.split(",") if kind])
         ]
         require_valid(found, str(given.file))
-    except ConfigurationError as wrong:
-        sys.stderr.write(f"{wrong}\n")
+    except ConfigurationError as invalid:
+        sys.stderr.write(f"{invalid}\n")
         return 2
     json.dump(
         {"apiVersion": "v1", "kind": "List", "items": [with_generation(each, 1) for each in found]},
@@ -56,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def slices(hardware: Hardware, nodes: Sequence[str], driver: str, kinds: Sequence[str]) -> list[Object]:
-    """What would be published on these nodes, and for the network."""
+    """Return the slices that a driver publishes for these nodes and for the network pools."""
     found: list[Object] = []
     for node in nodes:
         here, *network = pools(hardware, node, kinds)

@@ -1,7 +1,7 @@
-"""The network of a fake network device: the same at every start, different on every node, without anybody to ask. Pure.
+"""Interfaces and addresses of fake network devices. They depend on names only, so they are the same at every start. Pure.
 
-Each node takes a block of every range, which its name chooses, and the devices of the node follow each other in it. Two of 64 nodes
-with 16 addresses each share a block of 10.64.0.0/10 in one of 130 clusters; in an IPv6 range none ever do.
+A hash of the node's name chooses a block of each range, and the devices of the node have consecutive addresses in it. Two nodes may get the
+same block: in one of 130 clusters with 64 nodes and 16 addresses each in 10.64.0.0/10, and practically never in an IPv6 range.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Range = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True)
 class AddressPosition:
-    """A device's position among all that need an address in its pool."""
+    """The position of a device among all devices of its pool that need an address."""
 
     pool: str
     position: int
@@ -26,14 +26,14 @@ class AddressPosition:
 
 
 def network(ranges: Iterable[str], interface: str, identity: str, seat: AddressPosition) -> DeviceNetwork:
-    """The network of one device. The first octet of the hardware address says that no manufacturer gave it."""
+    """Return the network of one device. Its hardware address is a locally administered one."""
     octets = (0x02, *_hash(identity)[:5])
     ips = tuple(_address(ipaddress.ip_network(each), seat) for each in ranges)
     return DeviceNetwork(interface, ips, ":".join(f"{octet:02x}" for octet in octets))
 
 
 def blocks(within: Range, among: int) -> int:
-    """How many nodes with so many addresses find room in a range; its first and last block, with its reserved addresses, stay free."""
+    """Return how many nodes with that many addresses fit into a range. Its first and last block have reserved addresses."""
     return within.num_addresses // _block(among) - 2
 
 

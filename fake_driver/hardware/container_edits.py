@@ -1,6 +1,6 @@
-"""Reads what a group of devices adds to containers beside variables: device nodes, mounts, hooks and groups, in the words of CDI.
+"""Decode `containerEdits` of a hardware file: device nodes, mounts, hooks and groups, with the fields of CDI.
 
-A container runtime takes no CDI file with a field that it does not know or that it cannot read, so each field is read here.
+Container runtimes refuse a CDI file with an unknown or malformed field, so every field is checked here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Read = Callable[[Section, str], Any]
 
 
 def edits(section: Section) -> dict[str, Any]:
-    """What there is of it; {index} and {name} in texts become the device's own later."""
+    """Return the edits of a section. The placeholders {index} and {name} are filled in later."""
     found: dict[str, Any] = {}
     for key, (fields, needed) in _LISTS.items():
         section.known_keys.add(key)
@@ -37,7 +37,7 @@ def edits(section: Section) -> dict[str, Any]:
     section.check_unknown_keys()
     length = len(json.dumps(found))
     if length > _MAX_CHARACTERS:
-        section.add_problem("", f"has {length} characters, but may have {_MAX_CHARACTERS}")
+        section.add_problem("", f"has {length} characters, but may have at most {_MAX_CHARACTERS}")
     return found
 
 
@@ -51,7 +51,7 @@ def _mapping(section: Section, fields: Mapping[str, Read], needed: tuple[str, ..
 def _groups(section: Section) -> list[int]:
     found = section.get("additionalGids", list) or []
     if not all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= _MAX_ID for each in found):
-        section.add_problem("additionalGids", f"must be whole numbers from 0 to {_MAX_ID}")
+        section.add_problem("additionalGids", f"must be integers from 0 to {_MAX_ID}")
         return []
     return found
 
@@ -63,10 +63,10 @@ def _path(section: Section, key: str) -> str:
     return path or ""
 
 
-def _word(section: Section, key: str) -> str:
+def _printable(section: Section, key: str) -> str:
     word = section.get(key, str)
     if word is not None and not (word and word.isprintable()):
-        section.add_problem(key, "must be a printable text")
+        section.add_problem(key, "must be a printable string")
     return word or ""
 
 
@@ -103,11 +103,11 @@ _NODE: Mapping[str, Read] = {
     "major": _number,
     "minor": _number,
     "fileMode": _number,
-    "permissions": lambda section, key: section.name(key, _PERMISSIONS, "letters of rwm"),
+    "permissions": lambda section, key: section.name(key, _PERMISSIONS, "1 to 3 letters of rwm"),
     "uid": _number,
     "gid": _number,
 }
-_MOUNT: Mapping[str, Read] = {"hostPath": _path, "containerPath": _path, "options": _texts, "type": _word}
+_MOUNT: Mapping[str, Read] = {"hostPath": _path, "containerPath": _path, "options": _texts, "type": _printable}
 _HOOK: Mapping[str, Read] = {
     "hookName": _hook_name, "path": _path, "args": _texts, "env": _variables, "timeout": _number,
 }  # fmt: skip

@@ -1,6 +1,6 @@
-"""Reads what a device in a Hardware file has: attributes, capacities, taints. `groups` and `description` call it.
+"""Decode the fields of a device in a hardware file: attributes, capacity and taints. Live control decodes overrides with it, too.
 
-Each function takes the section that it reads from, notes there what is wrong, and returns what is right.
+Each function reads from a section, adds problems to it, and returns what is valid.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fake_driver.name_patterns import LABEL_KEY, LABEL_VALUE, QUALIFIED_NAME, ma
 from fake_driver.strict_decoding import Section
 
 T = TypeVar("T")
-LONGEST_TEXT = 64
-_WIDEST = 2**63
+_MAX_STRING_BYTES = 64
+_INTEGER_LIMIT = 2**63
 MOST_VALUES, _MOST_TAINTS = 48, 16
 _EFFECTS = ("NoSchedule", "NoExecute", "None")
 _SEMVER = re.compile(
@@ -29,17 +29,17 @@ _SEMVER = re.compile(
 
 
 def attributes(section: Section, key: str = "attributes") -> Attributes:
-    """The mapping of attributes under a key."""
+    """Return the attributes under a key."""
     return attributes_from(section, key, section.get(key, dict, {}))
 
 
 def attributes_from(section: Section, key: str, content: object) -> Attributes:
-    """A mapping of attributes."""
+    """Return the attributes in a mapping."""
     return _mapping(section, key, content, "attributes", lambda path, raw: _value(section, path, raw))
 
 
 def spread(section: Section) -> dict[str, tuple[Scalar, ...]]:
-    """For each attribute the values that are dealt out over the devices of a group."""
+    """Return the values of each attribute that are distributed over the devices of a group."""
 
     def values(path: str, raw: object) -> tuple[Scalar, ...] | None:
         if not isinstance(raw, list) or not raw:
@@ -51,7 +51,7 @@ def spread(section: Section) -> dict[str, tuple[Scalar, ...]]:
 
 
 def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], dict[str, RequestPolicy]]:
-    """The amounts under a key, and what requests for them may be where the file says that."""
+    """Return the quantities under a key, and the request policies of those that have one."""
     found_policies: dict[str, RequestPolicy] = {}
 
     def one(path: str, raw: object) -> str | None:
@@ -68,18 +68,18 @@ def capacity(section: Section, key: str = "capacity") -> tuple[dict[str, str], d
     return found, {name: policy for name, policy in found_policies.items() if name in found}
 
 
-def amounts(section: Section, key: str, named: re.Pattern[str], what: str) -> dict[str, str]:
-    """Quantities whose names have a form of their own."""
+def quantities(section: Section, key: str, named: re.Pattern[str], what: str) -> dict[str, str]:
+    """Return quantities whose names must match a pattern, which `what` describes."""
     content = section.get(key, dict) or {}
     read = {name: quantity(section, f"{key}.{name}", raw) for name, raw in content.items()}
     for name in read:
         if not matches(named, name):
-            section.add_problem(key, f"has the name {name!r}, but it must be {what}")
+            section.add_problem(key, f"has the name {name!r}, but names must be {what}")
     return {name: value for name, value in read.items() if value is not None and matches(named, name)}
 
 
 def quantity(section: Section, key: str, raw: object) -> str | None:
-    """A quantity in its canonical form; a plain number is one, too."""
+    """Return a quantity in canonical form; an integer is valid, too. Return None for an invalid one."""
     text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
     if amount(text) is None:
         section.add_problem(key, f"is {raw!r}, but must be a quantity such as 80Gi")
@@ -88,24 +88,24 @@ def quantity(section: Section, key: str, raw: object) -> str | None:
 
 
 def taints(section: Section) -> tuple[Taint, ...]:
-    """The list of taints."""
+    """Return the taints."""
     found = [taint(each) for each in section.sections("taints")]
     if len(found) > _MOST_TAINTS:
-        section.add_problem("taints", f"are {len(found)}, but a device may have {_MOST_TAINTS}")
+        section.add_problem("taints", f"has {len(found)} entries, but a device may have at most {_MOST_TAINTS} taints")
     return tuple(found)
 
 
 def strings(section: Section, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """A list of texts that are not empty."""
+    """Return a list of strings that are not empty."""
     found = section.get(key, list, list(default)) or []
     if not all(isinstance(each, str) and each for each in found):
-        section.add_problem(key, "must be a list of texts")
+        section.add_problem(key, "must be a list of strings")
         return default
     return tuple(found)
 
 
 def boolean(section: Section, key: str, default: bool = False) -> bool:
-    """True or false."""
+    """Return a boolean."""
     return bool(section.get(key, bool, default))
 
 
@@ -126,7 +126,7 @@ def _mapping(
         else:
             section.add_problem(
                 key,
-                f"has the name {name!r}, but it must be a C identifier of at most 32 letters, with or without a domain",
+                f"has the name {name!r}, but names must be C identifiers of at most 32 characters, with or without a domain",
             )
     return {name: value for name, value in found.items() if value is not None}
 
@@ -156,35 +156,35 @@ def _scalar(section: Section, path: str, raw: object) -> Scalar | None:
             set(raw) == {"version"}
             and isinstance(version, str)
             and matches(_SEMVER, version)
-            and len(version) <= LONGEST_TEXT
+            and len(version) <= _MAX_STRING_BYTES
         ):
             return Version(version)
         section.add_problem(path, "must be {version: x.y.z}, with a semantic version of at most 64 characters")
     elif isinstance(raw, bool):
         return raw
     elif isinstance(raw, int):
-        if -_WIDEST <= raw < _WIDEST:
+        if -_INTEGER_LIMIT <= raw < _INTEGER_LIMIT:
             return raw
         section.add_problem(path, "does not fit into 64 bits")
-    elif isinstance(raw, str) and raw.isprintable() and 0 < len(raw.encode()) <= LONGEST_TEXT:
+    elif isinstance(raw, str) and raw.isprintable() and 0 < len(raw.encode()) <= _MAX_STRING_BYTES:
         return raw
     else:
         section.add_problem(
             path,
-            "must be true, false, a whole number, {version: x.y.z}, a printable text of 1 to 64 bytes, or a list of those",
+            "must be true, false, an integer, {version: x.y.z}, a printable string of 1 to 64 bytes, or a list of these",
         )
     return None
 
 
 def taint(section: Section) -> Taint:
-    """One taint."""
-    key = section.name("key", LABEL_KEY, "the name of a label")
+    """Return the taint that a section describes."""
+    key = section.name("key", LABEL_KEY, "a label key")
     effect = section.get("effect", str) or ""
     if effect and effect not in _EFFECTS:
         section.add_problem("effect", f"is {effect!r}, but must be one of {', '.join(_EFFECTS)}")
     value = section.get("value", str, "") or ""
     if value and not matches(LABEL_VALUE, value):
-        section.add_problem("value", f"is {value!r}, but must be the value of a label")
+        section.add_problem("value", f"is {value!r}, but must be a label value")
     section.check_unknown_keys()
     return Taint(key, effect, value)
 
@@ -202,7 +202,7 @@ def _policy(section: Section, value: str) -> RequestPolicy:
 
 
 def _range(section: Section) -> dict[str, str]:
-    section.get("min", object)  # it has to be there
+    section.get("min", object)  # adds a problem if it is missing
     section.known_keys |= {"max", "step"}
     found = {
         key: quantity(section, key, section.content[key]) for key in ("min", "max", "step") if key in section.content

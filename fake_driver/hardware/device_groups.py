@@ -1,4 +1,4 @@
-"""Reads one group of devices in a Hardware file: how many, what they have, and how they are shared or cut. `description` calls it."""
+"""Decode one group of devices in a hardware file, for `hardware_file`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INTERFACE = re.compile(r"[a-z]{1,6}")
 
 
 def group(section: Section) -> DeviceGroup:
-    """The group that a section describes."""
+    """Return the group that a section describes, and add its problems to the section."""
     kind = section.name("kind", _KIND, "a short DNS label that starts with a letter")
     count = _count(section, MOST_DEVICES)
     capacity, policies = device_fields.capacity(section)
@@ -74,17 +74,17 @@ def _count(section: Section, most: int) -> int:
 
 
 def _check(section: Section, found: DeviceGroup) -> None:
-    """What no single key shows."""
+    """Add problems that concern several keys."""
     if found.policies and not found.shared:
         section.add_problem("capacity", "has a requestPolicy, which needs allowMultipleAllocations: true")
     if found.shared and found.partitions:
-        section.add_problem("partitions", "cannot be those of a device with allowMultipleAllocations")
+        section.add_problem("partitions", "cannot be combined with allowMultipleAllocations")
     automatic = {"index", "uuid"} | ({"profile"} if found.partitions else set())
     automatic |= {"interface", "hardwareAddress"} if found.network else set()
     scalars = dict.fromkeys(found.spread, True)
     common: Attributes = {**dict.fromkeys(automatic, True), **found.attributes, **scalars}
     rows = [{**common, **row} for row in found.per_device or ({},)]
-    for row in (max(rows, key=len), max(rows, key=_values)):
+    for row in (max(rows, key=len), max(rows, key=_count_values)):
         _count_entries(section, row, found.capacity)
         for profile in found.partitions.profiles if found.partitions else ():
             _count_entries(section, {**row, "parent": "", **profile.attributes}, profile.capacity)
@@ -98,16 +98,17 @@ def _count_entries(section: Section, attributes: Attributes, capacity: Quantitie
     if entries > _MOST_ENTRIES:
         section.add_problem(
             "attributes",
-            f"and capacity are {entries} together (with index, uuid and other automatic ones), but may be {_MOST_ENTRIES}",
+            f"and capacity have {entries} entries together (with index, uuid and others), but may have at most {_MOST_ENTRIES}",
         )
-    size = _values(attributes)
+    size = _count_values(attributes)
     if size > device_fields.MOST_VALUES:
         section.add_problem(
-            "attributes", f"have {size} values (with index, uuid and others), but may have {device_fields.MOST_VALUES}"
+            "attributes",
+            f"have {size} values (with index, uuid and others), but may have at most {device_fields.MOST_VALUES}",
         )
 
 
-def _values(attributes: Attributes) -> int:
+def _count_values(attributes: Attributes) -> int:
     return sum(len(value) if isinstance(value, tuple) else 1 for value in attributes.values())
 
 
@@ -117,20 +118,22 @@ def _binding(section: Section) -> Binding | None:
     binds = device_fields.boolean(section, "bindsToNode")
     named = (*conditions, *failures)
     if not all(matches(LABEL_KEY, each) for each in named) or len(set(named)) != len(named):
-        section.add_problem("bindingConditions", "and bindingFailureConditions must be names of labels, all different")
+        section.add_problem("bindingConditions", "and bindingFailureConditions must be label keys, all different")
     if max(len(conditions), len(failures)) > _MOST_CONDITIONS:
-        section.add_problem("bindingConditions", f"and bindingFailureConditions may be {_MOST_CONDITIONS} each")
+        section.add_problem(
+            "bindingConditions", f"and bindingFailureConditions may have at most {_MOST_CONDITIONS} entries each"
+        )
     if bool(conditions) != bool(failures):
-        section.add_problem("bindingConditions", "and bindingFailureConditions need each other")
+        section.add_problem("bindingConditions", "and bindingFailureConditions must be set together")
     attaching = _attaching(section, bool(named)) if "attaching" in section.content else None
     section.known_keys.add("attaching")
     return Binding(conditions, failures, binds, attaching) if named or binds else None
 
 
 def _attaching(parent: Section, is_needed: bool) -> AttachBehavior:
-    """How long it takes until the conditions are true, and how often it fails before."""
+    """Return how the driver sets the binding conditions: how long it takes, and how often it fails first."""
     if not is_needed:
-        parent.add_problem("attaching", "needs bindingConditions: nothing else waits for it")
+        parent.add_problem("attaching", "needs bindingConditions")
     section = parent.section("attaching")
     seconds, failures = section.get("seconds", int, 1) or 0, section.get("failures", int, 0) or 0
     if not 0 <= seconds <= _LONGEST_ATTACHING:
@@ -143,7 +146,9 @@ def _attaching(parent: Section, is_needed: bool) -> AttachBehavior:
 
 def _network(parent: Section) -> NetworkTemplate:
     section = parent.section("network")
-    interface = section.name("interface", _INTERFACE, "1 to 6 letters, to which the number of the device is added")
+    interface = section.name(
+        "interface", _INTERFACE, "1 to 6 lowercase letters, to which the index of the device is appended"
+    )
     ranges = device_fields.strings(section, "ranges")
     section.check_unknown_keys()
     return NetworkTemplate(interface, tuple(str(each) for text in ranges if (each := _range(section, text))))
@@ -152,40 +157,40 @@ def _network(parent: Section) -> NetworkTemplate:
 def _range(section: Section, text: str) -> Range | None:
     try:
         return ipaddress.ip_network(text)
-    except ValueError as wrong:
-        section.add_problem("ranges", f"has {text!r}, which is no range of addresses such as 10.64.0.0/10: {wrong}")
+    except ValueError as error:
+        section.add_problem("ranges", f"has {text!r}, which is not an address range such as 10.64.0.0/10: {error}")
         return None
 
 
 def _partitions(section: Section) -> Partitioning:
-    what = "small letters and digits, the first a letter"
-    counters = device_fields.amounts(section, "counters", _COUNTER, what)
+    what = "lowercase letters and digits, beginning with a letter"
+    counters = device_fields.quantities(section, "counters", _COUNTER, what)
     if not 1 <= len(counters) <= _MOST_COUNTERS:
-        section.add_problem("counters", f"must be 1 to {_MOST_COUNTERS}")
+        section.add_problem("counters", f"must have 1 to {_MOST_COUNTERS} entries")
     found = tuple(_profile(each, counters) for each in section.sections("profiles"))
     if not found:
-        section.add_problem("profiles", "must be at least one")
+        section.add_problem("profiles", "must have at least one entry")
     if len({each.name.replace(".", "-") for each in found}) != len(found):
-        section.add_problem("profiles", "have names that become the same name of a device")
+        section.add_problem("profiles", "has two names that give the same device name")
     whole = device_fields.boolean(section, "whole", default=True)
     section.check_unknown_keys()
     return Partitioning(counters, found, whole)
 
 
 def _profile(section: Section, counters: dict[str, str]) -> PartitionProfile:
-    name = section.name("name", _PROFILE, "at most 16 small letters, digits, dots and hyphens")
+    name = section.name("name", _PROFILE, "at most 16 lowercase letters, digits, dots and hyphens")
     count = _count(section, MOST_DEVICES)
-    takes = device_fields.amounts(section, "takes", _COUNTER, "one of the counters")
+    takes = device_fields.quantities(section, "takes", _COUNTER, "one of the counters")
     if not takes:
-        section.add_problem("takes", "must be something of the counters")
+        section.add_problem("takes", "must name at least one counter")
     for counter, taken in takes.items():
         if counter not in counters:
-            section.add_problem("takes", f"has {counter!r}, which is none of the counters")
+            section.add_problem("takes", f"has {counter!r}, which is not in counters")
         elif (amount(taken) or 0) > (amount(counters[counter]) or 0):
-            section.add_problem("takes", f"has {taken} of {counter}, of which there are {counters[counter]}")
+            section.add_problem("takes", f"has {taken} of {counter}, but the counter has {counters[counter]}")
     capacity, policies = device_fields.capacity(section)
     if policies:
-        section.add_problem("capacity", "cannot have a requestPolicy: a part is never shared")
+        section.add_problem("capacity", "cannot have a requestPolicy: partitions are never shared")
     attributes = device_fields.attributes(section)
     section.check_unknown_keys()
     return PartitionProfile(name, count, takes, attributes, capacity or takes)

@@ -1,4 +1,4 @@
-"""Reads a Hardware file. Its author learns all that is wrong at once, each with its path; what is read obeys every limit of the API.
+"""Decode a hardware file. All errors are reported at once, each with its path. Values within a device obey the limits of the API.
 
 spec:
   devices:
@@ -6,7 +6,7 @@ spec:
     count: 2
     attributes: {model: F100, driverVersion: {version: 1.2.3}, healthy: true}
     capacity: {memory: 80Gi}
-    spread: {numaNode: [0, 1]}         # dealt out over the devices: the first half gets 0, the other 1
+    spread: {numaNode: [0, 1]}         # distributed in equal parts: the first half gets 0, the other 1
   changes:                             # how some devices differ
   - {nodes: ["*-2"], devices: [gpu-1], taints: [{key: broken, effect: NoSchedule}]}
   pools:                               # devices that belong to no node
@@ -30,7 +30,7 @@ from fake_driver.strict_decoding import Section
 
 
 def read(path: Path) -> Hardware:
-    """The hardware that a file describes."""
+    """Return the hardware that a file describes. Raise ConfigurationError if the file is invalid or cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as unreadable:
@@ -39,7 +39,7 @@ def read(path: Path) -> Hardware:
 
 
 def parse(text: str, name: str) -> Hardware:
-    """The hardware that a YAML text describes; `name` is for the error."""
+    """Return the hardware that a YAML text describes. Raise ConfigurationError, which names the file, if the text is invalid."""
     problems: list[str] = []
     content = strict_decoding.load(text, name)
     if content is None:
@@ -48,31 +48,33 @@ def parse(text: str, name: str) -> Hardware:
     document.constant("apiVersion", "dra-testbed/v1alpha1")
     document.constant("kind", "Hardware")
     metadata, spec = document.section("metadata"), document.section("spec")
-    called = metadata.name("name", DNS_LABEL, "a DNS label")
+    hardware_name = metadata.name("name", DNS_LABEL, "a DNS label")
     groups = _groups(spec)
     changes = tuple(_change(section) for section in spec.sections("changes"))
     pools = tuple(_pool(section) for section in spec.sections("pools"))
     if len({pool.name for pool in pools}) != len(pools):
-        spec.add_problem("pools", "have the same name")
+        spec.add_problem("pools", "has two pools with the same name")
     for section in (document, metadata, spec):
         section.check_unknown_keys()
     if problems:
         listed = "\n".join(f"  {problem}" for problem in strict_decoding.with_lines(problems, text))
-        raise ConfigurationError(f"{name} does not describe hardware:\n{listed}")
-    return Hardware(called, groups, changes, pools)
+        raise ConfigurationError(f"{name} is not a valid hardware file:\n{listed}")
+    return Hardware(hardware_name, groups, changes, pools)
 
 
 def _groups(parent: Section) -> tuple[DeviceGroup, ...]:
     found = tuple(group(section) for section in parent.sections("devices"))
-    # Groups for different nodes add up here, although no node has them all: the bound is generous.
+    # Groups for different nodes are added up, although no node has all of them: a simple check with a generous limit.
     total = sum(each.count * each.size for each in found)
     if total > MOST_DEVICES:
-        parent.add_problem("devices", f"are {total} devices, but a pool may have {MOST_DEVICES}")
+        parent.add_problem("devices", f"has {total} devices, but a pool may have at most {MOST_DEVICES}")
     kinds = {each.kind for each in found}
     for each in found:
         longer = sorted(kind for kind in kinds if kind.startswith(f"{each.kind}-")) if each.partitions else []
         if longer:
-            parent.add_problem("devices", f"of kind {longer[0]} could have the names of partitions of kind {each.kind}")
+            parent.add_problem(
+                "devices", f"of kind {longer[0]} could have the same names as partitions of kind {each.kind}"
+            )
     return found
 
 
@@ -89,7 +91,7 @@ def _change(section: Section) -> DeviceChange:
         device_fields.boolean(section, "absent"),
     )
     if found.absent and (found.attributes or found.capacity or found.taints):
-        section.add_problem("absent", "leaves nothing that could have attributes, capacity or taints")
+        section.add_problem("absent", "cannot be combined with attributes, capacity or taints")
     section.check_unknown_keys()
     return found
 

@@ -227,7 +227,7 @@ def test_the_journal_tells_calls_writes_changes_and_faults_in_their_order(
         (("set", "gpu-0"), "must contain attributes or capacity"),
         (("set", "gpu-0", *(f"a{i}=1" for i in range(40)), "--new"), "attributes and capacities, but may have 32"),
         (("taint", "gpu-0", "k:NoSchedul"), "must be one of NoSchedule, NoExecute, None"),
-        (("taint", "gpu-0", "a b:NoSchedule"), "must be the name of a label"),
+        (("taint", "gpu-0", "a b:NoSchedule"), "must be a label key"),
         (("untaint", "gpu-0", "broken"), "is not the key of a taint of gpu-0; it has none"),
         (("health", "gpu-0", "unhealth"), "did you mean unhealthy"),
         (("fault", "prepar"), "did you mean prepare"),

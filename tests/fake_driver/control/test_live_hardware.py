@@ -191,7 +191,9 @@ def test_a_change_that_a_request_policy_forbids_changes_nothing_and_blocks_nothi
     policy = RequestPolicy("4Gi", ("4Gi", "40Gi"))
     shared = Device("gpu-0", "gpu", {"model": "a"}, {"memory": "48Gi"}, shared=True, policies={"memory": policy})
     running = Running(tmp_path, (shared, BASE[1]))
-    with pytest.raises(ConfigurationError, match="requestPolicy of its capacity memory allows more than the 1Gi"):
+    with pytest.raises(
+        ConfigurationError, match="requestPolicy of its capacity memory allows more than the capacity of 1Gi"
+    ):
         running.ask("set", device="gpu-0", capacity={"memory": "1Gi"})
     assert running.hardware.changes() == {}
     assert running.ask("set", device="gpu-0", capacity={"memory": "40Gi"})

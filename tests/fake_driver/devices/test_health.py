@@ -17,13 +17,13 @@ from fake_driver.devices.model import Attributes, Device
         ({"healthy": False}, Health(UNHEALTHY, "the hardware file says so")),
     ],
 )
-def test_a_device_is_well_at_first_unless_its_hardware_file_says_otherwise(
+def test_a_device_is_healthy_at_first_unless_the_hardware_file_says_otherwise(
     attributes: Attributes, expected: Health
 ) -> None:
     assert initial_health(Device("gpu-0", "gpu", attributes, {})) == expected
 
 
-def test_a_reader_waits_for_news() -> None:
+def test_a_reader_waits_for_a_change() -> None:
     health_store = HealthStore({("p", "a"): Health()})
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(health_store.wait_for_change, 1, 5)
@@ -32,7 +32,7 @@ def test_a_reader_waits_for_news() -> None:
     assert found == (2, {("p", "a"): Health(UNKNOWN)})
 
 
-def test_without_news_the_same_is_read_again_after_a_while_and_nothing_after_the_end() -> None:
+def test_a_reader_without_a_change_gets_the_same_after_the_timeout_and_none_after_close() -> None:
     health_store = HealthStore({("p", "a"): Health()})
     assert health_store.wait_for_change(1, 0.01) == (1, {("p", "a"): Health()})
     health_store.remove(("p", "a"))

@@ -17,19 +17,19 @@ numbers = st.one_of(st.integers(0, 99_999).map(str), st.decimals(0, 1000, places
         ("1e3", "1e3"), ("10000e0", "10e3"), ("1e2", "100"), ("0", "0"), ("0Gi", "0"), ("0.5Ki", "512"), ("1E", "1E"), ("1E3", "1e3"),
     ],
 )  # fmt: skip
-def test_a_quantity_is_written_as_the_api_server_writes_it(text: str, written: str) -> None:
+def test_a_quantity_has_the_canonical_form_of_the_api_server(text: str, written: str) -> None:
     assert canonical(text) == written
 
 
 @pytest.mark.parametrize(
     "text", ["", "much", "1.2.3", "-1", "1 Gi", "1gi", "0.3n", "0.3Ki", "10E", None, 1, "\N{ARABIC-INDIC DIGIT ONE}"]
 )
-def test_what_is_no_quantity_or_would_be_rounded_is_refused(text: object) -> None:
+def test_an_invalid_quantity_or_one_that_would_be_rounded_is_refused(text: object) -> None:
     assert amount(text) is None
 
 
 @given(st.builds("".join, st.tuples(numbers, suffixes)))
-def test_the_canonical_form_is_the_same_amount_and_stays(text: str) -> None:
+def test_the_canonical_form_has_the_same_value_and_is_stable(text: str) -> None:
     found = amount(text)
     if found is not None:
         assert amount(canonical(text)) == found

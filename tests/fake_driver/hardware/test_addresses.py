@@ -21,20 +21,20 @@ def test_addresses_are_in_their_ranges_and_the_same_each_time(node: str, seat: t
 
 
 @given(nodes, st.integers(1, 100))
-def test_all_devices_of_a_node_have_addresses_of_their_own(node: str, among: int) -> None:
+def test_the_addresses_of_a_node_are_all_different(node: str, among: int) -> None:
     seats = [network(RANGES, "net", f"{node}/{index}", AddressPosition(node, index, among)) for index in range(among)]
     for each in zip(*(seat.ips for seat in seats), strict=True):
         assert len(set(each)) == among
     assert len({seat.hardware_address for seat in seats}) == among
 
 
-def test_a_hardware_address_is_locally_administered_and_no_group() -> None:
+def test_a_hardware_address_is_locally_administered_and_unicast() -> None:
     found = network((), "net0", "worker/nic-0", AddressPosition("worker", 0, 1))
     assert re.fullmatch(r"02(:[0-9a-f]{2}){5}", found.hardware_address)
     assert found.ips == ()
 
 
-def test_nodes_differ() -> None:
+def test_nodes_have_different_addresses() -> None:
     found = {
         network(RANGES, "net0", f"{node}/nic-0", AddressPosition(node, 0, 16))
         for node in ("node-1", "node-2", "node-3")
@@ -42,6 +42,6 @@ def test_nodes_differ() -> None:
     assert len({each.ips for each in found}) == len({each.hardware_address for each in found}) == 3
 
 
-def test_a_range_says_how_many_nodes_find_room() -> None:
+def test_blocks_returns_how_many_nodes_fit_into_a_range() -> None:
     assert blocks(ipaddress.ip_network("10.0.0.0/24"), 16) == 14
     assert blocks(ipaddress.ip_network("10.0.0.0/30"), 4) < 1

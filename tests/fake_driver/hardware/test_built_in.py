@@ -26,7 +26,7 @@ def on(name: str, node: str = "node-1") -> dict[str, Device]:
 
 @each_file
 @pytest.mark.parametrize("node", ["node-1", "node-2", "rack-b"])
-def test_an_api_server_takes_what_it_means(file: Path, node: str) -> None:
+def test_the_slices_of_shipped_hardware_are_valid(file: Path, node: str) -> None:
     here, *network = pools(hardware_file.read(file), node)
     assert here.devices
     assert (
@@ -36,19 +36,19 @@ def test_an_api_server_takes_what_it_means(file: Path, node: str) -> None:
 
 
 @each_file
-def test_it_is_called_like_its_file_and_begins_with_what_it_is(file: Path) -> None:
+def test_shipped_hardware_has_the_name_of_its_file_and_begins_with_a_comment(file: Path) -> None:
     text = file.read_text()
     assert yaml.safe_load(text)["metadata"]["name"] == file.stem
     assert text.startswith("# ")
 
 
-def test_there_is_what_people_look_for() -> None:
+def test_the_shipped_hardware_is_complete() -> None:
     assert {"teaching", "gpus", "a100", "h100", "gb200", "mi300x", "l40s", "nics", "gpus-and-nics"} <= {
         file.stem for file in FILES
     }
 
 
-def test_attributes_of_every_type_are_in_use() -> None:
+def test_shipped_hardware_uses_attributes_of_every_type() -> None:
     attributes = [device.attributes for file in FILES for device in pools(hardware_file.read(file), "x-2")[0].devices]
     types = {type(value) for each in attributes for value in each.values()}
     assert {kind.__name__ for kind in types} == {"bool", "int", "str", "Version", "tuple"}
@@ -61,12 +61,12 @@ def test_each_gpu_has_a_card_below_its_own_root() -> None:
         assert len(roots) == 1
 
 
-def test_trays_of_one_rack_are_one_domain_and_another_rack_is_another() -> None:
+def test_trays_of_a_rack_share_a_domain_that_differs_from_other_racks() -> None:
     domains = {node: on("gb200", node)["gpu-0"].attributes["nvlinkDomain"] for node in ("node-1", "node-2", "tray-b")}
     assert domains == {"node-1": "rack-a", "node-2": "rack-a", "tray-b": "rack-b"}
 
 
-def test_a_part_takes_from_the_whole_and_says_whose_it_is() -> None:
+def test_a_partition_consumes_counters_of_the_whole_device_and_names_it() -> None:
     found = on("a100")
     part, whole = found["gpu-0-3g-20gb-1"], found["gpu-0"]
     assert part.parent == part.attributes["parent"] == "gpu-0"
@@ -80,7 +80,7 @@ def test_a_part_takes_from_the_whole_and_says_whose_it_is() -> None:
     assert part.attributes["uuid"] != whole.attributes["uuid"]
 
 
-def test_virtual_functions_have_an_interface_and_addresses_of_their_own() -> None:
+def test_virtual_functions_have_their_own_interface_and_addresses() -> None:
     found = on("nics")
     networks = [device.network for device in found.values() if device.network]
     assert len(networks) == 18
@@ -96,7 +96,7 @@ def test_nodes_of_a_mixed_fleet_differ() -> None:
     assert [taint.effect for taint in on("mixed-fleet")["gpu-1"].taints] == ["NoExecute"]
 
 
-def test_a_kind_can_be_left_to_another_driver() -> None:
+def test_kinds_select_the_devices_of_one_of_two_drivers() -> None:
     hardware = built_in("gpus-and-nics")
     assert {device.kind for device in pools(hardware, "n", ["nic"])[0].devices} == {"nic"}
     assert [pool.name for pool in pools(built_in("fabric"), "n", ["port"])] == ["n", "fabric-ports"]

@@ -22,12 +22,12 @@ def test_each_example_is_a_hardware_file(text: str) -> None:
     assert sum(len(pool.devices) for pool in pools(hardware_file.parse(text, "example"), "node-1"))
 
 
-def test_every_hardware_that_is_shipped_is_in_the_table() -> None:
+def test_all_shipped_hardware_is_in_the_table() -> None:
     shipped = {file.stem for file in (ROOT / "manifests" / "hardware").glob("*.yaml")}
     assert shipped == set(re.findall(r"^\| `([-\w]+)` \| [a-z]", TEXT.partition("## A file")[0], re.MULTILINE))
 
 
-def test_every_key_of_a_group_is_explained_and_is_one() -> None:
+def test_the_table_has_exactly_the_keys_of_a_group() -> None:
     rows = re.findall(r"^\| (`.*?) \|", TEXT.partition("### A group of devices")[2].partition("###")[0], re.MULTILINE)
     explained = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
     assert explained == GROUP_KEYS

@@ -10,7 +10,7 @@ from fake_driver.hardware.__main__ import main
 ROOT = Path(__file__).parents[3] / "manifests" / "hardware"
 
 
-def test_it_prints_what_a_driver_would_publish(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_slices_of_both_drivers_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(ROOT / "fabric.yaml"), "--node", "n", "--driver", "x.example", "--kinds", "gpu,port"]) == 0
     items = json.loads(capsys.readouterr().out)["items"]
     assert [item["spec"]["pool"] for item in items] == [
@@ -21,20 +21,22 @@ def test_it_prints_what_a_driver_would_publish(capsys: pytest.CaptureFixture[str
     assert not any("ownerReferences" in item["metadata"] for item in items)
 
 
-def test_several_nodes_and_the_network_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_slices_of_several_nodes_are_printed_with_one_copy_of_network_pools(capsys: pytest.CaptureFixture[str]) -> None:
     words = [str(ROOT / "fabric.yaml"), "--node", "n", "--node", "m", "--driver", "x.example", "--kinds", "gpu,port"]
     assert main(words) == 0
     pools = [item["spec"]["pool"]["name"] for item in json.loads(capsys.readouterr().out)["items"]]
     assert pools == ["n", "m", "fabric-ports"]
 
 
-def test_a_wrong_file_ends_with_2_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_file_is_refused_with_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.yaml").write_text("kind: Hard")
     assert main([str(tmp_path / "x.yaml")]) == 2
-    assert "does not describe hardware" in capsys.readouterr().err
+    assert "is not a valid hardware file" in capsys.readouterr().err
 
 
-def test_changes_that_go_beyond_a_limit_end_with_2_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changes_that_exceed_a_limit_are_refused_with_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     taints = [{"key": f"t{index}", "effect": "NoSchedule"} for index in range(9)]
     document = {
         "apiVersion": "dra-testbed/v1alpha1", "kind": "Hardware", "metadata": {"name": "x"},

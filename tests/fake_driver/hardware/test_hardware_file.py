@@ -38,7 +38,7 @@ def test_every_type_of_attribute_is_read() -> None:
     assert [type(group.attributes[key]) for key in "abc"] == [str, int, bool]
 
 
-def test_capacity_is_a_quantity_and_a_plain_number_is_one() -> None:
+def test_capacity_is_a_quantity_or_an_integer() -> None:
     group = hardware_file.parse(hardware({**GROUP, "capacity": {"memory": "80Gi", "engines": 7}}), "x").groups[0]
     assert group.capacity == {"memory": "80Gi", "engines": "7"}
 
@@ -48,13 +48,13 @@ def test_the_built_in_hardware_is_read() -> None:
     assert hardware_file.read(built_in).groups[0].count == 8
 
 
-def test_an_unknown_key_is_named_with_its_path_and_what_it_may_have_meant() -> None:
+def test_an_unknown_key_is_reported_with_its_path_and_a_suggestion() -> None:
     assert "spec.devices[1].capacties is unknown; did you mean capacity?" in refusal(
         hardware(GROUP, {**GROUP, "capacties": {}})
     )
 
 
-def test_a_misspelt_kind_is_told_with_the_right_one_and_another_one_without() -> None:
+def test_a_misspelt_kind_is_reported_with_a_suggestion_and_another_kind_without() -> None:
     assert "kind is 'Hardwar', but must be 'Hardware'; did you mean Hardware?" in refusal(
         hardware(GROUP, kind="Hardwar")
     )
@@ -66,13 +66,13 @@ def test_an_empty_file_is_one_problem(text: str) -> None:
     assert refusal(text) == "my.yaml is empty"
 
 
-def test_each_problem_is_told_once_with_its_line() -> None:
+def test_each_problem_is_reported_once_with_its_line() -> None:
     text = (
         "apiVersion: dra-testbed/v1alpha1\nkind: Hardware\nmetadata: {name: mine}\nspec:\n  devices:\n"
         "  - kind: gpu\n    count: four\n    capacity:\n      memory: lots\n    colour: red\n  - kind: port\n"
     )
     heading, *problems = refusal(text).splitlines()
-    assert heading == "my.yaml does not describe hardware:"
+    assert heading == "my.yaml is not a valid hardware file:"
     assert problems[:2] == [
         "  line 7: spec.devices[0].count is a string, but must be an integer",
         "  line 9: spec.devices[0].capacity.memory is 'lots', but must be a quantity such as 80Gi",
@@ -81,7 +81,7 @@ def test_each_problem_is_told_once_with_its_line() -> None:
     assert problems[3:] == ["  line 11: spec.devices[1].count is missing"]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     text = hardware(
         {"kind": "GPU", "count": 0, "attributes": {"x-y": 1, "f": 1.5}, "capacity": {"m": "much"}}, kind="Hard"
     )
@@ -112,12 +112,12 @@ def test_all_problems_are_told_at_once() -> None:
         ({**GROUP, "attributes": {"t": "two\nlines"}}, "attributes.t must be"),
         ({**GROUP, "attributes": {"t": ""}}, "attributes.t must be"),
         ({**GROUP, "attributes": {"UPPER.domain/x": 1}}, "has the name 'UPPER.domain/x'"),
-        ({**GROUP, "attributes": {f"a{i}": i for i in range(31)}}, "33 together"),
+        ({**GROUP, "attributes": {f"a{i}": i for i in range(31)}}, "have 33 entries together"),
         ({**GROUP, "perDevice": [{"numa": 0}]}, "perDevice has 1 rows for 2 devices"),
         ({**GROUP, "perDevice": [{"numa": 0}, "x"]}, "perDevice[1] must be a mapping"),
     ],
 )
-def test_a_wrong_group_is_refused_with_the_reason(group: object, part: str) -> None:
+def test_an_invalid_group_is_refused_with_the_reason(group: object, part: str) -> None:
     assert part in refusal(hardware(group))
 
 
@@ -147,56 +147,59 @@ def policy(value: object = "10", **said: object) -> dict[str, object]:
         ({**GROUP, "attributes": {"l": [1, True]}}, "attributes.l must be 1 to 48 values of one type"),
         ({**GROUP, "attributes": {"l": []}}, "attributes.l must be 1 to 48 values"),
         ({**GROUP, "spread": {"n": []}}, "spread.n must be a list of values"),
-        ({**GROUP, "nodes": [1]}, "nodes must be a list of texts"),
+        ({**GROUP, "nodes": [1]}, "nodes must be a list of strings"),
         ({**GROUP, "taints": [{"key": "a b", "effect": "NoSchedule"}]}, "taints[0].key is 'a b'"),
         (
             {**GROUP, "taints": [{"key": "a", "effect": "PreferNoSchedule"}]},
             "must be one of NoSchedule, NoExecute, None",
         ),
-        ({**GROUP, "taints": [{"key": "a", "value": "-", "effect": "None"}]}, "must be the value of a label"),
-        ({**GROUP, "taints": [{"key": f"a{i}", "effect": "None"} for i in range(17)]}, "taints are 17"),
-        ({**GROUP, "bindingConditions": ["a"]}, "bindingConditions and bindingFailureConditions need each other"),
+        ({**GROUP, "taints": [{"key": "a", "value": "-", "effect": "None"}]}, "must be a label value"),
+        ({**GROUP, "taints": [{"key": f"a{i}", "effect": "None"} for i in range(17)]}, "taints has 17 entries"),
+        ({**GROUP, "bindingConditions": ["a"]}, "bindingConditions and bindingFailureConditions must be set together"),
         ({**GROUP, "bindingConditions": ["a"], "bindingFailureConditions": ["a"]}, "all different"),
-        ({**GROUP, "bindingConditions": list("abcde"), "bindingFailureConditions": ["x"]}, "may be 4 each"),
+        (
+            {**GROUP, "bindingConditions": list("abcde"), "bindingFailureConditions": ["x"]},
+            "may have at most 4 entries each",
+        ),
         ({**GROUP, "attaching": {}}, "attaching needs bindingConditions"),
         ({**BOUND, "attaching": {"seconds": 601}}, "attaching.seconds must be 0 to 600"),
         ({**BOUND, "attaching": {"failures": -1}}, "attaching.failures must be 0 to 1000"),
         ({**BOUND, "attaching": {"minutes": 1}}, "attaching.minutes is unknown"),
         ({**GROUP, "network": {"interface": "net{i}"}}, "network.interface is 'net{i}'"),
-        ({**GROUP, "network": {"interface": "net", "ranges": ["10.0.0.1/8"]}}, "which is no range of addresses"),
+        ({**GROUP, "network": {"interface": "net", "ranges": ["10.0.0.1/8"]}}, "which is not an address range"),
         (
             {**GROUP, "network": {"interface": "net", "ranges": ["10.0.0.0/30"]}},
             "too small for the devices of two nodes",
         ),
-        ({**GROUP, "partitions": {"counters": {}, "profiles": []}}, "partitions.profiles must be at least one"),
+        ({**GROUP, "partitions": {"counters": {}, "profiles": []}}, "partitions.profiles must have at least one entry"),
         ({**GROUP, "partitions": {**PARTS, "counters": {"Memory": 1}}}, "has the name 'Memory'"),
-        (profile(takes={"memory": "9Gi"}), "takes has 9Gi of memory, of which there are 8Gi"),
-        (profile(takes={"cores": 1}), "takes has 'cores', which is none of the counters"),
-        (profile(takes={}), "takes must be something of the counters"),
+        (profile(takes={"memory": "9Gi"}), "takes has 9Gi of memory, but the counter has 8Gi"),
+        (profile(takes={"cores": 1}), "takes has 'cores', which is not in counters"),
+        (profile(takes={}), "takes must name at least one counter"),
         (profile(name="Half"), "name is 'Half'"),
         (profile(count=0), "count must be 1 to"),
-        (profile(capacity={"m": {"value": 1, "requestPolicy": {"default": 1}}}), "a part is never shared"),
-        ({**SHARED, "partitions": PARTS}, "cannot be those of a device with allowMultipleAllocations"),
+        (profile(capacity={"m": {"value": 1, "requestPolicy": {"default": 1}}}), "partitions are never shared"),
+        ({**SHARED, "partitions": PARTS}, "partitions cannot be combined with allowMultipleAllocations"),
         ({**policy(default=1), "allowMultipleAllocations": False}, "which needs allowMultipleAllocations: true"),
-        (policy(default=11), "allows more than the 10 that there are"),
-        (policy(default=2, validValues=[1, 3]), "a default that is none of the validValues"),
-        (policy(default=1, validValues=[1, 3, 2]), "validValues that do not rise"),
+        (policy(default=11), "allows more than the capacity of 10"),
+        (policy(default=2, validValues=[1, 3]), "a default that is not one of the validValues"),
+        (policy(default=1, validValues=[1, 3, 2]), "validValues that are not in ascending order"),
         (policy(default=1, validValues=[1], validRange={"min": 1}), "both validValues and validRange"),
         (policy(default=1, validRange={"min": 2}), "a default outside of validRange"),
         (policy(default=1, validRange={"max": 2}), "validRange.min is missing"),
-        (policy(default=2, validRange={"min": 1, "step": 2}), "no number of steps reaches"),
-        (policy(default=9, validRange={"min": 9, "step": 3}), "a first step beyond the 10"),
-        (policy(default=1, validRange={"min": 1, "step": 0}), "a step of nothing"),
+        (policy(default=2, validRange={"min": 1, "step": 2}), "not min plus a multiple of step"),
+        (policy(default=9, validRange={"min": 9, "step": 3}), "a min and step that together exceed the capacity of 10"),
+        (policy(default=1, validRange={"min": 1, "step": 0}), "a step of 0"),
         (policy(validRange={"min": 1}), "requestPolicy.default is missing"),
         ({**GROUP, "containerEdits": {"env": ["A=b"]}}, "containerEdits.env is unknown"),
         ({**GROUP, "containerEdits": {"mounts": "/x"}}, "containerEdits.mounts is a string"),
-        (edits(mounts=[{"hostPath": "/" + "x" * 10_001, "containerPath": "/x"}]), "may have 10000"),
+        (edits(mounts=[{"hostPath": "/" + "x" * 10_001, "containerPath": "/x"}]), "may have at most 10000"),
         (edits(deviceNodes=[{"pth": "/dev/x"}]), "deviceNodes[0].pth is unknown; did you mean path"),
         (edits(deviceNodes=[{}]), "deviceNodes[0].path is missing"),
         (edits(deviceNodes=[7]), "deviceNodes[0] is an integer, but must be a mapping"),
         (edits(deviceNodes=[{"path": "dev/x"}]), "must be a path that begins with /"),
         (edits(deviceNodes=[{"path": "/x", "type": "d"}]), "type is 'd', but must be b, c, u or p"),
-        (edits(deviceNodes=[{"path": "/x", "permissions": "rwx"}]), "must be letters of rwm"),
+        (edits(deviceNodes=[{"path": "/x", "permissions": "rwx"}]), "must be 1 to 3 letters of rwm"),
         (edits(deviceNodes=[{"path": "/x", "major": -1}]), "major must be 0 to"),
         (edits(deviceNodes=[{"path": "/x", "fileMode": "0666"}]), "fileMode is a string"),
         (edits(mounts=[{"hostPath": 5}]), "mounts[0].hostPath is an integer"),
@@ -205,13 +208,13 @@ def policy(value: object = "10", **said: object) -> dict[str, object]:
         (edits(hooks=["hello"]), "hooks[0] is a string, but must be a mapping"),
         (edits(hooks=[{"hookName": "createRuntme", "path": "/x"}]), "did you mean createRuntime"),
         (edits(hooks=[{"hookName": "prestart", "path": "/x", "env": ["A"]}]), "has 'A', but must have variables"),
-        (edits(additionalGids=[-1]), "additionalGids must be whole numbers"),
-        (edits(additionalGids=[True]), "additionalGids must be whole numbers"),
+        (edits(additionalGids=[-1]), "additionalGids must be integers"),
+        (edits(additionalGids=[True]), "additionalGids must be integers"),
         ({**GROUP, "attributes": {"a": list(range(24)), "b": list(range(24))}}, "have 50 values"),
         (profile(attributes={"a": list(range(46))}), "have 50 values"),
     ],
 )
-def test_what_a_group_says_beyond_attributes_is_checked_too(group: object, part: str) -> None:
+def test_invalid_optional_fields_of_a_group_are_refused(group: object, part: str) -> None:
     assert part in refusal(hardware(group))
 
 
@@ -234,7 +237,7 @@ EDITS = {
 }  # fmt: skip
 
 
-def test_all_that_cdi_knows_of_device_nodes_mounts_and_hooks_is_read() -> None:
+def test_all_cdi_fields_of_device_nodes_mounts_and_hooks_are_read() -> None:
     (read,) = hardware_file.parse(hardware(edits(**EDITS)), "x").groups
     assert read.container_edits == EDITS
     assert hardware_file.parse(hardware(edits()), "x").groups[0].container_edits == {}
@@ -249,13 +252,13 @@ def test_all_that_cdi_knows_of_device_nodes_mounts_and_hooks_is_read() -> None:
         {"operator": "Lt", "values": ["-3"]},
     ],
 )
-def test_every_operator_of_a_node_selector_is_known(rule: dict[str, object]) -> None:
+def test_every_operator_of_a_node_selector_is_valid(rule: dict[str, object]) -> None:
     assert hardware_file.parse(in_spec(**choosing("matchExpressions", "rack", **rule)), "x").pools[0].node_selector
     named = choosing("matchFields", key="metadata.name", operator="In", values=["node-1"])
     assert hardware_file.parse(in_spec(**named), "x").pools[0].node_selector
 
 
-def test_a_policy_is_read_with_its_amounts_in_canonical_form() -> None:
+def test_the_quantities_of_a_request_policy_are_read_in_canonical_form() -> None:
     read = hardware_file.parse(
         hardware(policy("8Gi", default="1024Mi", validRange={"min": "1Gi", "max": "4Gi", "step": "512Mi"})), "x"
     )
@@ -263,7 +266,7 @@ def test_a_policy_is_read_with_its_amounts_in_canonical_form() -> None:
     assert read.groups[0].shared
 
 
-def test_the_capacity_of_a_part_is_what_it_takes_where_nothing_else_is_said() -> None:
+def test_the_capacity_of_a_partition_defaults_to_what_it_consumes() -> None:
     (read,) = hardware_file.parse(hardware({**GROUP, "partitions": PARTS}), "x").groups
     assert read.partitions
     assert read.partitions.profiles[0].capacity == {"memory": "4Gi"}
@@ -288,41 +291,44 @@ def choosing(kind: str = "matchExpressions", key: str = "rack", **rule: object) 
     ("more", "part"),
     [
         ({"changes": [{"device": ["gpu-0"]}]}, "changes[0].device is unknown; did you mean devices?"),
-        ({"changes": [{"absent": True, "attributes": {"a": 1}}]}, "absent leaves nothing"),
+        ({"changes": [{"absent": True, "attributes": {"a": 1}}]}, "absent cannot be combined with"),
         (
             {"changes": [{"capacity": {"m": {"value": 1, "requestPolicy": {"default": 1}}}}]},
             "cannot change a requestPolicy",
         ),
         ({"pools": [POOL]}, "pools[0] needs either allNodes: true or a nodeSelector"),
         ({"pools": [{**POOL, "allNodes": True, "nodeSelector": SELECTOR}]}, "needs either"),
-        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": []}}]}, "exactly one of nodeSelectorTerms"),
-        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{"matchLabels": {}}]}}]}, "one as pods have it"),
+        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": []}}]}, "exactly one term in nodeSelectorTerms"),
+        (
+            {"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{"matchLabels": {}}]}}]},
+            "must be a node selector with exactly one term",
+        ),
         (choosing(operator="Foo"), "has the operator 'Foo'; known: DoesNotExist, Exists"),
         (choosing(operator="Exist"), "did you mean Exists"),
-        (choosing(key="a b", operator="Exists"), "has the key 'a b', but it must be the name of a label"),
-        (choosing(operator="In"), "has 0 values, which In cannot have"),
-        (choosing(operator="Exists", values=["x"]), "has 1 values, which Exists cannot have"),
-        (choosing(operator="In", values=["x y"]), "are no values for In"),
-        (choosing(operator="In", values="x"), "are no values for In"),
-        (choosing(operator="Gt", values=["x"]), "are no values for Gt"),
-        (choosing(operator="Lt", values=["1", "2"]), "has 2 values, which Lt cannot have"),
-        (choosing(operator="Exists", value="x"), "is no mapping of key, operator and values"),
+        (choosing(key="a b", operator="Exists"), "has the key 'a b', but it must be a label key"),
+        (choosing(operator="In"), "has 0 values, which In does not allow"),
+        (choosing(operator="Exists", values=["x"]), "has 1 values, which Exists does not allow"),
+        (choosing(operator="In", values=["x y"]), "are not valid for In"),
+        (choosing(operator="In", values="x"), "are not valid for In"),
+        (choosing(operator="Gt", values=["x"]), "are not valid for Gt"),
+        (choosing(operator="Lt", values=["1", "2"]), "has 2 values, which Lt does not allow"),
+        (choosing(operator="Exists", value="x"), "is not a mapping of key, operator and values"),
         (choosing("matchFields", operator="In", values=["x"]), "but it must be metadata.name"),
         (choosing("matchFields", key="metadata.name", operator="Gt", values=["1"]), "has the operator 'Gt'"),
-        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": []}]}}]}, "a list of rules"),
-        ({"pools": [{**POOL, "allNodes": True}] * 2}, "pools have the same name"),
+        ({"pools": [{**POOL, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": []}]}}]}, "a list of requirements"),
+        ({"pools": [{**POOL, "allNodes": True}] * 2}, "pools has two pools with the same name"),
         ({"pools": [{**POOL, "name": "Far", "allNodes": True}]}, "pools[0].name is 'Far'"),
         (
             {"devices": [{**GROUP, "partitions": PARTS}, {"kind": "gpu-0", "count": 1}]},
-            "could have the names of partitions",
+            "could have the same names as partitions",
         ),
     ],
 )
-def test_what_is_said_beside_devices_is_checked_too(more: dict[str, object], part: str) -> None:
+def test_invalid_changes_and_pools_are_refused(more: dict[str, object], part: str) -> None:
     assert part in refusal(in_spec(**more))
 
 
-def test_pools_of_the_network_and_changes_are_read() -> None:
+def test_network_pools_and_changes_are_read() -> None:
     pools = [{**POOL, "nodeSelector": SELECTOR}, {**POOL, "name": "near", "allNodes": True}]
     read = hardware_file.parse(
         in_spec(pools=pools, changes=[{"nodes": ["a*"], "taints": [{"key": "x", "effect": "None"}]}]), "x"
@@ -335,7 +341,7 @@ def test_a_node_with_too_many_devices_is_refused() -> None:
     assert "20000 devices" in refusal(hardware({"kind": "gpu", "count": 10_000}, {"kind": "nic", "count": 10_000}))
 
 
-def test_a_key_that_is_there_twice_is_refused_with_its_line() -> None:
+def test_a_duplicate_key_is_refused_with_its_line() -> None:
     assert "duplicate key 'kind'" in refusal("kind: Hardware\nkind: Hardware\n")
 
 

@@ -11,13 +11,13 @@ hardware = st.builds(Hardware, name=st.just("x"), groups=st.lists(groups, max_si
 nodes = st.sampled_from(["worker", "worker-1", "a.b.c"])
 
 
-def test_a_kind_counts_on_through_its_groups() -> None:
+def test_the_devices_of_a_kind_are_numbered_through_all_groups() -> None:
     mixed = Hardware("x", (DeviceGroup("gpu", 2), DeviceGroup("nic", 1), DeviceGroup("gpu", 1, {"model": "other"})))
     assert [device.name for device in devices(mixed, "n")] == ["gpu-0", "gpu-1", "nic-0", "gpu-2"]
     assert devices(mixed, "n")[3].attributes["index"] == 2
 
 
-def test_a_device_has_what_its_group_has_and_its_own_row_wins() -> None:
+def test_a_devices_own_attributes_override_those_of_its_group() -> None:
     group = DeviceGroup("gpu", 2, {"model": "a", "numa": 0}, {"memory": "1Gi"}, ({}, {"numa": 1, "uuid": "mine"}))
     first, second = devices(Hardware("x", (group,)), "n")
     assert (first.attributes["numa"], second.attributes["numa"]) == (0, 1)
@@ -26,12 +26,12 @@ def test_a_device_has_what_its_group_has_and_its_own_row_wins() -> None:
 
 
 @given(hardware, nodes)
-def test_the_same_description_gives_the_same_devices(described: Hardware, node: str) -> None:
+def test_the_same_hardware_file_gives_the_same_devices(described: Hardware, node: str) -> None:
     assert devices(described, node) == devices(described, node)
 
 
 @given(hardware, nodes, nodes)
-def test_names_are_unique_on_a_node_and_identities_everywhere(described: Hardware, one: str, other: str) -> None:
+def test_names_are_unique_on_a_node_and_uuids_on_all_nodes(described: Hardware, one: str, other: str) -> None:
     names = [device.name for device in devices(described, one)]
     assert len(set(names)) == len(names) == sum(group.count for group in described.groups)
     assert all(re.fullmatch(r"[a-z][-a-z0-9]{0,62}", name) for name in names)

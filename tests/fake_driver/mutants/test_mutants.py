@@ -66,7 +66,7 @@ def both(word: str) -> pytest.MarkDecorator:
 
 
 @both("answer-for-the-wrong-claim")
-def test_the_answer_is_that_of_another_claim(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_answer_for_the_wrong_claim(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver = node(word)
     (before,) = driver.prepare(fake_api.claim("one")).devices
     (after,) = driver.prepare(fake_api.claim("two", devices=("gpu-1",))).devices
@@ -74,20 +74,20 @@ def test_the_answer_is_that_of_another_claim(node: Made, fake_api: FakeApi, word
 
 
 @both("answer-without-request-names")
-def test_no_device_is_tied_to_its_request(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_answer_without_request_names(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     (device,) = node(word).prepare(fake_api.claim()).devices
     assert (not device.request_names) is wrong
 
 
 @both("wrong-cdi-names")
-def test_the_answer_names_what_no_file_defines(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_wrong_cdi_names(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver = node(word)
     (device,) = driver.prepare(fake_api.claim()).devices
     assert (set(device.cdi_device_ids) <= driver.defined()) is not wrong
 
 
 @both("one-cdi-file-for-all")
-def test_the_next_claim_takes_the_place_of_the_file(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_one_cdi_file_for_all(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver = node(word)
     driver.prepare(fake_api.claim("one"))
     driver.prepare(fake_api.claim("two", devices=("gpu-1",)))
@@ -95,36 +95,34 @@ def test_the_next_claim_takes_the_place_of_the_file(node: Made, fake_api: FakeAp
 
 
 @both("one-claim-at-a-time")
-def test_a_second_claim_is_refused(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_one_claim_at_a_time(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver = node(word)
     driver.prepare(fake_api.claim("one"))
     assert bool(driver.prepare(fake_api.claim("two", devices=("gpu-1",))).error) is wrong
 
 
 @both("refuse-alternatives")
-def test_a_chosen_alternative_is_refused(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_refuse_alternatives(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     claim = fake_api.claim()
     fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"][0]["request"] = "gpu/big"
     assert bool(node(word).prepare(claim).error) is wrong
 
 
 @both("prepare-twice-differently")
-def test_the_second_answer_has_less(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_prepare_twice_differently(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver, claim = node(word), fake_api.claim(devices=("gpu-0", "gpu-1"))
     assert [len(driver.prepare(claim).devices) for _ in range(2)] == [2, 1 if wrong else 2]
 
 
 @both("forget-the-checkpoint")
-def test_a_device_that_is_prepared_is_prepared_for_another(
-    node: Made, fake_api: FakeApi, word: str, wrong: bool
-) -> None:
+def test_forget_the_checkpoint(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver = node(word)
     driver.prepare(fake_api.claim("one"))
     assert bool(driver.prepare(fake_api.claim("two")).error) is not wrong
 
 
 @both("unprepare-by-name")
-def test_a_successor_of_the_same_name_loses_its_devices(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_unprepare_by_name(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver, old = node(word), fake_api.claim()
     driver.prepare(fake_api.claim(uid=TWO))
     assert driver.unprepare(old) == ""
@@ -132,35 +130,35 @@ def test_a_successor_of_the_same_name_loses_its_devices(node: Made, fake_api: Fa
 
 
 @both("one-bad-claim-fails-all")
-def test_a_good_claim_beside_a_bad_one_gets_nothing(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_one_bad_claim_fails_all(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     good, bad = node(word).prepare(fake_api.claim("good"), fake_api.claim("bad", devices=("gpu-99",)))
     assert bad.error
     assert bool(good.error) is bool(not good.devices) is wrong
 
 
 @both("take-devices-of-other-drivers")
-def test_devices_of_another_driver_are_prepared(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_take_devices_of_other_drivers(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     claim = fake_api.claim(devices=("gpu-0", "gpu-1"))
     fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"][1]["driver"] = "other.example"
     assert len(node(word).prepare(claim).devices) == (2 if wrong else 1)
 
 
 @both("no-env-for-administrators")
-def test_an_administrator_sees_nothing(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_no_env_for_administrators(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver = node(word)
     driver.prepare(fake_api.claim(adminAccess=True))
     assert ("GPU_DEVICE" not in driver.env()) is wrong
 
 
 @both("refuse-administrators")
-def test_an_administrator_is_refused_and_nobody_else(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_refuse_administrators(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     driver = node(word)
     assert bool(driver.prepare(fake_api.claim("admin", adminAccess=True)).error) is wrong
     assert not driver.prepare(fake_api.claim("user", devices=("gpu-1",))).error
 
 
 @both("status-says-not-ready")
-def test_the_status_says_not_ready(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_status_says_not_ready(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     node(word).prepare(fake_api.claim())
     fake_api.until(lambda: bool(fake_api.status()))
     (condition,) = fake_api.status()[0]["conditions"]
@@ -168,7 +166,7 @@ def test_the_status_says_not_ready(node: Made, fake_api: FakeApi, word: str, wro
 
 
 @both("status-replaces-all")
-def test_the_words_of_others_are_lost(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_status_replaces_all(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     claim = fake_api.claim(devices=("gpu-0", "gpu-1"))
     status = fake_api.claims["default", "one"]["status"]
     status["allocation"]["devices"]["results"][1]["driver"] = "other.example"
@@ -181,7 +179,7 @@ def test_the_words_of_others_are_lost(node: Made, fake_api: FakeApi, word: str, 
 
 
 @both("publish-attributes-of-another-device")
-def test_a_device_bears_the_attributes_of_its_neighbour(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_publish_attributes_of_another_device(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     node(word)
     fake_api.until(lambda: bool(fake_api.slices))
     (slice_,) = fake_api.slices.values()
@@ -190,13 +188,13 @@ def test_a_device_bears_the_attributes_of_its_neighbour(node: Made, fake_api: Fa
 
 
 @pytest.mark.parametrize(("name", "registers"), [("node-1", True), ("node-2", False), ("worker", False)])
-def test_only_odd_nodes_learn_of_the_driver(settings: Settings, name: str, registers: bool) -> None:
+def test_register_on_odd_nodes(settings: Settings, name: str, registers: bool) -> None:
     right = read_parts(replace(settings, node=name))
     assert selection.apply(["register-on-odd-nodes"], right).registers is registers
 
 
 @both("never-heal-slices")
-def test_a_slice_that_others_change_stays_changed(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
+def test_never_heal_slices(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     publisher = node(word).process._publisher
     fake_api.until(publisher.published.is_set)
     (name,) = fake_api.slices
@@ -209,7 +207,7 @@ def test_a_slice_that_others_change_stays_changed(node: Made, fake_api: FakeApi,
 
 
 @both("publish-a-generation-too-low")
-def test_a_pool_that_needs_more_slices_keeps_its_generation(
+def test_publish_a_generation_too_low(
     start: Start, settings: Settings, fake_api: FakeApi, word: str, wrong: bool
 ) -> None:
     file = Path(settings.hardware)
@@ -231,6 +229,6 @@ def test_a_pool_that_needs_more_slices_keeps_its_generation(
     assert (generations == {1}) is wrong
 
 
-def test_each_mutant_can_be_switched_on_and_says_what_is_wrong() -> None:
+def test_each_mutant_can_be_selected_and_has_a_description() -> None:
     assert MUTANTS.items() <= selection.ALL_MUTANTS.items()
     assert all(mutant.__doc__ for mutant in MUTANTS.values())

@@ -36,35 +36,31 @@ def prepared(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeA
     return str(device.device_name)
 
 
-def test_without_a_fault_a_container_sees_its_own_device(
+def test_without_a_mutant_a_container_gets_its_own_device(
     start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
     assert prepared(start, settings, kubelet, fake_api) == "gpu-2"
     assert "GPU_DEVICE_GPU_2=gpu-2" in env(settings)
 
 
-def test_share_one_device_tells_every_container_of_the_first_device(
-    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
-) -> None:
+def test_share_one_device(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
     assert prepared(start, settings, kubelet, fake_api, "share-one-device") == "gpu-2"
     assert "GPU_DEVICE_GPU_0=gpu-0" in env(settings)
 
 
-def test_no_env_names_no_device(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+def test_no_env(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
     prepared(start, settings, kubelet, fake_api, "no-env")
     assert env(settings) == {"FAKE_DRIVER_FAULT=no-env"}
 
 
-def test_a_forgotten_registration_socket_is_never_there(start: Start, settings: Settings, fake_api: FakeApi) -> None:
+def test_forget_registration_socket(start: Start, settings: Settings, fake_api: FakeApi) -> None:
     process = start(settings, partial(selection.apply, ["forget-registration-socket"]))
     fake_api.until(lambda: bool(fake_api.slices))
     assert list(Path(settings.registry).iterdir()) == []
     assert "the kubelet has not registered this driver" in process.not_ready_reasons()
 
 
-def test_missing_slices_are_never_written(
-    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
-) -> None:
+def test_slices_missing(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
     process = start(settings, partial(selection.apply, ["slices-missing"]))
     kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
     assert process.not_ready_reasons() == ["the slices are not published"]
@@ -80,14 +76,12 @@ def published(start: Start, settings: Settings, fake_api: FakeApi, word: str) ->
     return [slice_["spec"] for slice_ in fake_api.slices.values()]
 
 
-def test_a_slice_too_many_is_announced_and_never_written(start: Start, settings: Settings, fake_api: FakeApi) -> None:
+def test_count_one_slice_too_many(start: Start, settings: Settings, fake_api: FakeApi) -> None:
     (spec,) = published(start, settings, fake_api, "count-one-slice-too-many")
     assert spec["pool"]["resourceSliceCount"] == 2
 
 
-def test_devices_are_published_twice_in_a_pool_that_is_complete(
-    start: Start, settings: Settings, fake_api: FakeApi
-) -> None:
+def test_publish_devices_twice(start: Start, settings: Settings, fake_api: FakeApi) -> None:
     one, other = published(start, settings, fake_api, "publish-devices-twice")
     assert one["pool"]["resourceSliceCount"] == other["pool"]["resourceSliceCount"] == 2
     assert one["devices"] == other["devices"]
@@ -98,7 +92,7 @@ def refused(kubelet: Kubelet, settings: Settings, claim: Any) -> str:
 
 
 @pytest.mark.parametrize("words", [(), ("admin-takes-device",)])
-def test_an_admin_who_takes_the_device_meets_its_user(
+def test_admin_takes_device(
     start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, words: tuple[str, ...]
 ) -> None:
     start(settings, partial(selection.apply, words))
@@ -127,7 +121,7 @@ CONFIGS = (
         ("ignores-class-config", {"user_a=2", "GPU_DEVICE_GPU_0_SHARING_STRATEGY=SpacePartitioning"}),
     ],
 )
-def test_configuration_is_not_what_was_asked_for(
+def test_ignored_configuration(
     start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, variables: set[str]
 ) -> None:
     start(settings, partial(selection.apply, [word] if word else []))
@@ -135,7 +129,7 @@ def test_configuration_is_not_what_was_asked_for(
     assert {one for one in env(settings) if one.startswith(("user_", "admin_")) or "STRATEGY" in one} == variables
 
 
-def test_a_status_is_never_written(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+def test_status_never_written(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
     process = start(settings, partial(selection.apply, ["status-never-written"]))
     assert not refused(kubelet, settings, fake_api.claim())
     process.stop()
@@ -143,7 +137,7 @@ def test_a_status_is_never_written(start: Start, settings: Settings, kubelet: Ku
 
 
 @pytest.mark.parametrize(("word", "index"), [("", 1), ("status-of-another-device", 0)])
-def test_the_status_speaks_of_another_device(
+def test_status_of_another_device(
     start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, index: int
 ) -> None:
     start(settings, partial(selection.apply, [word] if word else []))
@@ -154,7 +148,7 @@ def test_the_status_speaks_of_another_device(
 
 
 @pytest.mark.parametrize(("word", "named"), [("", False), ("status-message-of-another-device", True)])
-def test_the_words_of_the_status_name_another_device(
+def test_status_message_of_another_device(
     start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, named: bool
 ) -> None:
     process = start(settings, partial(selection.apply, [word] if word else []))
@@ -180,10 +174,10 @@ def test_a_crash_kills_the_process_once_at_its_point(
     assert ends == [137]
 
 
-def test_an_unknown_fault_is_refused_with_near_ones(settings: Settings) -> None:
+def test_an_unknown_mutant_is_refused_with_a_suggestion(settings: Settings) -> None:
     with pytest.raises(ConfigurationError, match="unknown mutant 'no-envs'; did you mean no-env"):
         selection.apply(["no-envs"], read_parts(settings))
 
 
-def test_every_fault_says_what_it_does() -> None:
+def test_every_mutant_has_a_description() -> None:
     assert all(fault.__doc__ for fault in selection.ALL_MUTANTS.values())

@@ -88,7 +88,7 @@ def test_an_answer_without_shares(judged: Make, fake_api: FakeApi, word: str, sa
 @pytest.mark.parametrize(
     ("word", "what"), [("", f"gpu/{DRIVER}-metadata.json"), ("mounts-hide-those-of-others", "gpu")]
 )
-def test_mounts_that_hide_those_of_others(
+def test_mounts_hide_those_of_others(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, what: str
 ) -> None:
     start(replace(settings, metadata="v1beta1"), partial(selection.apply, [word] if word else []))
@@ -101,7 +101,7 @@ def test_mounts_that_hide_those_of_others(
 
 
 @pytest.mark.parametrize(("word", "same"), [("", False), ("reuse-cdi-names", True)])
-def test_cdi_names_are_used_again(judged: Make, fake_api: FakeApi, word: str, same: bool) -> None:
+def test_reuse_cdi_names(judged: Make, fake_api: FakeApi, word: str, same: bool) -> None:
     driver = judged(word)
     (one,) = driver.prepare(fake_api.claim()).devices
     (two,) = driver.prepare(fake_api.claim("two", devices=("gpu-1",))).devices
@@ -109,7 +109,7 @@ def test_cdi_names_are_used_again(judged: Make, fake_api: FakeApi, word: str, sa
 
 
 @pytest.mark.parametrize(("word", "left"), [("", 0), ("leaves-cdi-files", 1)])
-def test_cdi_files_are_left(judged: Make, fake_api: FakeApi, word: str, left: int) -> None:
+def test_leaves_cdi_files(judged: Make, fake_api: FakeApi, word: str, left: int) -> None:
     driver, claim = judged(word), fake_api.claim()
     driver.prepare(claim)
     assert driver.unprepare(claim) == ""
@@ -118,7 +118,7 @@ def test_cdi_files_are_left(judged: Make, fake_api: FakeApi, word: str, left: in
 
 
 @pytest.mark.parametrize(("word", "said"), [("", "is still prepared"), ("prepares-busy-devices", "")])
-def test_busy_devices_are_prepared(judged: Make, fake_api: FakeApi, word: str, said: str) -> None:
+def test_prepares_busy_devices(judged: Make, fake_api: FakeApi, word: str, said: str) -> None:
     driver = judged(word)
     driver.prepare(fake_api.claim())
     error = driver.prepare(fake_api.claim("two")).error
@@ -126,32 +126,32 @@ def test_busy_devices_are_prepared(judged: Make, fake_api: FakeApi, word: str, s
 
 
 @pytest.mark.parametrize(("word", "refused"), [("", True), ("make-up-devices", False)])
-def test_devices_are_made_up(judged: Make, fake_api: FakeApi, word: str, refused: bool) -> None:
+def test_make_up_devices(judged: Make, fake_api: FakeApi, word: str, refused: bool) -> None:
     assert bool(judged(word).prepare(fake_api.claim(devices=("no-such-device",))).error) is refused
 
 
 @pytest.mark.parametrize(("word", "shown"), [("", True), ("ignores-claim-config", False)])
-def test_configuration_of_claims_is_ignored(judged: Make, word: str, shown: bool) -> None:
+def test_ignores_claim_config(judged: Make, word: str, shown: bool) -> None:
     driver = judged(word)
     assert not driver.prepare(driver.configured(DRIVER, SHORT)).error
     assert ("SHARING_INTERVAL=Short" in driver.files[0]) is shown
 
 
 @pytest.mark.parametrize(("word", "shown"), [("", False), ("takes-config-of-others", True)])
-def test_configuration_of_others_is_taken(judged: Make, word: str, shown: bool) -> None:
+def test_takes_config_of_others(judged: Make, word: str, shown: bool) -> None:
     driver = judged(word)
     assert not driver.prepare(driver.configured("another-driver.example", SHORT)).error
     assert ("SHARING_INTERVAL=Short" in driver.files[0]) is shown
 
 
 @pytest.mark.parametrize(("word", "said"), [("", "sharing.interval"), ("swallows-config-errors", "")])
-def test_errors_of_configuration_are_swallowed(judged: Make, word: str, said: str) -> None:
+def test_swallows_config_errors(judged: Make, word: str, said: str) -> None:
     driver = judged(word)
     error = driver.prepare(driver.configured(DRIVER, WRONG)).error
     assert (said in error, bool(error)) == (True, bool(said))
 
 
-def test_good_configuration_is_not_swallowed(judged: Make) -> None:
+def test_swallows_config_errors_applies_valid_configuration(judged: Make) -> None:
     driver = judged("swallows-config-errors")
     driver.prepare(driver.configured(DRIVER, SHORT))
     assert "SHARING_INTERVAL=Short" in driver.files[0]
@@ -192,7 +192,7 @@ def test_unprepare_needs_the_claim(judged: Make, fake_api: FakeApi, word: str, w
 
 
 @pytest.mark.parametrize(("word", "works"), [("", True), ("unprepare-of-unknown-fails", False)])
-def test_unprepare_of_the_unknown_fails(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
+def test_unprepare_of_unknown_fails(judged: Make, fake_api: FakeApi, word: str, works: bool) -> None:
     driver, claim, known = judged(word), fake_api.claim(), fake_api.claim("two")
     driver.prepare(known)
     assert (driver.unprepare(claim) == "") is works

@@ -76,9 +76,7 @@ def test_unprepare_forgets_the_device(wrong: Callable[[str], Wrong], fake_api: F
     assert driver.has_file(other)
 
 
-def test_the_cdi_file_is_lost(
-    wrong: Callable[[str], Wrong], fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cdi_file_is_lost(wrong: Callable[[str], Wrong], fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cdi, "_SECONDS_UNTIL_CONTAINERS_RUN", 0)
     driver, claim = wrong("cdi-file-is-lost"), fake_api.claim()
     assert driver.prepare(claim).devices

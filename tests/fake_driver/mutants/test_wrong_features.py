@@ -50,13 +50,13 @@ def texts(fault: str = "") -> str:
         ("binding-conditions-missing", "'bindingFailureConditions'"),
     ],
 )
-def test_what_is_published_lacks_something(fault: str, word: str) -> None:
+def test_fields_missing_from_slices(fault: str, word: str) -> None:
     assert word in texts()
     assert word not in texts(fault)
 
 
 @pytest.mark.parametrize("fault", ["taints-missing", "counters-missing", "policies-missing", "counters-of-nobody"])
-def test_the_same_devices_are_published(fault: str) -> None:
+def test_all_devices_are_published(fault: str) -> None:
     names = [
         [device["name"] for each in some for device in each["spec"].get("devices", ())]
         for some in (published(), published(fault))
@@ -64,17 +64,17 @@ def test_the_same_devices_are_published(fault: str) -> None:
     assert names[0] == names[1]
 
 
-def test_policies_go_and_amounts_stay() -> None:
+def test_policies_missing_keeps_the_capacity() -> None:
     assert "'allowMultipleAllocations'" in texts("policies-missing")
     assert "{'memory': {'value': '16Gi'}}" in texts("policies-missing")
 
 
-def test_counters_of_nobody_are_drawn_from() -> None:
+def test_counters_of_nobody() -> None:
     assert "'counterSet': 'nobodys'" in texts("counters-of-nobody")
     assert "'name': 'nobodys'" not in texts("counters-of-nobody")
 
 
-def test_parts_are_offered_twice_and_each_pool_is_whole() -> None:
+def test_parts_offered_twice() -> None:
     pools: dict[str, list[Any]] = {}
     for each in published("parts-offered-twice"):
         pools.setdefault(each["spec"]["pool"]["name"], []).append(each["spec"])
@@ -94,7 +94,7 @@ def test_parts_are_offered_twice_and_each_pool_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("fault", "is_refused"), [("", False), ("shares-exclude-each-other", True)])
-def test_shares_of_one_device(fault: str, is_refused: bool) -> None:
+def test_shares_exclude_each_other(fault: str, is_refused: bool) -> None:
     one, other = (
         PreparedClaim(ClaimRef(uid), (AllocatedDevice("r", "n", "gpu-11", share_id=f"share-{uid}"),)) for uid in "ab"
     )
@@ -102,7 +102,7 @@ def test_shares_of_one_device(fault: str, is_refused: bool) -> None:
 
 
 @pytest.mark.parametrize(("fault", "has_mount"), [("", True), ("mounts-missing", False)])
-def test_files_that_are_not_mounted(fault: str, has_mount: bool, tmp_path: Path) -> None:
+def test_mounts_missing(fault: str, has_mount: bool, tmp_path: Path) -> None:
     mount = {"hostPath": "/a", "containerPath": "/b"}
     device = replace(wrong().inventory.devices[0], container_edits={"mounts": [mount]})
     use = wrong(fault)
@@ -124,7 +124,7 @@ def test_files_that_are_not_mounted(fault: str, has_mount: bool, tmp_path: Path)
     assert ("containerPath" in file.read_text()) is has_mount
 
 
-def test_what_is_said_of_one_alternative_is_not_heard() -> None:
+def test_ignores_config_of_subrequests() -> None:
     found = [
         OpaqueConfig("GpuConfig", requests=("r/sub",)),
         OpaqueConfig("GpuConfig", requests=("r",)),
@@ -142,7 +142,7 @@ def test_what_is_said_of_one_alternative_is_not_heard() -> None:
         ("health-without-words", {HEALTHY, UNHEALTHY}, False),
     ],
 )
-def test_how_the_devices_are(fault: str, statuses: set[str], has_message: bool) -> None:
+def test_wrong_health(fault: str, statuses: set[str], has_message: bool) -> None:
     use = wrong(fault)
     found = [use.initial_health(device) for device in use.inventory.devices]
     assert {each.status for each in found} == statuses

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ("taints-are-not-published", {"gpu-1"}),
     ],
 )
-def test_what_is_published_after_a_change(settings: Settings, word: str, names: set[str]) -> None:
+def test_slices_after_a_change(settings: Settings, word: str, names: set[str]) -> None:
     use = selection.apply([word] if word else [], read_parts(settings))
     use.published_devices(use.inventory)
     (kept,) = (each for each in use.inventory.devices if each.name == "gpu-1")

@@ -110,10 +110,13 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
         (slice_of(gpu(), sharedCounters=[COUNTERS]), "it has both devices and sharedCounters"),
         (slice_of(gpu(), allNodes=True), "exactly one of nodeName, nodeSelector"),
         (slice_of(gpu(capacity=shared())), "a requestPolicy, which needs allowMultipleAllocations"),
-        (slice_of(gpu(capacity=shared(value="1Gi"), allowMultipleAllocations=True)), "memory allows more than the 1Gi"),
+        (
+            slice_of(gpu(capacity=shared(value="1Gi"), allowMultipleAllocations=True)),
+            "memory allows more than the capacity of 1Gi",
+        ),
         (
             slice_of(gpu(capacity=shared(validValues=["1Gi", "8Gi"]), allowMultipleAllocations=True)),
-            "a default that is none of the validValues",
+            "a default that is not one of the validValues",
         ),
         (
             slice_of(gpu(capacity=shared(validRange={"min": "5Gi"}), allowMultipleAllocations=True)),
@@ -121,7 +124,7 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
         ),
         (
             slice_of(gpu(capacity=shared(validRange={"min": "1Gi", "step": "2Gi"}), allowMultipleAllocations=True)),
-            "no number of steps",
+            "not min plus a multiple of step",
         ),
         (slice_of(gpu(bindingConditions=["a"])), "it must have both bindingConditions and"),
         (slice_of(gpu(bindingConditions=["a"], bindingFailureConditions=["a"])), "all different"),
@@ -131,9 +134,12 @@ COUNTERS = {"name": "s", "counters": {"memory": {"value": "1"}}}
             slice_of(
                 gpu(), nodeSelector={"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Is"}]}]}
             ),
-            "its nodeSelector has a rule that has the operator 'Is'",
+            "its nodeSelector has a requirement that has the operator 'Is'",
         ),
-        (slice_of(gpu(), nodeSelector={"nodeSelectorTerms": []}), "its nodeSelector must be one as pods have it"),
+        (
+            slice_of(gpu(), nodeSelector={"nodeSelectorTerms": []}),
+            "its nodeSelector must be a node selector with exactly one term",
+        ),
         ({**slice_of(gpu()), "metadata": {"name": "A"}}, "its name is not a DNS subdomain"),
     ],
 )
