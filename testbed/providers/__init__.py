@@ -1,6 +1,7 @@
-"""Clusters: who makes or finds them, and what can be done to them. Providers know nothing of DRA drivers or pytest.
+"""Providers make or find clusters, and act on them. They know nothing of DRA drivers or pytest.
 
-A new provider is one module that fulfils the protocols of `base`, one line in PROVIDERS, and its name where users say it (CONTRIBUTING.md).
+A new provider needs a module that implements the protocols of `base`, one line in PROVIDERS, and its name where users give it (see
+CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import cast
 from testbed.errors import UsageError, did_you_mean
 from testbed.providers.base import Provider
 
-# name -> module and class; imported only when it is asked for
+# Name to module and class; a module is imported when its provider is first used.
 PROVIDERS = {
     "local": ("testbed.providers.local", "LocalProvider"),
     "kind": ("testbed.providers.kind", "KindProvider"),
@@ -20,7 +21,7 @@ PROVIDERS = {
 
 
 def provider(name: str) -> Provider:
-    """The provider of that name."""
+    """Return the provider of that name. Raise UsageError if there is none."""
     try:
         module, cls = PROVIDERS[name]
     except KeyError as unknown:

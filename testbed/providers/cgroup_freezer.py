@@ -1,7 +1,7 @@
-"""On cgroup v1 a frozen process does not die, not even of SIGKILL, and runc freezes a container for a moment while it makes it.
+"""Thaws frozen cgroups on cgroup v1, where a frozen process does not end even on SIGKILL. For providers that kill containers.
 
-Whoever is killed in that moment leaves it frozen for ever; so cgroups are thawed before, or when, their processes do not end.
-On cgroup v2 the kernel lets frozen processes die.
+runc freezes a container's cgroup for a moment while it creates the container. If runc is killed in that moment, the cgroup stays frozen. On
+cgroup v2 the kernel kills frozen processes too.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ _HIERARCHY = Path("/sys/fs/cgroup/freezer")
 
 
 def thaw(cgroup: str, hierarchy: Path = _HIERARCHY) -> list[Path]:
-    """Thaw every cgroup whose path has a part of that name, and all below; returns those that were frozen."""
+    """Thaw every cgroup whose path has a component of that name, and all below it; return those that were frozen."""
     thawed = []
     for state in sorted(hierarchy.rglob("freezer.state")):
         if cgroup in state.relative_to(hierarchy).parts:
-            with contextlib.suppress(OSError):  # it went away by itself, or is not ours to write
+            with contextlib.suppress(OSError):  # it was removed meanwhile, or cannot be written
                 if state.read_text().strip() != "THAWED":
                     state.write_text("THAWED")
                     thawed.append(state.parent)

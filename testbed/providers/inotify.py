@@ -1,4 +1,4 @@
-"""How many inotify instances are left: the kernel limits those of each user. For providers' preflights."""
+"""Checks how many inotify instances are available: the kernel limits them per user. For the preflight of providers."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from pathlib import Path
 
 from testbed.providers.base import Problem
 
-SEEN_ON_A_NODE = 8  # a kubelet's 6 and containerd's 2
-SEEN_ON_CONTROL_PLANE = 8  # the API server's 3 and the controller manager's 5
+SEEN_ON_A_NODE = 8  # 6 of the kubelet and 2 of containerd
+SEEN_ON_CONTROL_PLANE = 8  # 3 of the API server and 5 of the controller manager
 _SETTING = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
-def shortage(least: int, wanted: int) -> list[Problem]:
-    """Fatal where not even the least is left, a remark where less than wanted is."""
+def shortage(minimum: int, wanted: int) -> list[Problem]:
+    """Return a problem if fewer than `wanted` are available; it is fatal if fewer than `minimum` are."""
     left = available(wanted)
     if left >= wanted:
         return []
     what = (
-        f"this user can make {left} more inotify instances{_limit()}, and the nodes may want {wanted}: "
+        f"this user can create {left} more inotify instances{_limit()}, but the nodes may need {wanted}: "
         "programs in them end with 'too many open files'"
     )
-    return [Problem(what, _cure(wanted), fatal=left < least)]
+    return [Problem(what, _cure(wanted), fatal=left < minimum)]
 
 
 def low_limit(wanted: int) -> list[Problem]:
-    """A remark where the kernel gives no user as many as are wanted: what another user, such as root, has left cannot be tried."""
+    """Return a remark if the limit per user is below `wanted`. How many another user, such as root, has left cannot be tested."""
     most = _setting()
     if most is None or most >= wanted:
         return []
     what = (
-        f"a user can make no more than {most} inotify instances, and the nodes may want {wanted}: "
+        f"a user can create at most {most} inotify instances, but the nodes may need {wanted}: "
         "programs in them may end with 'too many open files'"
     )
     return [Problem(what, _cure(wanted), fatal=False)]
 
 
 def available(wanted: int) -> int:
-    """How many of them can be made now: tried, for a fraction of a millisecond, as no list of processes shows those of other containers."""
-    most = min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)  # each is an open file of ours
+    """Return how many of `wanted` instances this user can create, by creating them: /proc does not show those of other containers."""
+    most = min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)  # each one is an open file of this process
     libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "inotify_init1"):  # no Linux
+    if not hasattr(libc, "inotify_init1"):  # not Linux
         return wanted
-    made: list[int] = []
+    created: list[int] = []
     try:
-        while len(made) < most and (one := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
-            made.append(one)
+        while len(created) < most and (descriptor := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
+            created.append(descriptor)
     finally:
-        for one in made:
-            os.close(one)
-    return wanted if len(made) == most else len(made)
+        for descriptor in created:
+            os.close(descriptor)
+    return wanted if len(created) == most else len(created)
 
 
 def _cure(wanted: int) -> str:

@@ -1,4 +1,4 @@
-"""What root may do on this host. A sandbox may have taken capabilities from it; that is detected, never assumed."""
+"""The capabilities of root on this host, which a sandbox may have limited. For the preflight of providers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ CAP_SYS_RESOURCE = 24
 
 
 def bounding_capabilities(status: Path = Path("/proc/self/status")) -> int:
-    """All capabilities that a program started here could ever get, as the kernel's bit set."""
+    """Return all capabilities that a program started here can have, as the kernel's bit set."""
     try:
         lines = status.read_text().splitlines()
     except OSError:
-        return -1  # no such file, no such limit
+        return -1  # without this file there is no limit
     return next((int(line.split()[1], 16) for line in lines if line.startswith("CapBnd:")), -1)
 
 
 def lacks_sys_resource() -> bool:
-    """Whether even root may not lower the OOM score of a process, nor start a privileged container with plain runc."""
+    """Return True if even root may not lower a process's OOM score, and plain runc cannot start privileged containers."""
     return not bounding_capabilities() >> CAP_SYS_RESOURCE & 1

@@ -1,4 +1,4 @@
-"""Frozen cgroups: those of a testbed are thawed, the others are not ours."""
+"""Frozen cgroups of a testbed are thawed, and no others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def cgroup(root: Path, path: str, state: str) -> Path:
     return folder
 
 
-def test_what_is_frozen_below_a_cgroup_is_thawed_and_nothing_else(tmp_path: Path) -> None:
+def test_cgroups_below_the_named_one_are_thawed_and_no_others(tmp_path: Path) -> None:
     frozen = cgroup(tmp_path, "docker/abc/pod/container", "FROZEN")
     freezing = cgroup(tmp_path, "docker/abc/pod/other", "FREEZING")
     cgroup(tmp_path, "docker/abc/pod/running", "THAWED")

@@ -1,4 +1,4 @@
-"""The kernel's limit on inotify instances, met before nodes meet it."""
+"""The check of the kernel's limit on inotify instances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from testbed.providers.local import LocalProvider
 
 
 class Libc:
-    """One whose kernel has so many instances left."""
+    """A libc whose kernel has so many instances left."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -30,7 +30,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_as_many_as_the_kernel_gives_are_counted_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_instances_that_can_be_created_are_counted_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = open_files()
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Libc(3))
 
@@ -38,18 +38,18 @@ def test_as_many_as_the_kernel_gives_are_counted_and_given_back(monkeypatch: pyt
     assert open_files() == before
 
 
-def test_more_than_this_process_may_open_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_instances_are_created_than_this_process_may_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8, 8))
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Libc(4))
 
     assert inotify.available(100) == 100
 
 
-def test_this_kernel_can_be_asked() -> None:
+def test_available_works_on_this_kernel() -> None:
     assert 0 <= inotify.available(1) <= 1
 
 
-def test_a_local_testbed_that_would_not_come_up_is_refused_and_doctor_says_the_cure(
+def test_a_local_testbed_without_enough_instances_is_refused_and_doctor_has_the_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(inotify, "available", lambda _: 0)

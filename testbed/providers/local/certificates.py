@@ -1,6 +1,6 @@
-"""The certificates of a local testbed, made in memory with `cryptography` and written where the components read them.
+"""Creates the certificates of a local cluster with `cryptography`, and writes them where the components read them.
 
-Short-lived on purpose: a testbed is for a day, not for a year. Private keys are 0600 and never leave the testbed's folder.
+They are short-lived on purpose, because a testbed is. Private keys have mode 0600 and never leave the testbed's folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pair:
     key: bytes
 
     def write(self, folder: Path, name: str) -> tuple[Path, Path]:
-        """Write NAME.crt and NAME.key; the key is readable by its owner alone from the first moment."""
+        """Write NAME.crt and NAME.key. Only the owner can read the key, also while it is being written."""
         certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
         certificate.write_bytes(self.certificate)
         write_secret(key, self.key)
@@ -36,7 +36,7 @@ class Pair:
 
 
 class Authority:
-    """A certificate authority that lives as long as this object."""
+    """A certificate authority. Its key is only in this object."""
 
     def __init__(self, common_name: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -49,7 +49,7 @@ class Authority:
         self.pair = Pair(_pem(self._certificate), _key_pem(self._key))
 
     def issue(self, common_name: str, *, groups: Sequence[str] = (), names: Sequence[str] = ()) -> Pair:
-        """A certificate for one user or server. `groups` become organisations; `names` are host names and addresses it serves on."""
+        """Return a certificate for one user or server. `groups` become organizations; `names` are the server's host names and addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
         organisations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*organisations, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
@@ -66,14 +66,14 @@ class Authority:
 
 
 def signing_key() -> Pair:
-    """A bare key pair, with which service-account tokens are signed; the public half takes the certificate's place."""
+    """Return the key pair that signs service account tokens, with the public key in place of the certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     return Pair(public, _key_pem(key))
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a file that nobody else can read, not even for a moment."""
+    """Write a file that only its owner can read, also while it is being written."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

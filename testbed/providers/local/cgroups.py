@@ -1,8 +1,8 @@
-"""The cgroups of a testbed's nodes: /dra-testbed/TESTBED.N.SPACE/NODE in every controller, on cgroup v1 and v2.
+"""The cgroups of a local cluster's nodes: /dra-testbed/TESTBED.N.SPACE/NODE in every controller, on cgroup v1 and v2.
 
-A kubelet insists on every controller that the host knows, and on cgroup v2 an ordinary host has most of them off at its root. They are
-switched on there, which is the one thing that does not lie below /dra-testbed, and off again with the last testbed. What they are is
-written down as an empty cgroup, /dra-testbed/lent:CONTROLLER+CONTROLLER, so that no crash forgets it.
+A kubelet requires every controller that the host has. On cgroup v2, an ordinary host has most of them disabled at its root. They are
+enabled there, which is the only change outside of /dra-testbed, and disabled again with the last testbed. An empty cgroup records which
+ones, /dra-testbed/lent:CONTROLLER+CONTROLLER, so that the record survives a crash.
 """
 
 from __future__ import annotations
@@ -20,56 +20,56 @@ from testbed.waiting import Budget, NotYet, eventually
 
 ROOT = Path("/sys/fs/cgroup")
 OURS = "dra-testbed"
-_LENT = "lent:"
+_RECORD_PREFIX = "lent:"
 
-_EMPTY = Budget("empty cgroups", 10, "the kernel lets go of a killed process only when its last system call returns")
+_EMPTY = Budget("empty cgroups", 10, "a killed process leaves its cgroup only when its last system call returns")
 
 
 def cgroup_of(testbed: str, octet: int, node: str = "") -> str:
-    """The cgroup path of a testbed or of one of its nodes, as a kubelet wants it.
+    """Return the cgroup path of a testbed or of one of its nodes, in the form of the kubelet's cgroupRoot.
 
-    The address range makes it unique; the PID namespace keeps a host and its containers from taking each other's for abandoned.
+    The octet of the address range makes it unique. With the PID namespace, a host does not take its containers' cgroups for orphaned.
     """
     return f"/{OURS}/{testbed}.{octet}.{_space()}" + (f"/{node}" if node else "")
 
 
 def testbed_of(path: str) -> str:
-    """The testbed's name in a cgroup path."""
+    """Return the testbed's name from a cgroup path."""
     return path.rsplit("/", 1)[1].split(".", maxsplit=1)[0]
 
 
 def make(path: str) -> None:
-    """Make the cgroup in every hierarchy of this host, usable for a kubelet at once."""
+    """Create the cgroup in every hierarchy of this host, with the controllers that a kubelet requires."""
     try:
-        with _alone():
+        with _lock():
             for hierarchy in _hierarchies():
-                _borrow(hierarchy)
+                _enable_at_root(hierarchy)
                 folder = hierarchy
                 for part in path.strip("/").split("/"):
                     folder = folder / part
                     folder.mkdir(exist_ok=True)
                     _fill_cpuset(folder)
-                    _hand_down(folder, _off(folder))
+                    _enable_for_children(folder, _disabled(folder))
     except OSError as refused:
         raise TestbedError(
-            f"cannot make cgroup {path}: {refused.strerror} ({refused.filename})",
+            f"cannot create cgroup {path}: {refused.strerror} ({refused.filename})",
             hint="dra-testbed doctor; in a container: --privileged --cgroupns=host",
         ) from refused
 
 
 def remove(path: str) -> None:
-    """Remove the cgroup and all below it, in every hierarchy; and with the last one our common parent, and what the host lent."""
+    """Remove the cgroup and all below it, in every hierarchy. With the last one, restore the host's root cgroup."""
     for hierarchy in _hierarchies():
         folder = hierarchy / path.strip("/")
         if folder.is_dir():
             gone = functools.partial(_remove_tree, folder)
             eventually(gone, f"cgroup {folder} to become empty", _EMPTY, longest_pause=0.05)
-        with _alone(), contextlib.suppress(OSError):
-            _give_back(hierarchy)
+        with _lock(), contextlib.suppress(OSError):
+            _restore_root(hierarchy)
 
 
-def all_of_ours() -> set[str]:
-    """The cgroup paths of all testbeds that were made from here."""
+def paths_of_testbeds() -> set[str]:
+    """Return the cgroup paths of all testbeds of this PID namespace."""
     found = (child for hierarchy in _hierarchies() for child in (hierarchy / OURS).glob(f"*.{_space()}"))
     return {f"/{OURS}/{child.name}" for child in found if child.is_dir()}
 
@@ -88,8 +88,8 @@ def _hierarchies() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """No other testbed's last cgroup goes while the first one of this comes. The lock is the kernel's: it ends with its holder."""
+def _lock() -> Iterator[None]:
+    """Hold a kernel lock, so that no testbed restores the root cgroup while another one changes it."""
     number = os.open(ROOT, os.O_RDONLY)
     try:
         fcntl.flock(number, fcntl.LOCK_EX)
@@ -98,35 +98,35 @@ def _alone() -> Iterator[None]:
         os.close(number)
 
 
-def _off(folder: Path) -> set[str]:
-    """On cgroup v2, the controllers that the folder has and its children do not."""
+def _disabled(folder: Path) -> set[str]:
+    """Return the controllers that the folder has and its children lack; on cgroup v1 none."""
     controllers, subtree = folder / "cgroup.controllers", folder / "cgroup.subtree_control"
     if not subtree.exists():
         return set()
     return set(controllers.read_text().split()) - set(subtree.read_text().split())
 
 
-def _hand_down(folder: Path, controllers: set[str]) -> None:
-    """Let the children have these controllers."""
+def _enable_for_children(folder: Path, controllers: set[str]) -> None:
+    """Enable these controllers for the folder's children."""
     if controllers:
         (folder / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in sorted(controllers)))
 
 
-def _borrow(hierarchy: Path) -> None:
-    """Switch on at the host's root what is off there; first it is written down."""
-    missing = _off(hierarchy)
+def _enable_at_root(hierarchy: Path) -> None:
+    """Enable all controllers at the host's root. First record those that were disabled."""
+    missing = _disabled(hierarchy)
     if missing:
-        (hierarchy / OURS / f"{_LENT}{'+'.join(sorted(missing))}").mkdir(parents=True, exist_ok=True)
-        _hand_down(hierarchy, missing)
+        (hierarchy / OURS / f"{_RECORD_PREFIX}{'+'.join(sorted(missing))}").mkdir(parents=True, exist_ok=True)
+        _enable_for_children(hierarchy, missing)
 
 
-def _give_back(hierarchy: Path) -> None:
-    """Where no testbed is left: switch off again what was off before us, unless somebody else uses it now, and remove our parent."""
+def _restore_root(hierarchy: Path) -> None:
+    """If no testbed is left, disable the recorded controllers, except those that other cgroups use now, and remove our parent cgroup."""
     ours = hierarchy / OURS
     children = [child for child in ours.iterdir() if child.is_dir()]
-    if any(not child.name.startswith(_LENT) for child in children):
+    if any(not child.name.startswith(_RECORD_PREFIX) for child in children):
         return
-    for controller in {name for child in children for name in child.name.removeprefix(_LENT).split("+")}:
+    for controller in {name for child in children for name in child.name.removeprefix(_RECORD_PREFIX).split("+")}:
         for switches in (ours / "cgroup.subtree_control", hierarchy / "cgroup.subtree_control"):
             with contextlib.suppress(OSError):
                 if switches.exists():
@@ -137,7 +137,7 @@ def _give_back(hierarchy: Path) -> None:
 
 
 def _fill_cpuset(folder: Path) -> None:
-    """On cgroup v1, a cpuset without CPUs admits no process."""
+    """Copy the parent's CPUs on cgroup v1, where a cpuset without CPUs admits no process."""
     for file in ("cpuset.cpus", "cpuset.mems"):
         mine = folder / file
         if mine.exists() and not (folder / "cgroup.controllers").exists() and not mine.read_text().strip():

@@ -1,4 +1,4 @@
-"""A local cluster that exists: its nodes, and what can be done to them. Made by creation.py, found again by the provider."""
+"""A local cluster: its nodes, its logs, and restarts of its components. `creation.py` makes it; the provider attaches to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from testbed.providers.local.network import connect_node
 from testbed.providers.local.readiness import api_server_ready, kubelet_serves, socket_answers
 from testbed.waiting import Budget
 
-_IMPORT = Budget("image import", 120, "60 MB of the driver take a second; minutes on an emulated machine")
+_IMPORT = Budget("image import", 120, "60 MB take a second, and minutes on an emulated machine")
 _CTR = ("ctr", "--address", components.CONTAINERD_SOCKET, "--namespace", "k8s.io")
 
 
@@ -35,13 +35,13 @@ class LocalNode:
     machine: Machine
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
-        """Run a program on the node and keep what it said."""
+        """Run a program on the node and return its output."""
         return self.machine.run(*argv, check=check, timeout=timeout)
 
 
 @dataclass(frozen=True)
 class LocalCluster:
-    """Fulfils Cluster, and the protocol of every ability."""
+    """A Cluster with every ability."""
 
     name: str
     layout: Layout
@@ -50,37 +50,37 @@ class LocalCluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """An administrator's kubeconfig, readable by its owner alone."""
+        """The administrator's kubeconfig; only its owner can read it."""
         return self.layout.pki / "admin.kubeconfig"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All of them: everything here is a process of ours."""
+        """All abilities, because everything in the cluster is our own process."""
         return frozenset(Capability)
 
     def nodes(self) -> Sequence[LocalNode]:
-        """Its nodes, sorted by name."""
+        """Return all nodes, sorted by name."""
         return [self.node(name) for name in self.node_names]
 
     def node(self, name: str) -> LocalNode:
-        """The node of that name."""
+        """Return the node of that name. Raise UsageError if there is none."""
         if name not in self.node_names:
             raise UsageError(f"testbed {self.name} has no node {name}", hint=did_you_mean(name, self.node_names))
         return LocalNode(name, self.node_names.index(name) + 1, self.machine(name))
 
     def machine(self, name: str = "control-plane") -> Machine:
-        """The machine of a node, or of the control plane."""
+        """Return the machine of a node, or of the control plane."""
         folder = self.layout.control_plane if name == "control-plane" else self.layout.node(name)
         init = load_process_id(folder, "init")
         if init is None:
             raise TestbedError(
-                f"{name} of testbed {self.name} was never booted",
+                f"{name} of testbed {self.name} has not been started yet",
                 hint=f"dra-testbed down --name {self.name}, then up",
             )
         return Machine(self.layout.folder, folder, init, own_root=name != "control-plane")
 
     def collect_logs(self, into: Path) -> None:
-        """Copy the logs of all components, and of all pods, into a folder."""
+        """Copy the logs of all components and pods into a folder."""
         _copy_logs(self.layout.logs, into)
         for boot_log in (
             self.layout.control_plane / "boot.log",
@@ -94,34 +94,34 @@ class LocalCluster:
                 _copy_logs(pods, into / name / "pods")
 
     def load_image(self, archive: Path) -> None:
-        """Import an OCI archive into every node, all at once."""
+        """Import an OCI archive into all nodes in parallel."""
         self._on_all(lambda node: self.load_image_on(node, archive))
 
     def load_image_on(self, node: LocalNode, archive: Path) -> None:
-        """Import an OCI archive into one node. It goes through a pipe-free path that the node can see: its own folder."""
-        inside = node.machine.folder / "disk/var/lib/containerd" / archive.name
-        _link_or_copy(archive, inside)
+        """Import an OCI archive into one node, by a hard link or copy in the node's folder."""
+        shared = node.machine.folder / "disk/var/lib/containerd" / archive.name
+        _link_or_copy(archive, shared)
         try:
             path = f"/var/lib/containerd/{archive.name}"
             kind = components.snapshotter(self.settings)
             importing = (*_CTR, "images", "import", "--local", "--snapshotter", kind, path)
             node.run(*importing, timeout=_IMPORT.effective_seconds)
         finally:
-            inside.unlink(missing_ok=True)
+            shared.unlink(missing_ok=True)
 
     def stop_kubelet(self, node: str) -> None:
-        """End the kubelet; its pods go on."""
+        """Stop the kubelet; its pods keep running."""
         self._stop(node, "kubelet", grace=5)
 
     def start_kubelet(self, node: str) -> None:
-        """Start the kubelet again; returns when it serves."""
+        """Start the kubelet and wait until it serves."""
         self.launch_kubelet(node)
         log = self.layout.log(f"{node}-kubelet")
         kubelet_serves(self.settings.addresses.node(self.node(node).index), self.process_of(node, "kubelet"), log)
 
     def launch_kubelet(self, node: str) -> None:
-        """Start the kubelet and wait for nothing."""
-        self._refuse_second(node, "kubelet")
+        """Start the kubelet without waiting for it."""
+        self._refuse_if_running(node, "kubelet")
         target = self.node(node)
         argv = components.kubelet(self.settings, node, target.index)
         save_process_id(
@@ -129,12 +129,12 @@ class LocalCluster:
         )
 
     def stop_runtime(self, node: str) -> None:
-        """End containerd; containers go on under their shims."""
+        """Stop containerd; containers keep running under their shims."""
         self._stop(node, "containerd", grace=5)
 
     def start_runtime(self, node: str) -> None:
-        """Start containerd again; returns when it answers."""
-        self._refuse_second(node, "containerd")
+        """Start containerd and wait until it accepts connections."""
+        self._refuse_if_running(node, "containerd")
         target = self.node(node)
         log = self.layout.log(f"{node}-containerd")
         started = target.machine.start(
@@ -144,15 +144,15 @@ class LocalCluster:
         socket_answers(target.machine, started, components.CONTAINERD_SOCKET, log)
 
     def stop_node(self, node: str) -> None:
-        """Cut a node's power."""
+        """Kill all processes of a node at once, as a power failure does."""
         cgroup_freezer.thaw(PurePath(cgroups.cgroup_of(self.name, self.settings.addresses.octet)).name)
         process.kill(self.node(node).machine.init)
-        # A kubelet looks for seconds into each cgroup of a container that it does not find, and after a power cut there is none.
+        # Otherwise the kubelet would spend seconds on each cgroup of a lost container. After a power failure there are none either.
         cgroups.remove(self._cgroup(node))
 
     def start_node(self, node: str) -> None:
-        """Boot a node that was stopped: same disks, empty /run, everything started again."""
-        self._refuse_second(node, "init")
+        """Start a node that was stopped, with the same disks and an empty /run, and all its components."""
+        self._refuse_if_running(node, "init")
         target = self.node(node)
         cgroups.make(self._cgroup(node))
         self.boot_node(node)
@@ -161,12 +161,12 @@ class LocalCluster:
         self.start_kubelet(node)
 
     def reboot(self, node: str) -> None:
-        """Everything on the node ends, what lies on tmpfs is lost, and it comes back."""
+        """Reboot the node: all processes end, the content of tmpfs is lost, and the node starts again."""
         self.stop_node(node)
         self.start_node(node)
 
     def boot_node(self, name: str) -> Machine:
-        """Start a node's first process; nothing runs on it yet."""
+        """Start a node's first process, without its components."""
         folder = self.layout.node(name)
         script = Path(__file__).with_name("node.sh")
         how = "overlay" if self.settings.use_overlay else "copy"
@@ -175,8 +175,8 @@ class LocalCluster:
         return machine
 
     def restart_api_server(self) -> None:
-        """End the API server and start it again; returns when it is ready."""
-        self._stop("control-plane", "kube-apiserver", grace=2)  # open watches keep it from ending sooner by itself
+        """Restart the API server and wait until it is ready."""
+        self._stop("control-plane", "kube-apiserver", grace=2)  # with open watches it would not end by itself
         self.start_component("kube-apiserver", components.api_server(self.settings))
         api_server_ready(self.layout, self.settings.addresses, self.process_of("control-plane", "kube-apiserver"))
 
@@ -186,20 +186,20 @@ class LocalCluster:
         save_process_id(self.layout.control_plane, name, started)
 
     def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
-        """Start a long-lived program on a node, without an image; it ends with the node."""
+        """Start a long-running program on a node, without an image; it ends with the node."""
         return self.node(node).machine.start(argv, log=log, env=env)
 
     def socket(self, node: str, path: str) -> Path:
-        """The socket as this host sees it, through the root of the node's first process."""
+        """Return the socket's path on this host, through the root of the node's first process."""
         return Path(f"/proc/{self.node(node).machine.init.pid}/root{path}")
 
     def process_of(self, machine: str, component: str) -> ProcessId | None:
-        """The process of a component, as it was last started."""
+        """Return the process of a component that was started last; None if it never was."""
         folder = self.layout.control_plane if machine == "control-plane" else self.layout.node(machine)
         return load_process_id(folder, component)
 
     def components(self) -> Sequence[Component]:
-        """Every component that should run, as MACHINE/COMPONENT."""
+        """Return every component that should run, named MACHINE/COMPONENT."""
         machines = {
             "control-plane": self.layout.control_plane,
             **{n: self.layout.node(n) for n in self.node_names},
@@ -213,10 +213,10 @@ class LocalCluster:
     def _cgroup(self, node: str) -> str:
         return cgroups.cgroup_of(self.name, self.settings.addresses.octet, node)
 
-    def _refuse_second(self, machine: str, component: str) -> None:
+    def _refuse_if_running(self, machine: str, component: str) -> None:
         running = self.process_of(machine, component)
         if running and process.alive(running):
-            raise UsageError(f"{component} of {machine} runs already", hint="stop it first")
+            raise UsageError(f"{component} of {machine} is already running", hint="stop it first")
 
     def _stop(self, machine: str, component: str, *, grace: float) -> None:
         running = self.process_of(machine, component)
@@ -229,7 +229,7 @@ class LocalCluster:
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
-    """A hard link costs nothing; where it is not possible, a copy."""
+    """Create a hard link, or a copy where the folders are on different file systems."""
     target.unlink(missing_ok=True)
     try:
         target.hardlink_to(source)
@@ -238,6 +238,6 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _copy_logs(source: Path, into: Path) -> None:
-    """Copy what is there; a pod's log that goes while we copy must not cost the others."""
+    """Copy all logs. Ignore those that pods delete meanwhile."""
     with contextlib.suppress(shutil.Error):
         shutil.copytree(source, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)

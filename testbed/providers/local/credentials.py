@@ -1,4 +1,4 @@
-"""Who talks to whom in a local testbed, and with which certificate: the folder `pki` and a kubeconfig per component."""
+"""Writes the credentials of a local cluster: the folder `pki` with certificates and keys, and a kubeconfig for each component."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _CLIENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def write_credentials(folder: Path, addresses: Addresses, nodes: Mapping[str, str]) -> None:
-    """Make everything below `folder`: certificates, keys and kubeconfigs. `nodes` maps a node's name to its address."""
+    """Write all certificates, keys and kubeconfigs into `folder`. `nodes` maps a node's name to its address."""
     folder.mkdir(mode=0o700, exist_ok=True)
     authority = Authority("dra-testbed")
     authority.pair.write(folder, "ca")
-    service = (
+    service_names = (
         "kubernetes",
         "kubernetes.default",
         "kubernetes.default.svc",
@@ -30,7 +30,7 @@ def write_credentials(folder: Path, addresses: Addresses, nodes: Mapping[str, st
         "localhost",
     )
     served_on = (addresses.control_plane, addresses.kubernetes_service, "127.0.0.1")
-    authority.issue("kube-apiserver", names=(*service, *served_on)).write(folder, "apiserver")
+    authority.issue("kube-apiserver", names=(*service_names, *served_on)).write(folder, "apiserver")
     authority.issue("kube-apiserver-kubelet-client", groups=("system:masters",)).write(
         folder, "apiserver-kubelet-client"
     )
@@ -53,12 +53,12 @@ def _write_kubeconfig(path: Path, authority: Authority, addresses: Addresses, us
         "server": f"https://{addresses.control_plane}",
         "certificate-authority-data": encoded(authority.pair.certificate),
     }
-    person = {"client-certificate-data": encoded(user.certificate), "client-key-data": encoded(user.key)}
+    credentials = {"client-certificate-data": encoded(user.certificate), "client-key-data": encoded(user.key)}
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "dra-testbed", "cluster": cluster}],
-        "users": [{"name": "dra-testbed", "user": person}],
+        "users": [{"name": "dra-testbed", "user": credentials}],
         "contexts": [{"name": "dra-testbed", "context": {"cluster": "dra-testbed", "user": "dra-testbed"}}],
         "current-context": "dra-testbed",
     }

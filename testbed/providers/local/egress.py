@@ -1,10 +1,10 @@
-"""The nodes' way to container registries: a small forward proxy on this host, for the container runtimes of one testbed alone.
+"""A small forward proxy on this host, through which the container runtimes of one testbed pull images. Each local testbed starts one.
 
-    python -I -S egress.py ADDRESS...   # of the nodes; the listening socket is its standard input
+    python -I -S egress.py ADDRESS...   # the nodes' addresses; standard input is the listening socket
 
-Started beside a testbed as a program of its own. A node has no route out of its testbed, and no rule of this host's firewall is changed for
-one; its containerd asks here instead. Only nodes are served, not pods, and what listens on this host's loopback alone, or lies in the
-link-local range where clouds keep credentials, is out of reach. A proxy that this host itself needs is not asked.
+A node has no route out of its testbed, and this host's firewall is not changed, so its containerd uses this proxy. The proxy serves nodes
+only, not pods. It refuses the loopback addresses of this host, and link-local addresses, where clouds serve credentials. It ignores a
+proxy that this host itself may use.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import sys
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 
 
 class Refused(Exception):
-    """Why a request is not served: a status line."""
+    """A request is refused; its text is the HTTP status."""
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """Serves these addresses and nobody else."""
+    """A proxy for clients with these addresses."""
 
     clients: frozenset[str]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: read its request, connect, and pass bytes both ways until both sides are done."""
+        """Serve one connection: read its request, connect, and copy bytes both ways until both sides have closed."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             try:
-                self._known(writer.get_extra_info("peername")[0])
-                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
+                self._check_client(writer.get_extra_info("peername")[0])
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _TIMEOUT)
                 host, port, onward = request(head)
-                their_reader, their_writer = await asyncio.wait_for(self._connect(host, port), _PATIENCE)
+                their_reader, their_writer = await asyncio.wait_for(self._connect(host, port), _TIMEOUT)
             except (Refused, TimeoutError, asyncio.LimitOverrunError) as why:
                 writer.write(f"HTTP/1.1 {str(why) or '504 no answer'}\r\nConnection: close\r\n\r\n".encode())
                 await writer.drain()
@@ -47,13 +47,13 @@ class Proxy:
                     their_writer.write(onward)
                 else:
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await asyncio.gather(_pass_on(reader, their_writer), _pass_on(their_reader, writer))
+                await asyncio.gather(_copy(reader, their_writer), _copy(their_reader, writer))
                 await _close(their_writer)
         await _close(writer)
 
-    def _known(self, address: str) -> None:
+    def _check_client(self, address: str) -> None:
         if address not in self.clients:
-            raise Refused("403 only the nodes of this testbed are served")
+            raise Refused("403 only the nodes of this testbed may use this proxy")
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
@@ -62,7 +62,7 @@ class Proxy:
             raise Refused(f"502 {host}: {unknown.strerror}") from unknown
         address = str(found[0][4][0])
         if not may_reach(address):
-            raise Refused(f"403 {host} is an address of this host or of its neighbourhood")
+            raise Refused(f"403 {host} is a loopback or link-local address of this host")
         try:
             return await asyncio.open_connection(address, port)
         except OSError as lost:
@@ -70,16 +70,16 @@ class Proxy:
 
 
 def request(head: bytes) -> tuple[str, int, bytes]:
-    """Where a request goes, and what is to be sent there first: nothing for CONNECT, the request in origin form for plain HTTP."""
+    """Return a request's host and port, and what to send there first: nothing for CONNECT, the request in origin form for plain HTTP."""
     line, _, rest = head.partition(b"\r\n")
     try:
         method, target, version = line.decode("ascii").split(" ")
         where = urlsplit(f"//{target}" if method == "CONNECT" else target)
         port = where.port or 80
     except ValueError as odd:
-        raise Refused("400 not a request of a proxy's client") from odd
+        raise Refused("400 not a proxy request") from odd
     if not where.hostname or (method != "CONNECT" and where.scheme != "http"):
-        raise Refused("400 not a request of a proxy's client")
+        raise Refused("400 not a proxy request")
     if method == "CONNECT":
         return where.hostname, port, b""
     path = (where.path or "/") + (f"?{where.query}" if where.query else "")
@@ -92,13 +92,13 @@ def request(head: bytes) -> tuple[str, int, bytes]:
 
 
 def may_reach(address: str) -> bool:
-    """Whether an address is neither this host's loopback nor link-local, where clouds keep their credentials."""
+    """Return False for loopback addresses of this host, and for link-local ones, where clouds serve credentials."""
     where = ipaddress.ip_address(address)
     where = getattr(where, "ipv4_mapped", None) or where
     return not (where.is_loopback or where.is_link_local or where.is_multicast or where.is_unspecified)
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         while piece := await reader.read(1 << 16):
             writer.write(piece)

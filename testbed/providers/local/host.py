@@ -1,4 +1,4 @@
-"""What this host can do and what it lacks, detected and never assumed. `preflight` and `doctor` ask here; nothing is changed."""
+"""What this host can do and what it lacks. For the preflight of the local provider, and so for `doctor`; changes nothing."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ class Host:
 
     @property
     def volatile_overlays(self) -> bool:
-        """Whether an overlay can be told that its content may be lost. Without it each unmount writes the disk's caches out first."""
+        """True if the kernel knows the mount option `volatile`. Without it, each unmount of an overlay syncs the whole disk."""
         return self.kernel >= (5, 10)
 
     @property
     def may_lower_oom_score(self) -> bool:
-        """Whether runc may make containers less likely to be killed; a sandbox may have taken CAP_SYS_RESOURCE from root."""
+        """True if runc may lower the OOM score of containers. In a sandbox, root may lack CAP_SYS_RESOURCE."""
         return bool(self.capabilities >> _CAP_SYS_RESOURCE & 1)
 
     def problems(self) -> list[Problem]:
-        """What keeps the local provider from working here, each with its cure."""
+        """Return what prevents the local provider from working here, with the cures."""
         if not self.linux:
             return [Problem("the local provider needs Linux", "use --provider kind")]
         found = []
         if not self.root:
             found.append(
                 Problem(
-                    "the local provider needs root: it makes namespaces and mounts",
+                    "the local provider needs root: it creates namespaces and mounts",
                     "run it with sudo, or use --provider kind",
                 )
             )
@@ -82,12 +82,12 @@ class Host:
         return found
 
     def remarks(self) -> list[Problem]:
-        """What is missing here but coped with."""
+        """Return what is missing here but not needed."""
         found = []
         if not self.overlay:
             found.append(
                 Problem(
-                    "no overlay file system: nodes get a reduced root, /usr is read-only in them",
+                    "no overlay file system: nodes get a reduced root file system with a read-only /usr",
                     "modprobe overlay",
                     fatal=False,
                 )
@@ -103,8 +103,8 @@ class Host:
         if self.cgroup_version == 1:
             found.append(
                 Problem(
-                    "cgroup v1: kubelets are told to accept it",
-                    "nothing to do; newer hosts have v2",
+                    "cgroup v1: kubelets are configured to accept it",
+                    "nothing to do; newer hosts have cgroup v2",
                     fatal=False,
                 )
             )
@@ -115,7 +115,7 @@ class Host:
 
 
 def detect() -> Host:
-    """Look at this host."""
+    """Return the facts about this host."""
     linux = sys.platform == "linux"
     return Host(
         linux=linux,
@@ -134,25 +134,25 @@ def detect() -> Host:
 
 
 def cgroup_version(root: Path) -> int:
-    """Which cgroups are mounted there: 2, 1, or none at all, as where the first process is no service manager."""
+    """Return the version of the cgroups that are mounted there, or 0 for none, as in a container without a service manager."""
     if (root / "cgroup.controllers").exists():
         return 2
     return 1 if any(root.glob("*/cgroup.procs")) else 0
 
 
 def has_overlay(release: str, root: Path = Path("/")) -> bool:
-    """Whether overlays can be mounted: the kernel knows them, or loads its module with the first one, as on a fresh Debian."""
+    """Return True if overlays can be mounted: the kernel supports them, or can load the module, as on a fresh Debian."""
     if "overlay" in (root / "proc/filesystems").read_text().split():
         return True
     with contextlib.suppress(OSError):
-        closed = (root / "proc/sys/kernel/modules_disabled").read_text().strip() == "1"
+        disabled = (root / "proc/sys/kernel/modules_disabled").read_text().strip() == "1"
         modules = (root / "lib/modules" / release / "modules.dep").read_text()
-        return not closed and "/overlay.ko" in modules
+        return not disabled and "/overlay.ko" in modules
     return False
 
 
 def on_overlay(path: Path) -> bool:
-    """Whether the path lies on an overlay file system, on which no overlay can have its writable layer."""
+    """Return True if the path is on an overlay file system, which cannot hold the upper layer of another overlay."""
     buffer = ctypes.create_string_buffer(256)
     if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
         return False

@@ -1,10 +1,10 @@
-"""The folder of a local cluster, and what is written into it before anything starts. Knows paths and files, starts nothing.
+"""The folder of a local cluster: its paths, the nodes' files, and the records of the cluster and of its processes. Starts nothing.
 
-cluster.json     the address range, the nodes, and the identity of every process
+cluster.json     the address range and the nodes
 pki/             certificates and kubeconfigs
 etcd/  logs/
-control-plane/   the control plane's machine: boot.log
-nodes/NAME/      a node's machine: files/ (what it starts with), upper/ (its layer), disk/ (real file system), boot.log
+control-plane/   the control plane's machine: boot.log, pids/ (its processes)
+nodes/NAME/      a node's machine: files/ (its initial files), upper/ (its overlay layer), disk/ (on the real file system), boot.log, pids/
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from testbed.providers.local import components
 from testbed.providers.local.cgroups import cgroup_of
 from testbed.providers.local.components import NODE_FILES, ClusterSettings
 
-_LOCALHOST = "127.0.0.1 localhost\n::1 localhost\n"  # a minimal host has no /etc/hosts, and no pod starts without one
+_LOCALHOST = (
+    "127.0.0.1 localhost\n::1 localhost\n"  # for minimal hosts without /etc/hosts, because no pod starts without one
+)
 DISK_PATHS = (
     "/var/lib/kubelet",
     "/var/lib/containerd",
@@ -32,7 +34,7 @@ DISK_PATHS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything of one local cluster lies."""
+    """The paths of one local cluster."""
 
     folder: Path
 
@@ -48,24 +50,24 @@ class Layout:
 
     @property
     def etcd(self) -> Path:
-        """The database."""
+        """The data of etcd."""
         return self.folder / "etcd"
 
     @property
     def control_plane(self) -> Path:
-        """The control plane's machine."""
+        """The folder of the control plane's machine."""
         return self.folder / "control-plane"
 
     def node(self, name: str) -> Path:
-        """A node's machine."""
+        """Return the folder of a node's machine."""
         return self.folder / "nodes" / name
 
     def log(self, component: str) -> Path:
-        """The log of a component."""
+        """Return the log file of a component."""
         return self.logs / f"{component}.log"
 
     def make(self) -> None:
-        """Make the folders that do not exist yet, closed to everybody else."""
+        """Create the missing folders; only their owner can access them."""
         for folder in (
             self.folder,
             self.pki,
@@ -78,7 +80,7 @@ class Layout:
 
 
 def write_node(layout: Layout, settings: ClusterSettings, name: str, index: int) -> Path:
-    """Write all files that a node starts with; returns its folder."""
+    """Write all initial files of a node; return the node's folder."""
     folder, pki = layout.node(name), layout.pki
     own = folder / "files" / NODE_FILES.strip("/")
     own.mkdir(parents=True, exist_ok=True)
@@ -95,8 +97,8 @@ def write_node(layout: Layout, settings: ClusterSettings, name: str, index: int)
     )
     _write(folder / "files/etc/containerd/config.toml", components.containerd_configuration(settings))
     _write(folder / "files/etc/cni/net.d/10-testbed.conflist", components.pod_network(settings, index))
-    _write(folder / "files/etc/resolv.conf", of_host(Path("/etc/resolv.conf"), ""))
-    _write(folder / "files/etc/hosts", of_host(Path("/etc/hosts"), _LOCALHOST))
+    _write(folder / "files/etc/resolv.conf", host_file(Path("/etc/resolv.conf"), ""))
+    _write(folder / "files/etc/hosts", host_file(Path("/etc/hosts"), _LOCALHOST))
     _write(folder / "programs", components.node_programs(settings.artifacts.programs))
     _write(folder / "disk.paths", "\n".join(DISK_PATHS) + "\n")
     return folder
@@ -104,7 +106,7 @@ def write_node(layout: Layout, settings: ClusterSettings, name: str, index: int)
 
 @dataclass
 class ClusterRecord:
-    """cluster.json: what was started, so that it can be found again by another process."""
+    """The content of cluster.json, from which another process can attach to the cluster."""
 
     path: Path
     octet: int = 0
@@ -113,7 +115,7 @@ class ClusterRecord:
     egress_port: int = 0
 
     def save(self) -> None:
-        """Write it so that a reader sees the old or the new one, never half of it."""
+        """Write the file atomically."""
         content = {**vars(self), "nodes": list(self.nodes)}
         del content["path"]
         temporary = self.path.with_suffix(".tmp")
@@ -122,7 +124,7 @@ class ClusterRecord:
 
     @classmethod
     def load(cls, path: Path) -> ClusterRecord | None:
-        """The record of a cluster, or None where there is none."""
+        """Return the record of a cluster, or None if there is none."""
         try:
             content = json.loads(path.read_text())
         except FileNotFoundError:
@@ -131,14 +133,14 @@ class ClusterRecord:
 
 
 def save_process_id(folder: Path, component: str, process: ProcessId) -> None:
-    """Write down a process that was started."""
+    """Record a process that was started in a machine."""
     pids = folder / "pids"
     pids.mkdir(mode=0o700, exist_ok=True)
     (pids / component).write_text(f"{process.pid} {process.started}")
 
 
 def load_process_id(folder: Path, component: str) -> ProcessId | None:
-    """The process that was written down under that name."""
+    """Return the recorded process of a component; None if there is none."""
     try:
         pid, started = (folder / "pids" / component).read_text().split()
     except (FileNotFoundError, ValueError):
@@ -147,13 +149,13 @@ def load_process_id(folder: Path, component: str) -> ProcessId | None:
 
 
 def load_process_ids(folder: Path) -> dict[str, ProcessId]:
-    """Every process that was written down."""
+    """Return all recorded processes by component."""
     known = {path.name: load_process_id(folder, path.name) for path in sorted((folder / "pids").glob("*"))}
     return {name: process for name, process in known.items() if process}
 
 
-def of_host(path: Path, otherwise: str) -> str:
-    """A file of the host that a node needs, as a plain file: on many hosts it is a link into /run, which a node has for itself."""
+def host_file(path: Path, otherwise: str) -> str:
+    """Return the content of a host's file. On many hosts the file is a link into /run, which is empty in a node."""
     real = Path(os.path.realpath(path))
     return real.read_text() if real.is_file() else otherwise
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# First process of a machine without a file system of its own (the control plane): says that it is there, then reaps orphans.
+# First process of a machine that uses the host's file system (the control plane): writes the file `booted`, then reaps orphans.
 set -eu
 echo done >"$1/booted"
 trap 'exit 0' TERM

@@ -1,10 +1,10 @@
-"""Links, addresses and routes of a local testbed, made with `ip -batch`. Called by the cluster while it comes up.
+"""Creates the links, addresses and routes of a local cluster with `ip -batch`. Called while the cluster is created or a node boots.
 
-The bridge and one end of every link live in the control plane's network namespace. So when its processes end, all links end with
-them, the one on the host included; that one carries its cluster's folder as its alias, so that it can be removed without waiting.
+The bridge and one end of every link are in the control plane's network namespace. So all links disappear with its processes, also the
+one on the host. That one has the cluster's folder as its alias, by which it can be found and removed at once.
 
-There is no kube-proxy and no netfilter rule. The `kubernetes` Service works because its address is one of the control plane's own
-and the API server listens on its port; nodes have a route to it. Other Services have no virtual address in a local testbed.
+There is no kube-proxy and no netfilter rule. The `kubernetes` Service works because its address belongs to the control plane, where the
+API server listens on its port, and nodes have a route to it. Other Services have no virtual address in a local testbed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BRIDGE = "testbed0"
 
 
 def claim_range(name: str, control_plane: Machine) -> Addresses:
-    """Find a free /16 and claim it by making the link between this host and the control plane; the kernel settles every race."""
+    """Find a free /16 and claim it by creating the link between this host and the control plane, which only one process can do."""
     for addresses in candidates(name, _routes()):
         made = run(
             [
@@ -48,13 +48,13 @@ def claim_range(name: str, control_plane: Machine) -> Addresses:
         if "File exists" not in made.stderr:
             raise CommandFailed(made.argv, f"exit {made.code}", made.stderr, hint="dra-testbed doctor")
     raise TestbedError(
-        "no free range for a testbed on this host: all of 10.128.0.0/9 and 100.64.0.0/10 is routed somewhere",
-        hint="dra-testbed sweep, stop a testbed, or leave a VPN that takes both",
+        "no free address range for a testbed on this host: routes exist for all of 10.128.0.0/9 and 100.64.0.0/10",
+        hint="dra-testbed sweep, remove a testbed, or disconnect a VPN that uses both ranges",
     )
 
 
 def connect_control_plane(addresses: Addresses, control_plane: Machine, nodes: int) -> None:
-    """The bridge, the control plane's addresses, its way to the pods, and this host's way in."""
+    """Create the bridge, the control plane's addresses, its routes to the pods, and this host's route to the testbed."""
     _batch(
         control_plane,
         [
@@ -79,11 +79,10 @@ def connect_control_plane(addresses: Addresses, control_plane: Machine, nodes: i
 
 
 def connect_node(addresses: Addresses, control_plane: Machine, node: Machine, index: int, nodes: int) -> None:
-    """A node's link, address and its ways to the Services and to the other nodes' pods."""
+    """Create a node's link, its address, and its routes to the Services and to the pods of other nodes."""
     link = f"node{index}"
-    _batch(
-        control_plane, [f"link del {link}"], check=False
-    )  # of a node that was just cut off, its old end may still be there
+    # The old end of the link of a node that was just killed may still exist.
+    _batch(control_plane, [f"link del {link}"], check=False)
     run(["ip", "link", "add", link, "netns", str(control_plane.init.pid), "type", "veth",
          "peer", "name", "eth0", "netns", str(node.init.pid)])  # fmt: skip
     _batch(control_plane, [f"link set {link} master {BRIDGE} up"])
@@ -104,14 +103,14 @@ def connect_node(addresses: Addresses, control_plane: Machine, node: Machine, in
 
 
 def links_of_testbeds() -> dict[str, Path]:
-    """The links on this host that testbeds made from here hold, with their clusters' folders. The link itself says whose it is."""
+    """Return the links on this host of the testbeds of this PID namespace, with their clusters' folders, by the links' aliases."""
     here = f"{pid_namespace()} "
     found = {path.name: _alias(path) for path in Path("/sys/class/net").glob("dratb*")}
     return {name: Path(alias.removeprefix(here)) for name, alias in found.items() if alias.startswith(here)}
 
 
 def remove_links_of(cluster: Path) -> None:
-    """Remove a cluster's link at once. By itself it goes with its namespace, and the kernel may keep that for a minute."""
+    """Remove a cluster's link at once. It would disappear with its namespace too, but the kernel may keep that for a minute."""
     for name, owner in links_of_testbeds().items():
         if owner == cluster:
             run(["ip", "link", "delete", name], check=False)
@@ -125,9 +124,9 @@ def _alias(link: Path) -> str:
 
 
 def _routes() -> list[ipaddress.IPv4Network]:
-    """Every network that this host has a way to, its default routes apart: none of them may be shadowed."""
-    said = run(["ip", "-4", "route", "show", "table", "all"], check=False).stdout
-    found = re.findall(r"^(?:\w+ )?(\d+\.\d+\.\d+\.\d+(?:/\d+)?) ", said, flags=re.MULTILINE)
+    """Return every network that this host has a route to, except for default routes. A testbed must not shadow one of them."""
+    output = run(["ip", "-4", "route", "show", "table", "all"], check=False).stdout
+    found = re.findall(r"^(?:\w+ )?(\d+\.\d+\.\d+\.\d+(?:/\d+)?) ", output, flags=re.MULTILINE)
     return [ipaddress.IPv4Network(each, strict=False) for each in found]
 
 

@@ -1,13 +1,13 @@
 #!/bin/sh
-# First process of a node: makes a root file system of its own, where every path is the standard one, moves into it, then reaps orphans.
+# First process of a node: creates the node's root file system, where all paths are the standard ones, pivots into it, then reaps orphans.
 #
 #   node.sh FOLDER NAME overlay|copy
 #
-# FOLDER/files       what this node starts with, on top of the host's files
-# FOLDER/disk.paths  what must lie on a real file system (/var/lib/kubelet ...): FOLDER/disk/PATH, bound to the same path
-# FOLDER/programs    lines "source target": upstream programs, or folders of them, bound read-only
-# FOLDER/prepared    is there from the first boot on
-# FOLDER/booted      is not empty any more once the node is complete
+# FOLDER/files       the node's initial files, on top of the host's files
+# FOLDER/disk.paths  paths that need a real file system (/var/lib/kubelet ...): FOLDER/disk/PATH is bind-mounted to each PATH
+# FOLDER/programs    lines "source target": upstream programs, or folders of them, which are bind-mounted read-only
+# FOLDER/prepared    exists after the first boot
+# FOLDER/booted      is empty until the node is complete
 set -eu
 folder=$1 name=$2 how=$3
 root=$folder/root
@@ -15,8 +15,8 @@ exec 3>>"$folder/booted"
 mkdir -p "$root"
 mount --make-rprivate /
 
-# layer LOWER NAME TARGET: the node's writable layer over a part of the host. "volatile" because nothing here outlives the testbed, and
-# without it the end of each node writes the whole disk's caches out first; older kernels do not know the word.
+# layer LOWER NAME TARGET: mounts the node's writable layer over a folder of the host. "volatile", because nothing outlives the testbed and
+# each unmount would sync the whole disk otherwise; older kernels do not know the option.
 layer() {
   rm -rf "$folder/work$2/work/incompat"
   mkdir -p "$folder/work$2" "$folder/upper/$2"
@@ -26,14 +26,14 @@ layer() {
 
 if [ "$how" = overlay ]; then
   layer / "" "$root"
-  # A file system that the host mounts below / is not part of the lower layer: the ones that hold programs get a layer of their own.
+  # The lower layer does not contain file systems that the host mounts below /. Those with programs get their own layer.
   for part in usr etc opt; do
     if mountpoint -q "/$part"; then
       layer "/$part" "$part" "$root/$part"
     fi
   done
 else
-  # No overlay here: the host's programs are bound read-only, /etc is copied once, everything else starts empty, /usr/local too.
+  # Without overlays, the host's programs are bind-mounted read-only, /etc is copied once, and the rest starts empty, also /usr/local.
   mount -t tmpfs -o mode=755 node "$root"
   for part in /usr /bin /sbin /lib*; do
     if [ -L "$part" ]; then
@@ -53,14 +53,14 @@ fi
 
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/var" "$root/root"
 if [ ! -e "$folder/prepared" ]; then
-  # A host may be a Kubernetes node itself: its pod networks, CDI files and runtime plugins are not this node's.
+  # The host may be a Kubernetes node itself; its pod networks, CDI files and runtime plugins must not appear in this node.
   rm -rf "$root/etc/cni" "$root/opt/cni" "$root/etc/cdi" "$root/etc/nri" "$root/opt/nri"
   cp -a --remove-destination "$folder/files/." "$root/"
   : >"$folder/prepared"
 fi
 
 mount -t proc proc "$root/proc"
-# A kubelet sets these for the whole machine, which is not the node's but the host's. It finds its values here and writes nothing.
+# A kubelet sets these for the whole machine, which is the host. Here it finds its values already set, and writes nothing.
 mkdir -p "$folder/sysctl"
 for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
   kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
@@ -74,7 +74,7 @@ done
 mount -t sysfs sysfs "$root/sys"
 mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
 
-# The host's devices as they are now, in a /dev of the node's own: what a driver makes there stays there.
+# The node has its own /dev with a copy of the host's devices, so that devices that a driver creates stay in the node.
 mount -t tmpfs -o mode=755 dev "$root/dev"
 set --
 for device in /dev/*; do
@@ -83,12 +83,12 @@ for device in /dev/*; do
     *) set -- "$@" "$device" ;;
   esac
 done
-cp -a "$@" "$root/dev/" 2>/dev/null || true # in one go: an ordinary host has 200 of them; one that vanishes meanwhile is no loss
+cp -a "$@" "$root/dev/" 2>/dev/null || true # in one call, because an ordinary host has 200; one may disappear meanwhile
 mkdir "$root/dev/pts" "$root/dev/shm" "$root/dev/mqueue"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"
 mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
-mount -t mqueue mqueue "$root/dev/mqueue" 2>/dev/null || true # not every kernel has them
+mount -t mqueue mqueue "$root/dev/mqueue" 2>/dev/null || true # not every kernel has mqueue
 
 mount -t tmpfs -o mode=755 run "$root/run"
 mount -t tmpfs -o mode=1777 tmp "$root/tmp"

@@ -1,6 +1,7 @@
-"""What killed runs left on this host: found without any list, by the mark in the environment of processes and by the names of cgroups.
+"""Finds and removes orphaned processes, links and cgroups of killed runs on this host. Called by the provider's `sweep`.
 
-Only what carries our mark is touched, and nothing of a testbed that somebody still uses, whichever state folder it belongs to.
+They are found by the mark in the environment of processes, the alias of links and the names of cgroups. Nothing else is touched, and
+nothing of a testbed in use, whichever state folder it belongs to.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from testbed.providers.process_marks import marked_processes
 
 
 @dataclass(frozen=True)
-class Leftovers:
-    """Processes and links without a testbed, and cgroups without processes."""
+class Orphans:
+    """Processes, links and cgroups that belong to no testbed."""
 
     processes: dict[ProcessId, str]
     links: dict[str, Path]
@@ -28,7 +29,7 @@ class Leftovers:
         return bool(self.processes or self.links or self.cgroups)
 
     def describe(self) -> list[str]:
-        """One line for each kind of thing."""
+        """Return a line for each process, link and cgroup."""
         lines = [
             f"process {pid.pid} of {folder}"
             for pid, folder in sorted(self.processes.items(), key=lambda item: item[0].pid)
@@ -37,19 +38,21 @@ class Leftovers:
         return lines + [f"cgroup {path}" for path in self.cgroups]
 
 
-def find(in_use: Callable[[Path], bool]) -> Leftovers:
-    """Look at this host. `in_use` says whether a cluster's folder belongs to a testbed that is to stay."""
+def find(in_use: Callable[[Path], bool]) -> Orphans:
+    """Return the orphans of this host. `in_use` says whether a cluster's folder belongs to a testbed in use."""
     marked = marked_processes()
     links = network.links_of_testbeds()
-    stay = {folder: in_use(folder) for folder in {*marked.values(), *links.values()}}
-    orphans = {pid: str(folder) for pid, folder in marked.items() if not stay[folder]}
-    kept = {folder.parent.name for folder, stays in stay.items() if stays}
-    idle = tuple(sorted(path for path in cgroups.all_of_ours() if cgroups.testbed_of(path) not in kept))
-    return Leftovers(orphans, {name: folder for name, folder in links.items() if not stay[folder]}, idle)
+    used = {folder: in_use(folder) for folder in {*marked.values(), *links.values()}}
+    used_names = {folder.parent.name for folder, is_used in used.items() if is_used}
+    return Orphans(
+        {pid: str(folder) for pid, folder in marked.items() if not used[folder]},
+        {name: folder for name, folder in links.items() if not used[folder]},
+        tuple(sorted(path for path in cgroups.paths_of_testbeds() if cgroups.testbed_of(path) not in used_names)),
+    )
 
 
-def remove(found: Leftovers) -> None:
-    """End the processes, then remove links and cgroups; namespaces and mounts end with the processes."""
+def remove(found: Orphans) -> None:
+    """Kill the processes, then remove links and cgroups. Namespaces and mounts disappear with the processes."""
     for path in found.cgroups:
         cgroup_freezer.thaw(PurePath(path).name)
     process.kill_all(found.processes)

@@ -1,4 +1,4 @@
-"""How the local provider knows that what it started is there: a TLS request for the API server, a connection for a socket."""
+"""Waits until what the local provider started is ready: by a TLS request to the API server, by a connection to a socket."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from testbed.waiting import Budget, NotYet, eventually
 
 _API_SERVER = Budget("API server ready", 60, "2 s on a quiet machine; a slow or emulated one takes most of a minute")
 _KUBELET = Budget("kubelet serving", 30, "0.5 s on a quiet machine")
-_SOCKET = Budget("container runtime ready", 30, "0.3 s on a quiet machine; it reads its whole state at start")
+_SOCKET = Budget("container runtime ready", 30, "0.3 s on a quiet machine; it reads its whole state when it starts")
 
 
 def api_server_ready(layout: Layout, addresses: Addresses, server: ProcessId | None) -> None:
-    """Wait until /readyz says ok; fails at once when the process has ended."""
+    """Wait until /readyz answers 200. Raise an error at once if the process has exited."""
     log = layout.log("kube-apiserver")
     context = _context(layout)
 
     def check() -> None:
-        _still_runs(server, "kube-apiserver", log)
+        _check_running(server, "kube-apiserver", log)
         connection = http.client.HTTPSConnection(addresses.control_plane, 443, context=context, timeout=2)
         try:
             connection.request("GET", "/readyz")
             answer = connection.getresponse()
             body = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as nothing:
-            raise NotYet(f"{type(nothing).__name__}: {nothing}; the log ends: {last_line(log)}") from nothing
+            raise NotYet(f"{type(nothing).__name__}: {nothing}; last line of the log: {last_line(log)}") from nothing
         finally:
             connection.close()
         if answer.status != 200:
@@ -47,35 +47,35 @@ def api_server_ready(layout: Layout, addresses: Addresses, server: ProcessId | N
 
 
 def socket_answers(machine: Machine, server: ProcessId, path: str, log: Path) -> None:
-    """Wait until something accepts connections on a socket inside a machine."""
-    outside = f"/proc/{machine.init.pid}/root{path}"
+    """Wait until a socket in a machine accepts connections."""
+    on_host = f"/proc/{machine.init.pid}/root{path}"
 
     def check() -> None:
-        _still_runs(server, path, log)
+        _check_running(server, path, log)
         with socket.socket(socket.AF_UNIX) as client:
             try:
-                client.connect(outside)
+                client.connect(on_host)
             except OSError as nothing:
-                raise NotYet(f"{nothing}; the log ends: {last_line(log)}") from nothing
+                raise NotYet(f"{nothing}; last line of the log: {last_line(log)}") from nothing
 
     eventually(check, f"{path} on {machine.folder.name}", _SOCKET, hint=f"see {log}", longest_pause=0.05)
 
 
 def kubelet_serves(address: str, kubelet: ProcessId | None, log: Path) -> None:
-    """Wait until a kubelet accepts connections; a kubelet whose runtime is away ends instead, and that is said."""
+    """Wait until a kubelet accepts connections. Raise an error if it has exited, as it does without a container runtime."""
 
     def check() -> None:
-        _still_runs(kubelet, "the kubelet", log)
+        _check_running(kubelet, "the kubelet", log)
         try:
             socket.create_connection((address, 10250), timeout=1).close()
         except OSError as nothing:
-            raise NotYet(f"{nothing}; the log ends: {last_line(log)}") from nothing
+            raise NotYet(f"{nothing}; last line of the log: {last_line(log)}") from nothing
 
     eventually(check, f"the kubelet at {address}", _KUBELET, hint=f"see {log}", longest_pause=0.1)
 
 
 def _context(layout: Layout) -> ssl.SSLContext:
-    """TLS as the administrator of the testbed."""
+    """Return a TLS context with the administrator's client certificate."""
     context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
     user = json.loads((layout.pki / "admin.kubeconfig").read_text())["users"][0]["user"]
     with tempfile.NamedTemporaryFile(dir=layout.pki) as pem:
@@ -85,8 +85,8 @@ def _context(layout: Layout) -> ssl.SSLContext:
     return context
 
 
-def _still_runs(server: ProcessId | None, name: str, log: Path) -> None:
+def _check_running(server: ProcessId | None, name: str, log: Path) -> None:
     if server is None or not process.alive(server):
         raise UnexpectedExit(
-            f"{name} ended while it was waited for\n  its log ends: {last_line(log)}", hint=f"see {log}"
+            f"{name} exited before it was ready\n  last line of its log: {last_line(log)}", hint=f"see {log}"
         )

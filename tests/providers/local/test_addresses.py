@@ -1,4 +1,4 @@
-"""The address addresses: testbeds never overlap, and what a host already uses is left alone."""
+"""The address plan: ranges of testbeds never overlap, and ranges in use by the host are avoided."""
 
 import ipaddress
 
@@ -7,7 +7,7 @@ import pytest
 from testbed.providers.local.addresses import MOST_NODES, Addresses, candidates
 
 
-def test_all_addresses_of_a_testbed_lie_in_its_own_range() -> None:
+def test_all_addresses_of_a_testbed_are_in_its_range() -> None:
     addresses = Addresses(140)
     everything = ipaddress.IPv4Network(addresses.everything)
 
@@ -53,7 +53,7 @@ def test_a_range_that_the_host_uses_is_not_a_candidate() -> None:
     assert first.octet not in [addresses.octet for addresses in candidates("dev", [route])]
 
 
-def test_where_all_of_10_is_somebody_elses_another_private_range_serves() -> None:
+def test_if_the_host_uses_all_of_10_another_private_range_is_a_candidate() -> None:
     plans = candidates("dev", [ipaddress.IPv4Network("10.0.0.0/8")])
 
     assert plans

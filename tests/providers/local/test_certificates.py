@@ -1,4 +1,4 @@
-"""Certificates as the components check them, and keys that nobody else can read."""
+"""The certificates as components verify them, and the modes of key files."""
 
 import stat
 from pathlib import Path
@@ -10,7 +10,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from testbed.providers.local.certificates import Authority, signing_key, write_secret
 
 
-def test_a_client_certificate_carries_user_and_groups_and_is_signed_by_the_authority() -> None:
+def test_a_client_certificate_has_user_and_groups_and_is_signed_by_the_authority() -> None:
     authority = Authority("test")
     issued = x509.load_pem_x509_certificate(authority.issue("system:node:n", groups=("system:nodes",)).certificate)
 
@@ -31,21 +31,21 @@ def test_a_server_certificate_names_hosts_and_addresses() -> None:
     assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
 
 
-def test_the_signing_pair_is_a_public_and_a_private_half_of_one_key() -> None:
+def test_the_signing_pair_is_the_public_and_private_key_of_one_pair() -> None:
     pair = signing_key()
     private = load_pem_private_key(pair.key, None)
 
     assert load_pem_public_key(pair.certificate) == private.public_key()
 
 
-def test_keys_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
+def test_only_their_owner_can_read_keys(tmp_path: Path) -> None:
     certificate, key = Authority("test").pair.write(tmp_path, "ca")
 
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert certificate.read_bytes().startswith(b"-----BEGIN CERTIFICATE")
 
 
-def test_a_secret_replaces_one_that_was_readable_to_all(tmp_path: Path) -> None:
+def test_a_secret_replaces_a_file_that_all_could_read(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("old")
     path.chmod(0o644)

@@ -1,4 +1,4 @@
-"""What a local cluster does to its nodes, on nodes that only write down what they are told."""
+"""What a local cluster runs on its nodes, with nodes that only record commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load(node: Node, *, use_overlay: bool = True) -> None:
     LocalCluster.load_image_on(cluster, node, node.folder / "image.tar")  # type: ignore[arg-type] # as above
 
 
-def test_an_image_is_imported_from_a_folder_that_the_node_sees_and_is_gone_from_there_afterwards(node: Node) -> None:
+def test_an_image_is_imported_through_the_nodes_folder_and_removed_from_there_afterwards(node: Node) -> None:
     load(node)
 
     assert node.archives == ["image.tar"]
@@ -49,14 +49,14 @@ def test_an_image_is_imported_from_a_folder_that_the_node_sees_and_is_gone_from_
 
 
 @pytest.mark.parametrize(("use_overlay", "snapshotter"), [(True, "overlayfs"), (False, "native")])
-def test_an_image_is_unpacked_as_the_node_keeps_it(node: Node, use_overlay: bool, snapshotter: str) -> None:
+def test_an_image_is_imported_with_the_nodes_snapshotter(node: Node, use_overlay: bool, snapshotter: str) -> None:
     load(node, use_overlay=use_overlay)
 
     argv = node.told[0][0]
     assert argv[argv.index("--snapshotter") + 1] == snapshotter
 
 
-def test_patience_gives_an_import_more_time(node: Node) -> None:
+def test_the_patience_factor_extends_the_timeout_of_an_import(node: Node) -> None:
     set_patience(10)
     try:
         load(node)

@@ -1,4 +1,4 @@
-"""The command lines: what the issue demands of them, for any spec."""
+"""The command lines and configuration files of the components."""
 
 import json
 import re
@@ -23,14 +23,14 @@ def settings() -> ClusterSettings:
     return ClusterSettings("dev", spec, Artifacts(programs), Addresses(140), host, Path("/pki"), Path("/etcd"))
 
 
-def test_authorisation_is_node_and_rbac_with_node_restriction(settings: ClusterSettings) -> None:
+def test_authorization_is_node_and_rbac_with_node_restriction(settings: ClusterSettings) -> None:
     line = components.api_server(settings)
 
     assert "--authorization-mode=Node,RBAC" in line
     assert "--enable-admission-plugins=NodeRestriction" in line
 
 
-def test_gates_reach_every_component_of_the_control_plane_and_the_kubelet(settings: ClusterSettings) -> None:
+def test_every_component_gets_the_feature_gates(settings: ClusterSettings) -> None:
     for line in (
         components.api_server(settings),
         components.controller_manager(settings),
@@ -40,18 +40,18 @@ def test_gates_reach_every_component_of_the_control_plane_and_the_kubelet(settin
     assert json.loads(components.kubelet_configuration(settings, "/g"))["featureGates"] == {"A": True, "B": False}
 
 
-def test_api_groups_are_served_as_asked(settings: ClusterSettings) -> None:
+def test_the_api_server_gets_the_runtime_config(settings: ClusterSettings) -> None:
     assert "--runtime-config=api/alpha=true" in components.api_server(settings)
 
 
-def test_etcd_listens_on_loopback_alone(settings: ClusterSettings) -> None:
+def test_etcd_listens_only_on_loopback(settings: ClusterSettings) -> None:
     urls = [word.split("=", 1)[1] for word in components.etcd(settings) if "-urls=" in word]
 
     assert urls
     assert all(url.startswith("http://127.0.0.1:") for url in urls)
 
 
-def test_containerd_has_cdi_and_nri_on_and_copes_with_a_missing_capability(settings: ClusterSettings) -> None:
+def test_containerd_enables_cdi_and_nri_and_works_without_a_missing_capability(settings: ClusterSettings) -> None:
     config = tomllib.loads(components.containerd_configuration(settings))
     runtime = config["plugins"]["io.containerd.cri.v1.runtime"]
 
@@ -61,7 +61,7 @@ def test_containerd_has_cdi_and_nri_on_and_copes_with_a_missing_capability(setti
     assert config["plugins"]["io.containerd.nri.v1.nri"]["disable"] is False
 
 
-def test_a_kubelet_has_a_cgroup_of_its_own_and_lets_nobody_in_unasked(settings: ClusterSettings) -> None:
+def test_a_kubelet_has_its_own_cgroup_and_refuses_anonymous_requests(settings: ClusterSettings) -> None:
     config = json.loads(components.kubelet_configuration(settings, "/dra-testbed/dev.140/node-1"))
 
     assert config["cgroupRoot"] == "/dra-testbed/dev.140/node-1"
@@ -69,13 +69,13 @@ def test_a_kubelet_has_a_cgroup_of_its_own_and_lets_nobody_in_unasked(settings: 
     assert config["authorization"]["mode"] == "Webhook"
 
 
-def test_each_nodes_pods_have_a_range_of_their_own(settings: ClusterSettings) -> None:
+def test_the_pods_of_each_node_have_their_own_range(settings: ClusterSettings) -> None:
     ranges = [json.loads(components.pod_network(settings, n))["plugins"][0]["ipam"]["ranges"] for n in (1, 2)]
 
     assert ranges[0] != ranges[1]
 
 
-def test_every_program_that_a_node_runs_is_bound_into_it(settings: ClusterSettings) -> None:
+def test_every_program_that_a_node_runs_is_mounted_into_it(settings: ClusterSettings) -> None:
     said = components.node_programs(settings.artifacts.programs)
     lines = {target: source for source, target in map(str.split, said.splitlines())}
 
@@ -83,7 +83,7 @@ def test_every_program_that_a_node_runs_is_bound_into_it(settings: ClusterSettin
     assert lines["/opt/cni/bin/ptp"] == "/programs/cni-ptp"
 
 
-def test_runc_comes_with_its_folder_because_it_lays_an_overlay_over_it(settings: ClusterSettings) -> None:
+def test_the_whole_folder_of_runc_is_mounted(settings: ClusterSettings) -> None:
     lines = {
         target: source
         for source, target in map(str.split, components.node_programs(settings.artifacts.programs).splitlines())

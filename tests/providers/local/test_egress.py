@@ -1,4 +1,4 @@
-"""The nodes' proxy: whom it serves, where it goes, and that bytes arrive. Real sockets on loopback."""
+"""The proxy of the nodes: its clients, its targets, and copying bytes, with real sockets on loopback."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LOOPBACK = frozenset({"127.0.0.1"})
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def test_connect_names_a_host_and_a_port() -> None:
+def test_a_connect_request_has_a_host_and_a_port() -> None:
     assert request(b"CONNECT registry.example:443 HTTP/1.1\r\nHost: x\r\n\r\n") == ("registry.example", 443, b"")
 
 
-def test_plain_http_becomes_a_request_in_origin_form_without_the_proxys_own_headers() -> None:
+def test_a_plain_http_request_is_sent_in_origin_form_without_proxy_headers() -> None:
     head = b"GET http://registry.example:5000/v2/?n=1 HTTP/1.1\r\nHost: registry.example:5000\r\nProxy-Connection: x\r\n\r\n"
 
     host, port, onward = request(head)
@@ -31,7 +31,7 @@ def test_plain_http_becomes_a_request_in_origin_form_without_the_proxys_own_head
     "head",
     [b"\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"CONNECT x:port HTTP/1.1\r\n\r\n", b"GET file:///etc HTTP/1.1\r\n\r\n"],
 )
-def test_what_is_no_request_for_a_proxy_is_refused(head: bytes) -> None:
+def test_a_request_that_is_no_proxy_request_is_refused(head: bytes) -> None:
     with pytest.raises(Refused, match="400"):
         request(head)
 
@@ -49,7 +49,7 @@ def test_what_is_no_request_for_a_proxy_is_refused(head: bytes) -> None:
         ("0.0.0.0", False),
     ],
 )
-def test_this_host_and_the_clouds_metadata_are_out_of_reach(address: str, allowed: bool) -> None:
+def test_loopback_and_link_local_addresses_are_refused(address: str, allowed: bool) -> None:
     assert may_reach(address) is allowed
 
 
@@ -76,17 +76,17 @@ async def _through_proxy(clients: frozenset[str], sent: bytes) -> bytes:
     return head
 
 
-def test_bytes_pass_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_copied_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(egress, "may_reach", lambda _: True)
 
     assert asyncio.run(_through_proxy(LOOPBACK, b"hello")).endswith(b"\r\n\r\nhello")
 
 
-def test_nothing_on_this_host_is_reached_through_it() -> None:
+def test_the_proxy_does_not_reach_services_on_this_host() -> None:
     assert asyncio.run(_through_proxy(LOOPBACK, b"hello")).startswith(b"HTTP/1.1 403")
 
 
-def test_only_the_machines_of_the_testbed_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_nodes_of_the_testbed_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(egress, "may_reach", lambda _: True)
 
     assert asyncio.run(_through_proxy(frozenset({"10.140.0.11"}), b"x")).startswith(b"HTTP/1.1 403")

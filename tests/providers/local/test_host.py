@@ -1,4 +1,4 @@
-"""What keeps a host from running a testbed, each with its cure."""
+"""The problems that prevent a host from running a testbed, with their cures."""
 
 import dataclasses
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_an_ordinary_host_has_no_problems_and_no_remarks() -> None:
     assert (GOOD.problems(), GOOD.remarks()) == ([], [])
 
 
-def test_each_lack_is_a_problem_with_a_cure() -> None:
+def test_everything_that_is_missing_is_a_problem_with_a_cure() -> None:
     lacking = {
         "Linux": dataclasses.replace(GOOD, linux=False),
         "root": dataclasses.replace(GOOD, root=False),
@@ -39,7 +39,7 @@ def test_each_lack_is_a_problem_with_a_cure() -> None:
         assert problem.cure
 
 
-def test_what_is_coped_with_is_a_remark_and_not_fatal() -> None:
+def test_what_is_not_needed_is_a_remark_and_not_fatal() -> None:
     poor = dataclasses.replace(GOOD, overlay=False, cgroup_version=1, capabilities=(2**41 - 1) & ~(1 << 24))
 
     assert poor.problems() == []
@@ -47,14 +47,14 @@ def test_what_is_coped_with_is_a_remark_and_not_fatal() -> None:
     assert not any(remark.fatal for remark in poor.remarks())
 
 
-def test_detection_works_on_this_host() -> None:
+def test_this_host_can_be_examined() -> None:
     assert detect().linux
 
 
-def kernel(root: Path, *, filesystems: str, modules: str | None, closed: str = "0") -> Path:
+def kernel(root: Path, *, filesystems: str, modules: str | None, disabled: str = "0") -> Path:
     (root / "proc/sys/kernel").mkdir(parents=True)
     (root / "proc/filesystems").write_text(filesystems)
-    (root / "proc/sys/kernel/modules_disabled").write_text(f"{closed}\n")
+    (root / "proc/sys/kernel/modules_disabled").write_text(f"{disabled}\n")
     if modules is not None:
         (root / "lib/modules/6.1.0").mkdir(parents=True)
         (root / "lib/modules/6.1.0/modules.dep").write_text(modules)
@@ -62,29 +62,29 @@ def kernel(root: Path, *, filesystems: str, modules: str | None, closed: str = "
 
 
 @pytest.mark.parametrize("module", ["kernel/fs/overlayfs/overlay.ko:\n", "kernel/fs/overlayfs/overlay.ko.zst:\n"])
-def test_an_overlay_that_is_not_loaded_yet_is_there(tmp_path: Path, module: str) -> None:
+def test_an_overlay_module_that_is_not_loaded_yet_counts(tmp_path: Path, module: str) -> None:
     assert has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=module))
 
 
 def test_an_overlay_that_is_built_in_needs_no_module(tmp_path: Path) -> None:
-    assert has_overlay("6.1.0", kernel(tmp_path, filesystems="nodev\toverlay\n", modules=None, closed="1"))
+    assert has_overlay("6.1.0", kernel(tmp_path, filesystems="nodev\toverlay\n", modules=None, disabled="1"))
 
 
-def test_a_kernel_without_overlay_has_none(tmp_path: Path) -> None:
+def test_a_kernel_without_overlay_is_detected(tmp_path: Path) -> None:
     assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules="kernel/fs/ext4/ext4.ko:\n"))
 
 
-def test_a_container_that_sees_no_modules_has_none(tmp_path: Path) -> None:
+def test_without_access_to_the_modules_there_is_no_overlay(tmp_path: Path) -> None:
     assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=None))
 
 
-def test_a_module_that_may_not_be_loaded_is_not_there(tmp_path: Path) -> None:
+def test_a_module_that_must_not_be_loaded_does_not_count(tmp_path: Path) -> None:
     module = "kernel/fs/overlayfs/overlay.ko:\n"
 
-    assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=module, closed="1"))
+    assert not has_overlay("6.1.0", kernel(tmp_path, filesystems="\text4\n", modules=module, disabled="1"))
 
 
-def test_the_version_of_cgroups_is_seen_where_they_are_mounted(tmp_path: Path) -> None:
+def test_the_version_of_cgroups_is_detected(tmp_path: Path) -> None:
     assert cgroup_version(tmp_path) == 0
 
     (tmp_path / "memory").mkdir()

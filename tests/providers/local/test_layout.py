@@ -1,4 +1,4 @@
-"""What is written before anything starts, and found again by another process."""
+"""The files of nodes, and the records that another process loads."""
 
 from pathlib import Path
 
@@ -11,16 +11,16 @@ from testbed.providers.local.host import Host
 from testbed.providers.local.layout import (
     ClusterRecord,
     Layout,
+    host_file,
     load_process_id,
     load_process_ids,
-    of_host,
     save_process_id,
     write_node,
 )
 from testbed.providers.local.provider import LocalProvider
 
 
-def test_a_node_starts_with_all_files_and_no_secret_is_readable_by_others(tmp_path: Path) -> None:
+def test_a_node_gets_all_its_files_and_others_cannot_read_its_secrets(tmp_path: Path) -> None:
     programs = {name: Path("/programs") / name for name in LocalProvider().programs()}
     layout = Layout(tmp_path / "cluster")
     layout.make()
@@ -56,21 +56,21 @@ def test_a_node_starts_with_all_files_and_no_secret_is_readable_by_others(tmp_pa
     assert layout.folder.stat().st_mode & 0o077 == 0
 
 
-def test_a_node_gets_its_hosts_files_as_plain_files(tmp_path: Path) -> None:
+def test_a_linked_file_of_the_host_is_copied_into_a_node(tmp_path: Path) -> None:
     (tmp_path / "run-hosts").write_text("10.0.0.1 mirror\n")
     (tmp_path / "hosts").symlink_to(tmp_path / "run-hosts")
 
-    assert of_host(tmp_path / "hosts", "127.0.0.1 localhost\n") == "10.0.0.1 mirror\n"
+    assert host_file(tmp_path / "hosts", "127.0.0.1 localhost\n") == "10.0.0.1 mirror\n"
 
 
-def test_a_file_that_a_minimal_host_has_not_is_there_in_a_node(tmp_path: Path) -> None:
+def test_a_node_gets_a_default_for_a_file_that_a_minimal_host_lacks(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
 
-    assert of_host(tmp_path / "hosts", "127.0.0.1 localhost\n") == "127.0.0.1 localhost\n"
-    assert of_host(tmp_path / "dangling", "") == ""
+    assert host_file(tmp_path / "hosts", "127.0.0.1 localhost\n") == "127.0.0.1 localhost\n"
+    assert host_file(tmp_path / "dangling", "") == ""
 
 
-def test_a_ledger_is_found_again(tmp_path: Path) -> None:
+def test_a_cluster_record_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     ClusterRecord(tmp_path / "cluster.json", 140, ("node-1",), "1.37.1").save()
 
     found = ClusterRecord.load(tmp_path / "cluster.json")
@@ -79,18 +79,18 @@ def test_a_ledger_is_found_again(tmp_path: Path) -> None:
     assert (found.octet, found.nodes, found.kubernetes) == (140, ("node-1",), "1.37.1")
 
 
-def test_there_is_no_ledger_before_the_first_save(tmp_path: Path) -> None:
+def test_there_is_no_cluster_record_before_the_first_save(tmp_path: Path) -> None:
     assert ClusterRecord.load(tmp_path / "cluster.json") is None
 
 
-def test_a_process_is_recalled_as_it_was_remembered(tmp_path: Path) -> None:
+def test_a_process_id_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     save_process_id(tmp_path, "etcd", ProcessId(7, 8))
 
     assert load_process_id(tmp_path, "etcd") == ProcessId(7, 8)
     assert load_process_ids(tmp_path) == {"etcd": ProcessId(7, 8)}
 
 
-def test_a_half_written_process_file_is_no_process(tmp_path: Path) -> None:
+def test_an_incomplete_process_file_is_ignored(tmp_path: Path) -> None:
     save_process_id(tmp_path, "etcd", ProcessId(7, 8))
     (tmp_path / "pids/etcd").write_text("7")
 

@@ -1,4 +1,4 @@
-"""Leftovers are found by our mark alone, and what somebody uses is left."""
+"""Orphans are found by their mark, and testbeds in use are kept."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ HERE = process.pid_namespace()
 
 @pytest.fixture(autouse=True)
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dead testbed, one in use, and one in a container of this host."""
+    """Mark processes of a dead testbed, of one in use, and of one in a container of this host."""
     marks = {
         DEAD: f"{HERE} /state/dead/cluster",
         ALIVE: f"{HERE} /state/alive/cluster",
@@ -23,10 +23,10 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "processes_with_variable", lambda _: marks)
     links = {"dratb140": Path("/state/dead/cluster"), "dratb141": Path("/state/alive/cluster")}
     monkeypatch.setattr(network, "links_of_testbeds", lambda: links)
-    monkeypatch.setattr(cgroups, "all_of_ours", lambda: {"/dra-testbed/dead.140.7", "/dra-testbed/alive.141.7"})
+    monkeypatch.setattr(cgroups, "paths_of_testbeds", lambda: {"/dra-testbed/dead.140.7", "/dra-testbed/alive.141.7"})
 
 
-def test_only_what_has_no_testbed_any_more_is_found() -> None:
+def test_only_orphans_without_a_testbed_are_found() -> None:
     found = orphans.find(lambda folder: "alive" in folder.parts)
 
     assert found.processes == {DEAD: "/state/dead/cluster"}
@@ -34,9 +34,9 @@ def test_only_what_has_no_testbed_any_more_is_found() -> None:
     assert found.cgroups == ("/dra-testbed/dead.140.7",)
 
 
-def test_testbeds_of_a_container_are_never_touched_from_outside() -> None:
+def test_testbeds_in_a_container_are_never_orphans_of_the_host() -> None:
     assert ELSEWHERE not in orphans.find(lambda _: False).processes
 
 
-def test_nothing_is_left_when_all_is_in_use() -> None:
+def test_there_are_no_orphans_if_all_testbeds_are_in_use() -> None:
     assert not orphans.find(lambda _: True)
