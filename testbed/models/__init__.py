@@ -1,4 +1,4 @@
-"""What users write (config, driver_file) and what we publish (status, report), as strict models.
+"""Strict models of the files that users write (config, driver_file, hardware) and of what dra-testbed prints or writes (status, report).
 
-Nothing in here knows a cluster, and the only files that it reads are the ones that it is given.
+No module here talks to a cluster or reads a file that it was not given.
 """

@@ -1,6 +1,6 @@
-"""What a testbed shall be: the file that users write (kind Testbed), and the effective configuration made of it and of the flags.
+"""The configuration of a testbed: the file that users write (kind Testbed), and the effective configuration from defaults, file and flags.
 
-`up` and `run` call `effective`; the record of a testbed keeps `config_to_record`.
+`up` and `run` call `effective`; a testbed's record stores what `config_to_record` returns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SOURCES = ("cache", "download", "build", "system")
 
 
 def _shipped_or_file(folder: str) -> Callable[[str, ValidationInfo], str]:
-    """A plain name means a file that we ship, if there is one; everything else is a file of the user's, seen from where it was named."""
+    """Return a check for the name of a shipped file or the path of a user's file. The shipped file wins."""
 
     def check(word: str, info: ValidationInfo) -> str:
         if "/" in word or word.endswith((".yaml", ".yml")):
@@ -62,8 +62,8 @@ def _shipped_or_file(folder: str) -> Callable[[str, ValidationInfo], str]:
         if info.context and (Path(info.context["folder"]) / word).exists():
             return str(existing_file(Path(word), info))
         known = [path.stem for path in _shipped(folder).glob("*.yaml")]
-        hint = did_you_mean(word, known) or "is it in another folder?"
-        raise ValueError(f"is {word!r}, which is neither a file nor something that comes with dra-testbed; {hint}")
+        hint = did_you_mean(word, known) or "is the file in another folder?"
+        raise ValueError(f"is {word!r}, which is neither a file nor a name that dra-testbed ships; {hint}")
 
     return check
 
@@ -93,34 +93,38 @@ Switch = Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["str
 
 
 class TestbedSpec(Strict):
-    """What may be said about a testbed. What is not said has its default in TestbedConfig."""
+    """The settings of a testbed. TestbedConfig has the defaults."""
 
     __test__ = False
 
-    provider: Literal["local", "kind", "existing"] | None = Field(None, description="who makes the cluster")
-    kubernetes: Version | None = Field(None, description='a minor or a patch, in quotes: "1.37", "1.37.1"')
-    nodes: int | None = Field(None, ge=1, le=64, description="worker nodes")
-    hardware: Annotated[str, AfterValidator(_shipped_or_file("hardware"))] | None = Field(
-        None, description="what the fake driver pretends to own: a name that comes with dra-testbed, or a file"
+    provider: Literal["local", "kind", "existing"] | None = Field(None, description="Program that creates the cluster.")
+    kubernetes: Version | None = Field(
+        None, description='Kubernetes minor or patch version, in quotes: "1.37", "1.37.1".'
     )
-    feature_gates: dict[str, bool] | None = Field(None, description="Kubernetes feature gates")
-    runtime_config: dict[str, Switch] | None = Field(None, description="API groups and versions to serve or not")
+    nodes: int | None = Field(None, ge=1, le=64, description="Number of worker nodes.")
+    hardware: Annotated[str, AfterValidator(_shipped_or_file("hardware"))] | None = Field(
+        None, description="Fake hardware of the fake drivers: the name of a shipped hardware file, or a path."
+    )
+    feature_gates: dict[str, bool] | None = Field(None, description="Kubernetes feature gates.")
+    runtime_config: dict[str, Switch] | None = Field(
+        None, description="API groups and versions that the API server serves or not, as for its --runtime-config."
+    )
     driver: Annotated[str, AfterValidator(_shipped_or_file("drivers"))] | None = Field(
-        None, description="a driver file, a name that comes with dra-testbed, or none"
+        None, description="Driver to install: the name of a shipped driver file, a path, or none."
     )
     kubelet: Version | None = Field(
-        None, description="another version for the kubelets, as in the middle of an upgrade"
+        None, description="Another version for the kubelets, as in the middle of an upgrade."
     )
     images: ImagesSection | None = None
     kind: KindSection | None = None
     existing: ExistingSection | None = None
     binaries_from: list[Annotated[str, AfterValidator(_source)]] | None = Field(
-        None, description="where Kubernetes' programs come from: folders, cache, download, build, system"
+        None, description="Sources of the Kubernetes programs, in order: folders, cache, download, build, system."
     )
 
 
 class TestbedMetadata(Strict):
-    """The name."""
+    """The metadata of a testbed."""
 
     __test__ = False
 
@@ -128,7 +132,7 @@ class TestbedMetadata(Strict):
 
 
 class TestbedFile(Strict):
-    """A testbed, as a file describes it."""
+    """A file of kind Testbed."""
 
     __test__ = False
 
@@ -140,7 +144,7 @@ class TestbedFile(Strict):
 
 @dataclass(frozen=True)
 class TestbedConfig:
-    """The effective configuration; its defaults are the defaults. `given` names what somebody said, all else is a default."""
+    """The effective configuration, with the defaults of all settings. `given` names the settings that file or flags set."""
 
     __test__ = False
 
@@ -161,7 +165,7 @@ class TestbedConfig:
 
     @property
     def provider_options(self) -> object:
-        """The section for the provider alone; None if the provider has none."""
+        """Return the section of the chosen provider, or None if it has none."""
         return getattr(self, self.provider, None)
 
     def as_yaml(self) -> str:
@@ -175,29 +179,29 @@ def load_testbed_file(path: Path) -> TestbedFile:
 
 
 def effective(file: TestbedFile | None, flags: Mapping[str, object]) -> TestbedConfig:
-    """The configuration that holds: defaults, then the file, then the flags that were given (not None, not empty).
+    """Return the effective configuration: defaults, overridden by the file, overridden by flags that are not None or empty.
 
-    The flags have the names of TestbedConfig's fields. Maps are joined; a flag's entry wins over the file's.
+    The keys of `flags` are the fields of TestbedConfig. Maps are merged; a flag's entry wins over the file's.
     """
     given = {key: value for key, value in flags.items() if value is not None and value not in ((), {}, [])}
     name = given.pop("name", None)
     by_flag = check_flags(
         {to_camel(key): value for key, value in nest_section_flags(given).items()}, TestbedSpec, SECTION_FLAGS
     )
-    said = _merge(_set_fields(file.spec) if file else {}, _set_fields(by_flag))
-    refuse_other_providers(said.get("provider", TestbedConfig.provider), said)
+    settings = _merge(_set_fields(file.spec) if file else {}, _set_fields(by_flag))
+    refuse_other_providers(settings.get("provider", TestbedConfig.provider), settings)
     if name is not None:
-        said["name"] = check_name(str(name))
+        settings["name"] = check_name(str(name))
     elif file and file.metadata.name:
-        said["name"] = file.metadata.name
-    return TestbedConfig(**_resolve(said), given=frozenset(said))
+        settings["name"] = file.metadata.name
+    return TestbedConfig(**_resolve(settings), given=frozenset(settings))
 
 
 def config_to_record(config: TestbedConfig) -> dict[str, Any]:
-    """The configuration as plain data: a document of kind Testbed, which `--config` takes as well."""
-    unsaid = {"name", "given", *SECTIONS}
+    """Return the configuration as plain data: a document of kind Testbed, which `--config` accepts too."""
+    excluded = {"name", "given", *SECTIONS}
     spec: dict[str, Any] = {
-        to_camel(each.name): getattr(config, each.name) for each in fields(config) if each.name not in unsaid
+        to_camel(each.name): getattr(config, each.name) for each in fields(config) if each.name not in excluded
     }
     spec |= {
         name: getattr(config, name).model_dump(mode="json", by_alias=True, exclude_defaults=True) for name in SECTIONS
@@ -211,7 +215,7 @@ def config_to_record(config: TestbedConfig) -> dict[str, Any]:
 
 
 def config_from_record(record: Mapping[str, Any]) -> TestbedConfig:
-    """The configuration that `config_to_record` wrote; its files are not looked for."""
+    """Return the configuration that `config_to_record` wrote. Its files need not exist any more."""
     return effective(TestbedFile.model_validate_json(json.dumps(record)), {})
 
 
@@ -219,25 +223,27 @@ def _set_fields(spec: TestbedSpec) -> dict[str, Any]:
     return {key: value for key, value in dict(spec).items() if value is not None}
 
 
-def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    maps = [key for key in ("feature_gates", "runtime_config") if key in below and key in above]
-    sections = [key for key in SECTIONS if key in below and key in above]
-    joined: dict[str, Any] = {key: below[key] | above[key] for key in maps}
-    joined |= {
-        key: below[key].model_copy(update={each: getattr(above[key], each) for each in above[key].model_fields_set})
+def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+    maps = [key for key in ("feature_gates", "runtime_config") if key in base and key in override]
+    sections = [key for key in SECTIONS if key in base and key in override]
+    merged: dict[str, Any] = {key: base[key] | override[key] for key in maps}
+    merged |= {
+        key: base[key].model_copy(
+            update={each: getattr(override[key], each) for each in override[key].model_fields_set}
+        )
         for key in sections
     }
-    return below | above | joined
+    return base | override | merged
 
 
-def _resolve(said: dict[str, Any]) -> dict[str, Any]:
-    driver = said.get("driver", DEFAULT_DRIVER)
-    made: dict[str, Any] = {"driver": None if driver == NO_DRIVER else _path("drivers", driver)}
-    if "hardware" in said:
-        made["hardware"] = _path("hardware", said["hardware"])
-    if "binaries_from" in said:
-        made["binaries_from"] = tuple(said["binaries_from"])
-    return {**said, **made}
+def _resolve(settings: dict[str, Any]) -> dict[str, Any]:
+    driver = settings.get("driver", DEFAULT_DRIVER)
+    resolved: dict[str, Any] = {"driver": None if driver == NO_DRIVER else _path("drivers", driver)}
+    if "hardware" in settings:
+        resolved["hardware"] = _path("hardware", settings["hardware"])
+    if "binaries_from" in settings:
+        resolved["binaries_from"] = tuple(settings["binaries_from"])
+    return {**settings, **resolved}
 
 
 def _path(folder: str, word: str) -> Path:

@@ -1,6 +1,6 @@
-"""The driver file (kind DriverFile): all that is known about a driver under test, written by whoever knows it.
+"""The driver file (kind DriverFile): the description of a driver under test, which its vendor writes.
 
-`drivers` installs and finds a driver by it; suites read from it how a container shows its device.
+`drivers` installs and finds a driver by it; suites learn from it how a container shows its device.
 """
 
 from __future__ import annotations
@@ -24,35 +24,39 @@ ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 def _check_probe_pattern(text: str) -> str:
     known = {"id", "name"} & re.compile(check_regex(text)).groupindex.keys()
     if not known:
-        raise ValueError("has no group that is called id or name: (?P<id>…)")
+        raise ValueError("needs a group named id or name, such as (?P<id>…)")
     if len(known) > 1:
-        raise ValueError("has a group id and a group name, of which it needs one")
+        raise ValueError("has both a group id and a group name, but must have only one of them")
     return text
 
 
 class Install(Strict):
-    """How the driver comes into a cluster."""
+    """How to install the driver."""
 
-    manifests: tuple[ExistingFile, ...] = Field(min_length=1, description="templates, relative to this file")
-    built_in_image: bool = Field(False, description="the variable `image` is the driver image that dra-testbed builds")
-    images: tuple[ExistingFile, ...] = Field((), description="archives of images to load, relative to this file")
-    variables: dict[str, Any] = Field(default_factory=dict, description="for the templates")
+    manifests: tuple[ExistingFile, ...] = Field(
+        min_length=1, description="Templates of the manifests, relative to this file."
+    )
+    built_in_image: bool = Field(
+        False, description="Whether the variable `image` is set to the driver image that dra-testbed builds."
+    )
+    images: tuple[ExistingFile, ...] = Field((), description="Archives of images to load, relative to this file.")
+    variables: dict[str, Any] = Field(default_factory=dict, description="Variables of the templates.")
     variables_from_files: dict[str, ExistingFile] = Field(
-        default_factory=dict, description="variables whose values are the contents of files, relative to this file"
+        default_factory=dict, description="Variables whose values are read from files, relative to this file."
     )
 
     @model_validator(mode="after")
     def _set_each_variable_once(self) -> Install:
         if self.built_in_image and "image" in self.variables:
-            raise ValueError("sets the variable image, which builtInImage sets as well")
-        twice = sorted(self.variables.keys() & self.variables_from_files.keys())
-        if twice:
-            raise ValueError(f"sets the variable {twice[0]} in variables and in variablesFromFiles")
+            raise ValueError("sets the variable image, which builtInImage sets too")
+        duplicates = sorted(self.variables.keys() & self.variables_from_files.keys())
+        if duplicates:
+            raise ValueError(f"sets the variable {duplicates[0]} both in variables and in variablesFromFiles")
         return self
 
 
 class Pods(Strict):
-    """Where the driver's pods are."""
+    """How to find the driver's pods."""
 
     namespace: LabelName
     selector: Selector
@@ -60,91 +64,89 @@ class Pods(Strict):
 
 
 class Nodes(Strict):
-    """On which nodes the driver is expected, by their labels; {} means all that take the tests' pods."""
+    """The nodes on which the driver must run. By default, all that accept the tests' pods."""
 
-    selector: dict[str, str] = Field(default_factory=dict)
+    selector: dict[str, str] = Field(default_factory=dict, description="Labels of these nodes.")
     tolerations: tuple[Toleration, ...] = Field(
-        (), description="taints of these nodes that the tests' pods tolerate; a node with any other is left out"
+        (), description="Tolerations of the tests' pods. Nodes with other taints are left out."
     )
     own_slices: bool = Field(
-        True, description="each of them has ResourceSlices of its own; false if all devices belong to the network"
+        True, description="Whether each node has ResourceSlices of its own. false: all devices are network-attached."
     )
 
 
 class Probe(Strict):
-    """How a container shows which device it got."""
+    """How a container shows which devices it got."""
 
-    command: tuple[str, ...] = Field(min_length=1, description="run in the container")
+    command: tuple[str, ...] = Field(min_length=1, description="Command that runs in the container.")
     matches: Annotated[str, AfterValidator(_check_probe_pattern)] = Field(
-        description="regular expression for lines of its output; the group `id` is the value of identityAttribute, "
-        "the group `name` is the device's name in the ResourceSlices of its node"
+        description="Regular expression for lines of the command's output. The group `id` is the value of identityAttribute; "
+        "the group `name` is the device's name in the ResourceSlices of the node."
     )
     identity_attribute: str = Field(
-        "", description="an attribute that has another value for each device; absent means that there is none"
+        "", description="Attribute with a unique value for each device. Absent: there is none."
     )
 
     @model_validator(mode="after")
     def _identity(self) -> Probe:
         if not self.shows_names and not self.identity_attribute:
-            raise ValueError("has a group id in matches, and no identityAttribute that has the same value")
+            raise ValueError("has a group id in matches, but no identityAttribute to compare it with")
         return self
 
     @property
     def shows_names(self) -> bool:
-        """Whether containers show the names of devices, rather than an attribute of them."""
+        """Return True if containers show the names of devices rather than an attribute."""
         return "name" in re.compile(self.matches).groupindex
 
     def ids(self, output: str) -> tuple[str, ...]:
-        """What a command's output says of devices, sorted: their names, or the values of the attribute."""
+        """Return what a command's output shows of devices, sorted: their names, or the values of the attribute."""
         group = "name" if self.shows_names else "id"
         return tuple(sorted(found[group] for found in re.finditer(self.matches, output, re.MULTILINE)))
 
 
 class DriverSpec(Strict):
-    """What there is to know about a driver."""
+    """The description of a driver."""
 
-    driver: DriverName
-    device_class: ObjectName
-    install: Install | None = Field(None, description="absent means that it is installed already")
+    driver: DriverName = Field(description="Name of the driver in ResourceSlices and claims.")
+    device_class: ObjectName = Field(description="DeviceClass that selects the driver's ordinary devices.")
+    install: Install | None = Field(None, description="How to install the driver. Absent: it is installed already.")
     companions: tuple[ExistingFile, ...] = Field(
         (),
-        description="driver files of other drivers that are installed beside this one and not judged; companions of theirs are left out",
+        description="Driver files of drivers that are installed with this one and not judged. Their companions are ignored.",
     )
     pods: Pods
     nodes: Nodes = Nodes()
     probe: Probe
-    features: tuple[Feature, ...] = Field(
-        (), description="optional parts of DRA that the driver takes part in, and that no other key speaks of"
-    )
+    features: tuple[Feature, ...] = Field((), description="Optional features of the driver that no other key declares.")
     exempt: tuple[Exemption, ...] = Field(
         (),
-        description="parts of DRA that this kind of driver cannot take part in; each costs it requirements, and the report says so",
+        description="Features that this kind of driver cannot have. The report lists them, and their requirements are not judged.",
     )
     examples: Examples = Examples()
     classes: Classes = Classes()
     sharing: Sharing | None = None
     other_devices: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
-        description="devices that deviceClass does not select: attributes with patterns of their values, as a shell has them",
+        description="Devices that deviceClass does not select: names of attributes with shell patterns (*, ?) of their values.",
     )
-    configuration: Configuration | None = Field(None, description="absent means that no configuration is judged")
-    control: Control | None = Field(None, description="absent means that its hardware cannot be changed")
+    configuration: Configuration | None = Field(None, description="Configuration of devices. Absent: it is not judged.")
+    control: Control | None = Field(None, description="How tests change the hardware. Absent: it cannot be changed.")
 
     @model_validator(mode="after")
-    def _amounts(self) -> DriverSpec:
+    def _needs_amounts_for_shared_devices(self) -> DriverSpec:
         if bool(self.classes.capacity) != bool(self.sharing):
-            raise ValueError("has one of classes.capacity and sharing, which need each other")
+            raise ValueError("has only one of classes.capacity and sharing, but needs both or neither")
         return self
 
 
 class Metadata(Strict):
-    """The name of the description, for people and reports."""
+    """The metadata of a driver file."""
 
     name: LabelName
 
 
 class DriverFile(Strict):
-    """A driver file, with the paths in it made absolute."""
+    """A driver file. Paths in it are absolute."""
 
     api_version: Literal["dra-testbed/v1alpha1"]
     kind: Literal["DriverFile"]
@@ -153,100 +155,100 @@ class DriverFile(Strict):
 
     @property
     def name(self) -> str:
-        """What people call the driver."""
+        """Return the name of the driver file."""
         return self.metadata.name
 
     @property
     def driver(self) -> str:
-        """Its name in Kubernetes."""
+        """Return the driver's name in Kubernetes."""
         return self.spec.driver
 
     @property
     def device_class(self) -> str:
-        """The DeviceClass by which users ask for its devices."""
+        """Return the DeviceClass of the driver's ordinary devices."""
         return self.spec.device_class
 
     @property
     def install(self) -> Install | None:
-        """How to install it; None when it is there already."""
+        """Return how to install the driver, or None if it is installed already."""
         return self.spec.install
 
     @property
     def companions(self) -> tuple[Path, ...]:
-        """The driver files of the drivers beside it."""
+        """Return the driver files of the companions."""
         return self.spec.companions
 
     @property
     def hardware(self) -> Literal["synthetic", "unknown"]:
-        """What its devices are: the driver that dra-testbed builds only pretends to have them; of others nothing is known."""
+        """Return 'synthetic' for a driver that dra-testbed builds, otherwise 'unknown'."""
         return "synthetic" if self.spec.install and self.spec.install.built_in_image else "unknown"
 
     @property
     def pods(self) -> Pods:
-        """Where its pods are."""
+        """Return how to find the driver's pods."""
         return self.spec.pods
 
     @property
     def nodes(self) -> Nodes:
-        """On which nodes it is expected."""
+        """Return the nodes on which the driver must run."""
         return self.spec.nodes
 
     @property
     def features(self) -> frozenset[str]:
-        """The parts of DRA that it takes part in: declared, made possible to judge by the rest of the file, and not exempt."""
-        usual = EXEMPTIBLE.keys() - self.spec.exempt
-        return frozenset({*usual, *self.spec.features, *derived_features(self.spec.model_dump(by_alias=True))})
+        """Return all features of the driver: declared, derived from other keys, and those that every driver has unless exempt."""
+        not_exempt = EXEMPTIBLE.keys() - self.spec.exempt
+        return frozenset({*not_exempt, *self.spec.features, *derived_features(self.spec.model_dump(by_alias=True))})
 
     @property
     def control(self) -> Control | None:
-        """How its hardware is changed while it runs."""
+        """Return how tests change the hardware, or None."""
         return self.spec.control
 
     @property
     def examples(self) -> Examples:
-        """What suites may ask its devices for."""
+        """Return the attributes and capacities that tests request."""
         return self.spec.examples
 
     @property
     def configuration(self) -> Configuration | None:
-        """How its devices are configured."""
+        """Return how devices are configured, or None."""
         return self.spec.configuration
 
     @property
     def classes(self) -> Classes:
-        """The classes of devices for optional parts of DRA."""
+        """Return the classes of devices with optional features."""
         return self.spec.classes
 
     @property
     def sharing(self) -> Sharing | None:
-        """What claims that share a device may ask for."""
+        """Return the amounts for claims that share a device, or None."""
         return self.spec.sharing
 
     @property
     def other_devices(self) -> Mapping[str, tuple[str, ...]]:
-        """How to know devices that its class does not select."""
+        """Return attributes with value patterns of the devices that the class does not select."""
         return self.spec.other_devices
 
     @property
     def probe(self) -> Probe:
-        """How a container shows its device."""
+        """Return how a container shows its devices."""
         return self.spec.probe
 
 
 def load_driver_file(path: Path) -> DriverFile:
-    """Read a driver file; the manifests and images that it names must be there."""
+    """Read a driver file. Raise UsageError if it has mistakes or a file that it names does not exist."""
     return load(path, DriverFile)
 
 
 def load_companions(driver_file: DriverFile) -> tuple[DriverFile, ...]:
-    """The drivers that are installed beside one; each is another driver, with a class of its own."""
+    """Read the driver files of a driver's companions. Raise UsageError if two have the same driver name or class."""
     found = tuple(load_driver_file(path) for path in driver_file.companions)
     for what in ("driver", "device_class"):
         names = [getattr(each, what) for each in (driver_file, *found)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        if duplicates:
             raise UsageError(
-                f"driver file {driver_file.name}: it and its companions have the {what.replace('_', ' ')} {twice[0]} twice",
-                hint="a companion is another driver, with names of its own",
+                f"driver file {driver_file.name} and its companions have the same {what.replace('_', ' ')} {duplicates[0]}",
+                hint="give each companion a driver name and a DeviceClass of its own",
             )
     return found

@@ -1,4 +1,4 @@
-"""What a driver file may say of devices and their control, so that suites can ask for them and change them. For `driver_file`."""
+"""The sections of a driver file about devices and their control; `driver_file` assembles them."""
 
 from __future__ import annotations
 
@@ -12,108 +12,113 @@ from testbed.models.strict import Strict
 
 
 def check_regex(text: str) -> str:
-    """A regular expression; anything else is an error of whoever wrote it."""
+    """Return a regular expression unchanged. Raise ValueError if it is not valid."""
     try:
         re.compile(text)
     except re.error as bad:
-        raise ValueError(f"is not a regular expression: {bad}") from bad
+        raise ValueError(f"is not a valid regular expression: {bad}") from bad
     return text
 
 
 class Toleration(Strict):
-    """A taint of nodes that the tests' pods tolerate, as in the spec of a pod."""
+    """A toleration of the tests' pods, as in the spec of a pod."""
 
-    key: str = Field("", description="absent means every taint, with operator: Exists")
+    key: str = Field("", description="Key of the taint. Absent: every taint, with operator Exists.")
     operator: Literal["Equal", "Exists"] = "Equal"
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
-        None, description="absent means every effect"
+        None, description="Effect of the taint. Absent: every effect."
     )
-    toleration_seconds: int | None = Field(None, description="how long a taint of effect NoExecute is tolerated")
+    toleration_seconds: int | None = Field(
+        None, description="Seconds for which a NoExecute taint is tolerated. Absent: forever."
+    )
 
     @model_validator(mode="after")
-    def _as_kubernetes_takes_it(self) -> Toleration:
+    def _check_as_kubernetes_does(self) -> Toleration:
         if not self.key and self.operator != "Exists":
-            raise ValueError("has no key, which goes with operator: Exists alone")
+            raise ValueError("has no key, which requires operator: Exists")
         if self.value and self.operator == "Exists":
-            raise ValueError("has a value, which operator: Exists does not look at")
+            raise ValueError("has a value, which operator: Exists does not allow")
         if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise ValueError("has tolerationSeconds, which need effect: NoExecute")
+            raise ValueError("has tolerationSeconds, which requires effect: NoExecute")
         return self
 
 
 class Examples(Strict):
-    """Names of what the driver publishes about its devices, so that suites can ask for some of them; no domain means the driver's own."""
+    """Names of attributes and capacities that tests request. A name without a domain belongs to the driver's own domain."""
 
-    attribute: str = Field("", description="an attribute that every device has, like model")
-    capacity: str = Field("", description="a capacity that every device has, like memory")
+    attribute: str = Field("", description="Attribute that every device has, such as model.")
+    capacity: str = Field("", description="Capacity that every device has, such as memory.")
     match_attribute: str = Field(
-        "", description="an attribute by which some devices of a node belong together, like pcieRoot"
+        "", description="Attribute with the same value for some devices of a node, such as pcieRoot."
     )
 
 
 class Classes(Strict):
-    """DeviceClasses with devices for optional parts of DRA. What a suite has to know of such devices it reads from their ResourceSlices."""
+    """DeviceClasses whose devices have optional features. Tests read everything else about these devices from ResourceSlices."""
 
     taints: ObjectName | None = Field(
-        None, description="devices that the driver taints, one with NoSchedule and one with NoExecute"
+        None,
+        description="Class of devices that the driver taints: at least one with NoSchedule and one with NoExecute.",
     )
     partitions: ObjectName | None = Field(
-        None, description="devices that can be had whole or in parts, which draw from shared counters"
+        None, description="Class of partitionable devices, whose partitions consume shared counters."
     )
     capacity: ObjectName | None = Field(
-        None, description="devices that several claims share, each with a part of their capacity"
+        None, description="Class of devices that several claims can share, each with a part of the capacity."
     )
     binding: ObjectName | None = Field(
-        None, description="devices with binding conditions, which nobody but the test makes true"
+        None, description="Class of devices with binding conditions that only the test sets to true."
     )
-    unhealthy: ObjectName | None = Field(None, description="devices of which the driver says that they are not well")
+    unhealthy: ObjectName | None = Field(None, description="Class of devices that the driver reports as unhealthy.")
 
 
 class Sharing(Strict):
-    """Amounts for the devices of `classes.capacity`, so that suites can ask for parts of them."""
+    """Amounts that tests request from the devices of `classes.capacity`."""
 
-    capacity: str = Field(min_length=1, description="the capacity that claims share, like memory")
-    half: Quantity = Field(description="an amount of which a device has room for two and not for three")
-    uneven: Quantity = Field("", description="an amount that has to be rounded up")
-    rounded: Quantity = Field("", description="what becomes of it")
-    too_much: Quantity = Field("", description="more than a claim may have, though a device has as much")
+    capacity: str = Field(min_length=1, description="Capacity that claims share, such as memory.")
+    half: Quantity = Field(description="Amount that fits into a device twice, but not three times.")
+    uneven: Quantity = Field("", description="Amount that the device's request policy rounds up.")
+    rounded: Quantity = Field("", description="Result of rounding `uneven`.")
+    too_much: Quantity = Field(
+        "", description="Amount that a device has, but that its request policy does not allow for one claim."
+    )
 
 
 class Setting(Strict):
-    """One way to configure a device, and the line that a container shows where its device is so configured."""
+    """One configuration of a device, and how a container shows that it was applied."""
 
-    parameters: dict[str, Any] = Field(description="opaque parameters, as they stand in a claim")
+    parameters: dict[str, Any] = Field(description="Opaque parameters, as in a claim.")
     shows: Annotated[str, AfterValidator(check_regex)] = Field(
-        description="regular expression for a line of the command's output"
+        description="Regular expression for a line of the command's output."
     )
 
 
 class InvalidConfiguration(Strict):
-    """A configuration that the driver has to refuse."""
+    """A configuration that the driver must refuse."""
 
-    parameters: dict[str, Any] = Field(description="opaque parameters with a mistake in one field")
-    field: str = Field(min_length=1, description="what the refusal says about where the mistake is")
+    parameters: dict[str, Any] = Field(description="Opaque parameters with one invalid field.")
+    field: str = Field(min_length=1, description="Name of the invalid field, as in the driver's error message.")
 
 
 class Configuration(Strict):
-    """How the driver's devices are configured, and how that shows in a container."""
+    """Two configurations of the driver's devices, one that it refuses, and the command that shows which one a container has."""
 
-    command: tuple[str, ...] = Field(min_length=1, description="run in the container")
+    command: tuple[str, ...] = Field(min_length=1, description="Command that runs in the container.")
     one: Setting
-    other: Setting = Field(description="a device that is configured so is not configured like `one`")
+    other: Setting = Field(description="Configuration that excludes `one`.")
     invalid: InvalidConfiguration
 
     def shown(self, output: str) -> frozenset[str]:
-        """Which of the two a command's output shows: one, other."""
+        """Return the settings that a command's output shows: one, other."""
         settings = {"one": self.one, "other": self.other}
         return frozenset(name for name, each in settings.items() if re.search(each.shows, output, re.MULTILINE))
 
 
 class Control(Strict):
-    """How the driver's hardware is changed while it runs."""
+    """How tests change the driver's hardware while it runs."""
 
     command: tuple[str, ...] = Field(
         min_length=1,
-        description="run in the driver's container with a verb and its arguments, as docs/live-control.md says",
+        description="Command that runs in the driver's container, with a verb and its arguments as docs/live-control.md defines them.",
     )

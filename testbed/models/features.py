@@ -1,6 +1,6 @@
-"""Features: the parts of DRA that not every driver takes part in, and the keys of its driver file that say so. Pure.
+"""Features: the parts of DRA that a driver may lack, and the keys of its driver file that declare them. Pure.
 
-`driver_file` reads them, and `selection` says what is missing, and of which key.
+`driver_file` derives a driver's features from them, and `selection` names the missing ones with their keys.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pydantic.alias_generators import to_camel
 from testbed.errors import did_you_mean
 from testbed.models.driver_sections import Classes, Examples
 
-# Features that no other key speaks of: the words of spec.features. A test compares them with what requirements ask for.
+# Features that no other key declares: the values of spec.features. A test compares them with the features of requirements.
 DECLARED = ("device-status", "health", "metadata")
-# Features that every driver takes part in unless its driver file exempts it: the words of spec.exempt, and what each is about.
+# Features that every driver has unless its driver file exempts it: the values of spec.exempt, with their meaning.
 EXEMPTIBLE: Mapping[str, str] = {
     "shared-claims": "several pods use one claim at the same time",
     "admin-access": "pods of an administrator see devices that others use",
     "per-container": "a container sees the devices that it refers to, and no others of its pod",
-    "cdi": "what a claim adds to a container comes by CDI",
+    "cdi": "everything that a claim adds to a container is defined by CDI",
 }
-# Features that something in spec makes possible to judge.
+# Features that another key of spec declares.
 DERIVED: Mapping[str, str] = {
     "identity": "probe.identityAttribute",
     "companion": "companions",
@@ -38,39 +38,39 @@ DERIVED: Mapping[str, str] = {
 
 
 def declaring_key(feature: str) -> str:
-    """Where a driver file declares a feature."""
+    """Return the key of a driver file that declares a feature."""
     return f"spec.{DERIVED.get(feature, 'features')}"
 
 
-def explain_missing(wanted: Collection[str], there: Collection[str]) -> str:
-    """What a driver file says, or does not say, so that features that somebody wants are not there; '' where all are."""
-    absent = sorted(set(wanted).difference(there))
-    undeclared = ", ".join(f"{each} ({declaring_key(each)})" for each in absent if each not in EXEMPTIBLE)
-    exempt = ", ".join(each for each in absent if each in EXEMPTIBLE)
-    said = {"does not declare": undeclared, "exempts the driver from": f"{exempt} (spec.exempt)" if exempt else ""}
-    return "; ".join(f"the driver file {verb} {names}" for verb, names in said.items() if names)
+def explain_missing(wanted: Collection[str], declared: Collection[str]) -> str:
+    """Explain with keys of the driver file why wanted features are missing; '' if none is."""
+    missing = sorted(set(wanted).difference(declared))
+    undeclared = ", ".join(f"{each} ({declaring_key(each)})" for each in missing if each not in EXEMPTIBLE)
+    exempt = ", ".join(each for each in missing if each in EXEMPTIBLE)
+    reasons = {"does not declare": undeclared, "exempts the driver from": f"{exempt} (spec.exempt)" if exempt else ""}
+    return "; ".join(f"the driver file {verb} {names}" for verb, names in reasons.items() if names)
 
 
 def derived_features(spec: Mapping[str, Any]) -> frozenset[str]:
-    """The features that a spec declares by other keys than `features`; it is as it stands in the file."""
-    return frozenset(name for name, place in DERIVED.items() if _at(spec, place))
+    """Return the features that a spec declares by other keys than `features`. Its keys are spelled as in the file."""
+    return frozenset(name for name, path in DERIVED.items() if _at(spec, path))
 
 
 def _check_feature(text: str) -> str:
-    """What another key declares is judged by what is said there; a word that nobody asks for would make tests not applicable."""
+    """Return a value of spec.features. Raise ValueError if another key declares it or no requirement needs it."""
     if text in DERIVED:
-        raise ValueError(f"is {text}, which {declaring_key(text)} declares")
+        raise ValueError(f"is {text}, which {declaring_key(text)} declares; remove it here")
     if text in EXEMPTIBLE:
-        raise ValueError(f"is {text}, which every driver has that spec.exempt does not name")
+        raise ValueError(f"is {text}, which every driver has unless spec.exempt lists it; remove it here")
     if text not in DECLARED:
-        raise ValueError(f"is {text!r}, which no requirement asks for; {did_you_mean(text, DECLARED)}")
+        raise ValueError(f"is {text!r}, which is not a feature; {did_you_mean(text, DECLARED)}")
     return text
 
 
 def _check_exemption(text: str) -> str:
-    """An exemption makes requirements free: nobody gets one by a typing error, or from what he has to declare anyhow."""
+    """Return a value of spec.exempt. Raise ValueError if drivers cannot be exempt from it."""
     if text not in EXEMPTIBLE:
-        raise ValueError(f"is {text!r}, from which no driver is exempt; {did_you_mean(text, EXEMPTIBLE)}")
+        raise ValueError(f"is {text!r}, which is not a possible exemption; {did_you_mean(text, EXEMPTIBLE)}")
     return text
 
 
@@ -80,5 +80,5 @@ Exemption = Annotated[
 ]
 
 
-def _at(spec: Any, place: str) -> Any:
-    return functools.reduce(lambda part, name: part and part.get(name), place.split("."), spec)
+def _at(spec: Any, path: str) -> Any:
+    return functools.reduce(lambda part, name: part and part.get(name), path.split("."), spec)

@@ -1,4 +1,4 @@
-"""Feature gates and `--runtime-config` entries: parsing what users write, and checking gates against what a Kubernetes version knows."""
+"""Feature gates and `--runtime-config` entries: parses what users write and checks it against a Kubernetes version."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ _CORE_VERSIONS = ("all", "ga", "beta", "alpha", "legacy", "v1")
 
 
 class GateInfo(Protocol):
-    """What a Kubernetes version says about one of its gates."""
+    """One feature gate of a Kubernetes version."""
 
     @property
     def stage(self) -> str:
-        """alpha, beta, ga or deprecated."""
+        """Return alpha, beta, ga or deprecated."""
 
     @property
     def default(self) -> bool:
-        """Whether it is on when nobody says anything."""
+        """Return True if the gate is on by default."""
 
     @property
     def locked(self) -> bool:
-        """Whether it cannot be changed."""
+        """Return True if the gate cannot be changed."""
 
     @property
     def needs(self) -> Sequence[str]:
-        """The gates that must be on where it is on."""
+        """Return the gates that must be on too if this one is on."""
 
 
 def check_skew(kubernetes: str, kubelet: str) -> None:
-    """Kubernetes supports kubelets of the API server's minor version and of the three before it."""
+    """Raise UsageError if Kubernetes does not support kubelets of this version with this API server."""
     server, node = (int(version.split(".")[1]) for version in (kubernetes, kubelet))
     if not 0 <= server - node <= _OLDEST_KUBELET:
         raise UsageError(
-            f"--kubelet {kubelet} does not go with Kubernetes {kubernetes}",
-            hint="a kubelet may be up to three minor versions older than the API server, and never newer",
+            f"--kubelet {kubelet} is not supported with Kubernetes {kubernetes}",
+            hint="a kubelet may be up to three minor versions older than the API server, and not newer",
         )
 
 
 def parse_gate(text: str) -> tuple[str, bool]:
-    """Name=true or Name=false."""
+    """Parse Name=true or Name=false. Raise UsageError for anything else."""
     name, _, value = text.partition("=")
     if not name.strip() or value.strip().lower() not in _VALUES:
         raise UsageError(f"--feature-gate {text!r} is not of the form Name=true or Name=false")
@@ -52,7 +52,7 @@ def parse_gate(text: str) -> tuple[str, bool]:
 
 
 def parse_runtime_config(text: str) -> tuple[str, str]:
-    """group/version=true or =false; without a value it means true, as for kube-apiserver."""
+    """Parse group/version=true or group/version=false. Without a value it is true, as for kube-apiserver."""
     name, _, value = text.partition("=")
     if not name.strip():
         raise UsageError(f"--runtime-config {text!r} is not of the form group/version=true or group/version=false")
@@ -60,7 +60,7 @@ def parse_runtime_config(text: str) -> tuple[str, str]:
 
 
 def check_gates(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> None:
-    """Refuse gates that do not exist, cannot be changed, or would be on without what they need; all problems at once."""
+    """Raise UsageError for gates that do not exist, are locked, or would be on while a gate that they need is off."""
     problems = [problem for name, value in requested.items() if (problem := _gate_problem(name, value, known))]
     problems += _unmet_needs(requested, known)
     if problems:
@@ -68,35 +68,35 @@ def check_gates(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) ->
 
 
 def check_runtime_config(requested: Mapping[str, str], resource_versions: Mapping[str, bool]) -> None:
-    """Refuse what no API server would start with: odd values, words that are no API, versions of resource.k8s.io that there are not."""
-    troubles = []
+    """Raise UsageError for what no API server would start with: invalid values, names that are no API, unknown DRA API versions."""
+    problems = []
     for key, value in sorted(requested.items()):
         group, _, version = key.partition("/")
         if value not in ("true", "false"):
-            troubles.append(f"runtime config {key} is {value!r}, but must be true or false")
+            problems.append(f"runtime config {key} is {value!r}, but must be true or false")
         elif not version or (group == "api" and version not in _CORE_VERSIONS):
-            troubles.append(
-                f"runtime config {key} is no API; write GROUP/VERSION, or api/{'|api/'.join(_CORE_VERSIONS)}"
+            problems.append(
+                f"runtime config {key} is not an API: write GROUP/VERSION, or api/{'|api/'.join(_CORE_VERSIONS)}"
             )
         elif group == "resource.k8s.io" and version.partition("/")[0] not in resource_versions:
             hint = did_you_mean(version, resource_versions)
-            troubles.append(f"this Kubernetes has no resource.k8s.io/{version}; {hint}")
-    if troubles:
-        raise UsageError("\n".join(troubles))
+            problems.append(f"this Kubernetes version has no resource.k8s.io/{version}; {hint}")
+    if problems:
+        raise UsageError("\n".join(problems))
 
 
 def _gate_problem(name: str, value: bool, known: Mapping[str, GateInfo]) -> str:
     if name not in known:
         hint = did_you_mean(name, known)
-        return f"there is no feature gate {name} in this Kubernetes" + (f"; {hint}" if hint else "")
+        return f"this Kubernetes version has no feature gate {name}" + (f"; {hint}" if hint else "")
     gate = known[name]
     if gate.locked and value != gate.default:
-        return f"feature gate {name} is locked to {str(gate.default).lower()} in this Kubernetes"
+        return f"feature gate {name} is locked to {str(gate.default).lower()} in this Kubernetes version"
     return ""
 
 
 def _unmet_needs(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> list[str]:
-    """The gates that the request leaves on while something that they need is off. What is so by default is not the user's doing."""
+    """Return a problem for each gate that is on while one that it needs is off, unless the defaults are like that already."""
     return [
         f"feature gate {name} needs {need}, which is off; add --feature-gate {need}=true"
         for name, gate in known.items()
@@ -108,7 +108,7 @@ def _unmet_needs(requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -
 
 
 def is_on(name: str, requested: Mapping[str, bool], known: Mapping[str, GateInfo]) -> bool:
-    """Its value once the request holds: said by name, else by its group, else the default."""
+    """Return a gate's value with the requested gates: by its name, otherwise by AllAlpha or AllBeta, otherwise the default."""
     if name in requested:
         return requested[name]
     group = next((group for group, stage in _GROUPS.items() if stage == known[name].stage), "")

@@ -1,4 +1,4 @@
-"""The shape of a Hardware file, for its schema and so for editors. The fake driver, which reads such files itself, has the last word."""
+"""The model of a hardware file, which its JSON Schema is generated from. The fake driver reads these files with a parser of its own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ AbsolutePath = Annotated[str, Field(pattern="^/")]
 Number = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Text = Annotated[str, Field(min_length=1)]
 Texts = tuple[Text, ...]
-Patterns = Annotated[tuple[str, ...], Field(description="names, with * and ? as a shell has them")]
+Patterns = Annotated[tuple[str, ...], Field(description="Names; * and ? match as in a shell.")]
 
 
 class SemanticVersion(Strict):
     """An attribute that is compared as a version."""
 
-    version: str = Field(description="such as 1.2.3", max_length=64)
+    version: str = Field(description="Semantic version, such as 1.2.3.", max_length=64)
 
 
 Scalar = bool | int | Annotated[str, Field(min_length=1, max_length=64)] | SemanticVersion
@@ -28,7 +28,7 @@ Attributes = dict[str, Scalar | list[Scalar]]
 
 
 class ValidRange(Strict):
-    """Every so many steps from min to max."""
+    """The amounts from min to max, in steps."""
 
     min: Quantity
     max: Quantity | None = None
@@ -36,15 +36,15 @@ class ValidRange(Strict):
 
 
 class RequestPolicy(Strict):
-    """How much of a capacity a request may ask for; as in the API."""
+    """The request policy of a capacity, as in the API."""
 
-    default: Quantity = Field(description="for requests that say nothing")
+    default: Quantity = Field(description="Amount for requests that name none.")
     valid_values: tuple[Quantity, ...] = Field((), max_length=10)
     valid_range: ValidRange | None = None
 
 
 class Amount(Strict):
-    """A capacity that claims share."""
+    """A capacity with its request policy."""
 
     value: Quantity
     request_policy: RequestPolicy | None = None
@@ -54,7 +54,7 @@ Capacity = dict[str, Quantity | Amount]
 
 
 class Taint(Strict):
-    """Keeps claims away that do not tolerate it."""
+    """A device taint."""
 
     key: str
     value: str = ""
@@ -62,35 +62,41 @@ class Taint(Strict):
 
 
 class Profile(Strict):
-    """One way to cut a device."""
+    """One kind of partition."""
 
     name: str = Field(pattern=r"^[a-z0-9]([-.a-z0-9]{0,14}[a-z0-9])?$")
-    count: int = Field(ge=1, description="so many devices of this kind for each whole")
-    takes: dict[str, Quantity] = Field(min_length=1, description="of the counters")
-    attributes: Attributes = Field({}, description="beside those of the whole")
-    capacity: Capacity = Field({}, description="without it, what it takes")
+    count: int = Field(ge=1, description="Number of these partitions for each whole device.")
+    takes: dict[str, Quantity] = Field(
+        min_length=1, description="Amounts of the counters that each partition consumes."
+    )
+    attributes: Attributes = Field({}, description="Attributes in addition to those of the whole device.")
+    capacity: Capacity = Field({}, description="Capacity of the partition. Default: what it consumes.")
 
 
 class Partitions(Strict):
-    """The parts that a device can be cut into, and what they share."""
+    """The partitions of a device and the counters that they share."""
 
-    counters: dict[str, Quantity] = Field(min_length=1, max_length=32)
+    counters: dict[str, Quantity] = Field(min_length=1, max_length=32, description="Counters of the whole device.")
     profiles: tuple[Profile, ...] = Field(min_length=1)
-    whole: bool = Field(True, description="whether the whole can be had, too")
+    whole: bool = Field(True, description="Whether the whole device can be allocated too.")
 
 
 class Network(Strict):
-    """How network devices look from inside."""
+    """How network devices appear in containers."""
 
-    interface: str = Field(pattern=r"^[a-z]{1,6}$", description="the number of the device is added")
-    ranges: tuple[str, ...] = Field((), description="each device gets an address from each, such as 10.64.0.0/10")
+    interface: str = Field(
+        pattern=r"^[a-z]{1,6}$", description="Prefix of the interface's name; the device's number follows."
+    )
+    ranges: tuple[str, ...] = Field(
+        (), description="Networks, such as 10.64.0.0/10. Each device gets one address from each."
+    )
 
 
 class DeviceNode(Strict):
-    """A device file in containers."""
+    """A device node in containers, as in CDI."""
 
     path: AbsolutePath
-    host_path: AbsolutePath | None = Field(None, description="without it, the same as path")
+    host_path: AbsolutePath | None = Field(None, description="Path on the node. Default: the same as path.")
     type: Literal["b", "c", "u", "p"] | None = None
     major: Number | None = None
     minor: Number | None = None
@@ -101,7 +107,7 @@ class DeviceNode(Strict):
 
 
 class Mount(Strict):
-    """A folder or file of the node in containers."""
+    """A folder or file of the node that is mounted into containers, as in CDI."""
 
     host_path: AbsolutePath
     container_path: AbsolutePath
@@ -110,7 +116,7 @@ class Mount(Strict):
 
 
 class Hook(Strict):
-    """A program that the container runtime starts."""
+    """A program that the container runtime starts, as in CDI."""
 
     hook_name: Literal["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"]
     path: AbsolutePath
@@ -120,7 +126,7 @@ class Hook(Strict):
 
 
 class ContainerEdits(Strict):
-    """What else containers get, in the words of CDI; {index} and {name} become the device's own."""
+    """More edits of containers, as in CDI. {index} and {name} are replaced by the device's own."""
 
     device_nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[Mount, ...] = ()
@@ -129,71 +135,77 @@ class ContainerEdits(Strict):
 
 
 class Attaching(Strict):
-    """How the fake driver makes binding conditions true."""
+    """How the fake driver sets binding conditions to true."""
 
-    seconds: int = Field(1, ge=0, le=600, description="how long it takes")
-    failures: int = Field(0, ge=0, le=1000, description="so many times it fails before it succeeds")
+    seconds: int = Field(1, ge=0, le=600, description="Seconds that attaching takes.")
+    failures: int = Field(0, ge=0, le=1000, description="Number of failures before it succeeds.")
 
 
 class Group(Strict):
-    """Devices that are alike."""
+    """A group of similar devices."""
 
-    kind: str = Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$", description="gpu, nic, or a name of your own")
-    count: int = Field(ge=1, le=10_000)
+    kind: str = Field(
+        pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$", description="Kind of the devices: gpu, nic, or another name."
+    )
+    count: int = Field(ge=1, le=10_000, description="Number of devices on each node.")
     attributes: Attributes = Field({})
     capacity: Capacity = Field({})
     spread: dict[str, Annotated[tuple[Scalar, ...], Field(min_length=1)]] = Field(
-        {}, description="values that are dealt out in equal parts"
+        {}, description="Values that are distributed evenly over the devices."
     )
-    per_device: tuple[Attributes, ...] = Field((), description="one mapping for each device")
+    per_device: tuple[Attributes, ...] = Field(
+        (), description="Attributes of each single device, one mapping per device."
+    )
     nodes: Patterns = ("*",)
     taints: tuple[Taint, ...] = Field((), max_length=16)
-    allow_multiple_allocations: bool = Field(False, description="several claims may share a device")
+    allow_multiple_allocations: bool = Field(False, description="Whether several claims can share a device.")
     partitions: Partitions | None = None
     network: Network | None = None
     binds_to_node: bool = False
     binding_conditions: tuple[str, ...] = Field((), max_length=4)
     binding_failure_conditions: tuple[str, ...] = Field((), max_length=4)
-    attaching: Attaching | None = Field(None, description="absent means that others make the conditions true")
+    attaching: Attaching | None = Field(
+        None, description="How the driver sets the conditions to true. Absent: the driver does not set them."
+    )
     container_edits: ContainerEdits | None = None
 
 
 class Change(Strict):
-    """How some devices differ from what their group says."""
+    """What differs for some devices of a group."""
 
     nodes: Patterns = ("*",)
     devices: Patterns = ("*",)
     attributes: Attributes = Field({})
     capacity: Capacity = Field({})
     taints: tuple[Taint, ...] = ()
-    absent: bool = False
+    absent: bool = Field(False, description="Whether these devices are missing.")
 
 
 class Pool(Strict):
-    """Devices that belong to no node."""
+    """A pool of network-attached devices."""
 
     name: str
     all_nodes: bool = False
-    node_selector: dict[str, Any] | None = Field(None, description="as pods have it, with exactly one term")
+    node_selector: dict[str, Any] | None = Field(None, description="Node selector as in pods, with exactly one term.")
     devices: tuple[Group, ...]
 
 
 class HardwareSpec(Strict):
-    """All that there is."""
+    """The fake hardware of all nodes and of the network."""
 
-    devices: tuple[Group, ...] = ()
-    changes: tuple[Change, ...] = ()
-    pools: tuple[Pool, ...] = ()
+    devices: tuple[Group, ...] = Field((), description="Devices of the nodes.")
+    changes: tuple[Change, ...] = Field((), description="What differs on some nodes or for some devices.")
+    pools: tuple[Pool, ...] = Field((), description="Network-attached devices.")
 
 
 class Metadata(Strict):
-    """The name, for people."""
+    """The metadata of a hardware file."""
 
     name: Name
 
 
 class HardwareFile(Strict):
-    """What the fake driver pretends to own."""
+    """The fake hardware of the fake drivers."""
 
     api_version: Literal["dra-testbed/v1alpha1"]
     kind: Literal["Hardware"]

@@ -1,4 +1,4 @@
-"""The rules for names, with words for what is wrong; `config` and `driver_file` build their types from them."""
+"""The types for names, selectors and quantities, with messages for invalid values; `config` and `driver_file` use them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TERM = rf"\s*(!?\s*{_KEY}|{_KEY}\s*(==?|!=)\s*[\w.-]*|{_KEY}\s+(not)?in\s+{_VAL
 
 
 def check_name(name: str) -> str:
-    """The name of a testbed, or a UsageError that says what is wrong with it."""
+    """Return the name of a testbed. Raise UsageError if it is not valid."""
     try:
         return _testbed_name(name)
     except ValueError as bad:
@@ -27,12 +27,12 @@ def check_name(name: str) -> str:
 
 
 def is_testbed_name(text: str) -> bool:
-    """Whether a testbed can have that name."""
+    """Return True if a testbed can have that name."""
     return re.fullmatch(TESTBED_NAME, text) is not None
 
 
 def safe_name(name: str) -> str:
-    """A name from an API as the name of a file. What would lead elsewhere is refused by changing it."""
+    """Return a name from an API as a file name. Names that would lead to another folder are changed."""
     if re.fullmatch(_FILE_NAME, name) and ".." not in name:
         return name
     return "unsafe-" + re.sub(r"[^A-Za-z0-9]", "_", name)[:80]
@@ -41,22 +41,22 @@ def safe_name(name: str) -> str:
 def _testbed_name(name: str) -> str:
     if is_testbed_name(name):
         return name
-    raise ValueError(f"is {_shown(name)}, {_name_problem(name)}")
+    raise ValueError(f"is {_shortened(name)}, {_name_problem(name)}")
 
 
 def _name_problem(name: str) -> str:
     if not name:
         return "but must not be empty"
     if "/" in name or "\\" in name or name.startswith((".", "~")):
-        return "which is a path; a testbed has a plain name"
+        return "which is a path, but must be a plain name"
     if len(name) > 32:
-        return f"which has {len(name)} characters; 32 are the most"
+        return f"which has {len(name)} characters, but must have at most 32"
     if is_testbed_name(name.lower()):
-        return f"but must be lower-case: {name.lower()}"
-    return "but must be lower-case letters, digits and dashes, with a letter or digit first and last"
+        return f"but must be lower case: {name.lower()}"
+    return "but must be lower-case letters, digits and dashes, and begin and end with a letter or digit"
 
 
-def _shown(name: str) -> str:
+def _shortened(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
@@ -66,9 +66,9 @@ def _dns(longest: int, *, dots: bool) -> AfterValidator:
 
     def check(name: str) -> str:
         if len(name) > longest:
-            raise ValueError(f"has {len(name)} characters; {longest} are the most")
+            raise ValueError(f"has {len(name)} characters, but must have at most {longest}")
         if not pattern.fullmatch(name):
-            raise ValueError(f"is {_shown(name)}, but must be a DNS {kind}")
+            raise ValueError(f"is {_shortened(name)}, but must be a DNS {kind}")
         return name
 
     return AfterValidator(check)
@@ -76,13 +76,13 @@ def _dns(longest: int, *, dots: bool) -> AfterValidator:
 
 def _selector(text: str) -> str:
     if not re.fullmatch(rf"{_TERM}(,{_TERM})*", text):
-        raise ValueError(f"is {_shown(text)}, but must be a label selector, like app=my-driver")
+        raise ValueError(f"is {_shortened(text)}, but must be a label selector, like app=my-driver")
     return text
 
 
 def _quantity(text: str) -> str:
     if not re.fullmatch(_QUANTITY, text):
-        raise ValueError(f"is {_shown(text)}, but must be a quantity, like 8Gi")
+        raise ValueError(f"is {_shortened(text)}, but must be a quantity, like 8Gi")
     return text
 
 

@@ -1,6 +1,6 @@
-"""The report (kind DriverConformanceReport): what was judged, where, how, and what came out. We publish it; others check it.
+"""The conformance report (kind DriverConformanceReport): what was judged, where and how, and the result.
 
-`conformance` makes it from the events of a run.
+`reporting` creates it from the events of a run.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from testbed.models.strict import API_VERSION, Published
 
 
 class Generated(Published):
-    """When, and by which state of the suites."""
+    """When the report was generated, and by which version of the suites."""
 
-    at: str = Field(description="when the run began, in UTC")
-    suite: str = Field(description="version of dra-testbed")
-    catalogue: str = Field(description="digest of all requirements that were known")
+    at: str = Field(description="Start of the run, in UTC.")
+    suite: str = Field(description="Version of dra-testbed.")
+    catalogue: str = Field(description="Digest of all requirements of this version.")
     python: str
     pytest: str
 
 
 class DriverUnderTest(Published):
-    """Who was judged."""
+    """The driver under test."""
 
     driver: str
-    driver_file: str = Field(description="the name in the driver file")
-    digest: str = Field(description="digest of the driver file")
+    driver_file: str = Field(description="Name in the metadata of the driver file.")
+    digest: str = Field(description="Digest of the driver file.")
 
 
 class Environment(Published):
-    """Where it was judged."""
+    """The cluster of the run."""
 
     testbed: str
     provider: str
@@ -42,15 +42,15 @@ class Environment(Published):
     runtime: str
     feature_gates: dict[str, bool] = Field(default={})
     gates_assumed: tuple[str, ...] = Field(
-        (), description="feature gates that nobody could look at: taken to be as this Kubernetes has them by itself"
+        (), description="Feature gates that could not be read; the defaults of this Kubernetes version were assumed."
     )
     hardware: Literal["synthetic", "unknown"] = Field(
-        "unknown", description="synthetic where the driver is known to pretend; of all other drivers nothing is known"
+        "unknown", description="synthetic for the fake drivers, which have no real devices; unknown for all others."
     )
 
 
 class RequirementReport(Published):
-    """One requirement. No verdict means that the run ended before there was one."""
+    """One requirement. Without a verdict, the run ended before it was judged."""
 
     id: str
     sentence: str
@@ -62,25 +62,25 @@ class RequirementReport(Published):
     seconds: float = 0.0
     attempts: int = 0
     message: str = ""
-    evidence: str = Field("", description="folder inside the report folder")
+    evidence: str = Field("", description="Folder with evidence, relative to the report folder.")
 
 
 class DriverConformanceReport(Published):
-    """The whole report."""
+    """The conformance report of a driver."""
 
     api_version: Literal["dra-testbed/v1alpha1"] = API_VERSION
     kind: Literal["DriverConformanceReport"] = "DriverConformanceReport"
     generated: Generated
     subject: DriverUnderTest
     environment: Environment
-    profile: str = Field("full", description="the named set of requirements that was judged by")
+    profile: str = Field("full", description="Profile: the named set of requirements that were judged.")
     request: ReportedRequest = Field(
         ReportedRequest(), description="the options that decide what is judged and how strictly"
     )
     result: Result
-    reasons: tuple[str, ...] = Field((), description="why the result is not better")
-    finished: bool = Field(description="whether the run came to its end")
+    reasons: tuple[str, ...] = Field((), description="Reasons for the result, if it is not conformant.")
+    finished: bool = Field(description="Whether the run was completed.")
     seconds: float
     patience: float
-    statistics: dict[str, int] = Field(description="how many requirements have which verdict")
+    statistics: dict[str, int] = Field(description="Number of requirements by verdict.")
     requirements: tuple[RequirementReport, ...]

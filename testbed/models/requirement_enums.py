@@ -1,4 +1,4 @@
-"""The fixed words of requirements and reports. Plain enumerations, so that suites can import them without anything else."""
+"""The enumerations of requirements and reports, which suites, `conformance` and `reporting` use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Level(enum.StrEnum):
-    """How much a requirement binds, in the words of RFC 2119."""
+    """How binding a requirement is, as in RFC 2119."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -14,7 +14,7 @@ class Level(enum.StrEnum):
 
 
 class Tier(enum.StrEnum):
-    """What a test needs around it, from nothing but files to a cluster that it may break."""
+    """What a test needs, from nothing but files to a cluster that it may disrupt."""
 
     STATIC = "static"
     WIRE = "wire"
@@ -23,16 +23,16 @@ class Tier(enum.StrEnum):
 
 
 class Subject(enum.StrEnum):
-    """Who breaks a requirement that is not met: the driver, or Kubernetes around it, which is never the driver's fault."""
+    """What a requirement is about: the driver, or the cluster, whose failures are never the driver's fault."""
 
     DRIVER = "driver"
     CLUSTER = "cluster"
 
 
 class Verdict(enum.StrEnum):
-    """What is said about one requirement. Only the last two cost nothing."""
+    """The verdict of one requirement. Only the last two do not affect the result."""
 
-    PASS = "pass"  # noqa: S105 - nobody's password
+    PASS = "pass"  # noqa: S105 - not a password
     FAIL = "fail"
     ERROR = "error"
     TIMEOUT = "timeout"
@@ -44,7 +44,7 @@ class Verdict(enum.StrEnum):
 
 
 class Result(enum.StrEnum):
-    """What is said about a whole run."""
+    """The result of a run."""
 
     CONFORMANT = "conformant"
     PARTIAL = "partial"

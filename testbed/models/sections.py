@@ -1,4 +1,4 @@
-"""The parts of a Testbed file that belong to one provider, and the images that replace ours. `config` puts them together."""
+"""The sections of a Testbed file for one provider, and the one for images; `config` assembles them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pydantic import AfterValidator, Field
 from testbed.errors import UsageError
 from testbed.models.strict import Strict, existing_file
 
-AFile = Annotated[Path, AfterValidator(existing_file)]
+ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 AbsolutePath = Annotated[str, Field(pattern=r"^/")]
 
 
 class Allow(enum.StrEnum):
-    """What may be done to a cluster that is not ours, each level with those before it."""
+    """What a run may do to an existing cluster. Each level includes the ones before it."""
 
     READ_ONLY = "read-only"
     WORKLOADS = "workloads"
@@ -25,7 +25,7 @@ class Allow(enum.StrEnum):
 
 
 class Mount(Strict):
-    """A folder or file of the host that is seen in every node."""
+    """A folder or file of the host that is mounted into every node."""
 
     host_path: AbsolutePath
     container_path: AbsolutePath
@@ -33,38 +33,46 @@ class Mount(Strict):
 
 
 class KindSection(Strict):
-    """What only provider kind is told."""
+    """Settings of provider kind."""
 
-    node_image: str | None = Field(None, min_length=1, description="the nodes' image; kind's own one if not given")
-    patch: AFile | None = Field(None, description="a file of kind Cluster (kind.x-k8s.io), merged over ours")
-    mounts: tuple[Mount, ...] = Field((), description="what of the host is seen in every node")
-    node_labels: dict[str, str] = Field(default_factory=dict, description="labels of the worker nodes")
+    node_image: str | None = Field(None, min_length=1, description="Image of the nodes. Default: kind's own.")
+    patch: ExistingFile | None = Field(
+        None, description="File of kind Cluster (kind.x-k8s.io) that is merged into ours."
+    )
+    mounts: tuple[Mount, ...] = Field((), description="Folders and files of the host that are mounted into every node.")
+    node_labels: dict[str, str] = Field(default_factory=dict, description="Labels of the worker nodes.")
     registry_mirrors: dict[str, str] = Field(
-        default_factory=dict, description="for a registry's host name, the URL that nodes ask instead"
+        default_factory=dict, description="Mirror URLs by the host names of registries."
     )
 
 
 class ExistingSection(Strict):
-    """What only provider existing is told."""
+    """Settings of provider existing."""
 
-    kubeconfig: AFile | None = Field(None, description="as kubectl finds it, if not given")
-    context: str | None = Field(None, min_length=1, description="the current one, if not given")
+    kubeconfig: ExistingFile | None = Field(
+        None, description="Kubeconfig of the cluster. Default: found as kubectl does."
+    )
+    context: str | None = Field(None, min_length=1, description="Context of the kubeconfig. Default: the current one.")
     allow: Literal["read-only", "workloads", "restart"] = Field(
-        "workloads", description="only look; also make and delete objects of our own; also restart parts of nodes"
+        "workloads",
+        description="What a run may do. read-only: read; workloads: also create and delete its own objects; "
+        "restart: also restart kubelets and container runtimes.",
     )
 
 
 class ImagesSection(Strict):
-    """Images that nodes pull, or have, instead of the ones that are made and loaded."""
+    """Images that nodes pull, or have already, instead of those that the testbed builds and loads."""
 
-    workload: str | None = Field(None, min_length=1, description="for test pods: sh, sleep, env, cat and ls are in it")
-    driver: str | None = Field(None, min_length=1, description="for the fake driver")
+    workload: str | None = Field(
+        None, min_length=1, description="Image of test pods. It needs sh, sleep, env, cat and ls."
+    )
+    driver: str | None = Field(None, min_length=1, description="Image of the fake drivers.")
 
 
 PROVIDER_SECTIONS = ("kind", "existing")
 SECTIONS = (*PROVIDER_SECTIONS, "images")
 
-# The flags that fill a section, with their places in the file.
+# The flags that fill a section, with section and key.
 SECTION_FLAGS: Mapping[str, tuple[str, str]] = {
     "node_image": ("kind", "nodeImage"),
     "kubeconfig": ("existing", "kubeconfig"),
@@ -76,20 +84,20 @@ SECTION_FLAGS: Mapping[str, tuple[str, str]] = {
 
 
 def nest_section_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags with those of a section gathered under its name."""
-    made: dict[str, Any] = {key: value for key, value in flags.items() if key not in SECTION_FLAGS}
+    """Return the flags with those of each section nested under its name."""
+    result: dict[str, Any] = {key: value for key, value in flags.items() if key not in SECTION_FLAGS}
     for key in flags.keys() & SECTION_FLAGS.keys():
         section, field = SECTION_FLAGS[key]
-        made.setdefault(section, {})[field] = flags[key]
-    return made
+        result.setdefault(section, {})[field] = flags[key]
+    return result
 
 
 def refuse_other_providers(provider: str, given: Mapping[str, Any]) -> None:
-    """What is said to another provider than the chosen one would be ignored, and nobody would notice."""
+    """Raise UsageError if a setting is for another provider: it would be ignored silently."""
     for section in PROVIDER_SECTIONS:
         if section in given and section != provider:
-            said = given[section].model_dump(by_alias=True, exclude_unset=True)
+            keys = given[section].model_dump(by_alias=True, exclude_unset=True)
             raise UsageError(
-                f"{', '.join(said) or section} means nothing to provider {provider}: it is for provider {section}",
-                hint=f"leave it out, or add --provider {section}",
+                f"{', '.join(keys) or section} is a setting of provider {section}, but the provider is {provider}",
+                hint=f"remove the setting, or add --provider {section}",
             )

@@ -1,4 +1,4 @@
-"""What `dra-testbed status -o json` prints. A published shape: a change of it is a change of the version."""
+"""The model of what `dra-testbed status -o json` prints. Its format is part of the API version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.models.strict import Published
 
 
 class TestbedPhase(enum.StrEnum):
-    """How a testbed is."""
+    """The phase of a testbed."""
 
     __test__ = False
 
@@ -23,14 +23,14 @@ class TestbedPhase(enum.StrEnum):
 
 
 class OwnerProcess(Published):
-    """The process that made the testbed."""
+    """The process that created the testbed."""
 
     pid: int
     alive: bool
 
 
 class NodeStatus(Published):
-    """One node."""
+    """The status of one node."""
 
     name: str
     ready: bool
@@ -38,16 +38,16 @@ class NodeStatus(Published):
 
 
 class DriverStatus(Published):
-    """What is seen of the driver."""
+    """What a driver publishes."""
 
     name: str
-    nodes_with_slices: tuple[str, ...] = Field((), description="the nodes on which it has published devices")
+    nodes_with_slices: tuple[str, ...] = Field((), description="Nodes with ResourceSlices of the driver.")
     slices: int = Field(0, ge=0)
     devices: int = Field(0, ge=0)
 
 
 class ComponentStatus(Published):
-    """One process of the cluster."""
+    """The status of one process of the cluster."""
 
     name: str
     pid: int | None = None
@@ -55,14 +55,14 @@ class ComponentStatus(Published):
 
     @property
     def state(self) -> str:
-        """In a word or two; what is no process of this host has no pid."""
+        """Return the state as text. A process outside of this host has no pid."""
         if not self.alive:
             return "dead"
         return f"pid {self.pid}" if self.pid else "runs"
 
 
 class TestbedStatus(Published):
-    """A testbed as it is now."""
+    """The status of a testbed."""
 
     __test__ = False
 
@@ -76,12 +76,14 @@ class TestbedStatus(Published):
     kubeconfig: Path | None = None
     nodes: tuple[NodeStatus, ...] = ()
     driver: DriverStatus | None = None
-    companions: tuple[DriverStatus, ...] = Field((), description="the drivers beside the one under test")
+    companions: tuple[DriverStatus, ...] = Field(
+        (), description="Drivers that are installed with the driver under test."
+    )
     components: tuple[ComponentStatus, ...] = ()
-    problems: tuple[str, ...] = Field((), description="what is wrong, each with what to try")
+    problems: tuple[str, ...] = Field((), description="Problems, each with a hint.")
 
     def as_text(self) -> str:
-        """For people: the testbed in one line, its parts below, what is wrong last."""
+        """Return the status as text: a line for the testbed, its parts below, problems last."""
         lines = [f"{self.name}  {self.phase}  {self.provider}, Kubernetes {self.kubernetes}"]
         if self.kubeconfig:
             lines.append(f"  kubeconfig  {self.kubeconfig}")

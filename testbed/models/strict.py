@@ -1,4 +1,4 @@
-"""Strict models, and how a file becomes one: all problems at once, each with its file, line and path, and a near match for a typing error.
+"""The base class of all models, and reading a file into one: all mistakes are reported at once, each with file, line, key and a suggestion.
 
 `config` and `driver_file` are built on it.
 """
@@ -24,24 +24,24 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """The manners of every model: camelCase in files, no unknown keys, no silent conversions, no changes afterwards."""
+    """Base class of all models: camelCase keys in files, no unknown keys, no implicit conversions, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 
 
 class Published(Strict):
-    """A part of what we print or write; our code fills it in by the names of its fields."""
+    """Base class of models that dra-testbed prints or writes; our code creates them by field names."""
 
     model_config = ConfigDict(populate_by_name=True)
 
 
 def load(path: Path, model: type[M]) -> M:
-    """Read a file of that kind; UsageError names everything that is wrong with it."""
+    """Read a file into a model. Raise UsageError with all mistakes in the file."""
     return check(document.read(path), model)
 
 
 def check(source: Document, model: type[M]) -> M:
-    """The document as a model. Files that it names are looked for beside it."""
+    """Return the document as a model. Paths in it are relative to its folder."""
     made, found = _validated(source, model)
     broken = {problem.path for problem in source.problems}
     problems = [*source.problems, *(problem for problem in found if problem.path not in broken)]
@@ -51,14 +51,14 @@ def check(source: Document, model: type[M]) -> M:
 
 
 def require_kind(path: Path, kind: str) -> None:
-    """Raise UsageError if a file is not of this kind; what else is in it isn't checked."""
+    """Raise UsageError if a file is not of this kind; nothing else in it is checked."""
     content = document.read(path).content
     if not isinstance(content, dict) or (content.get("apiVersion"), content.get("kind")) != (API_VERSION, kind):
         raise UsageError(f"{path} is not of kind {kind}", hint=f"it needs apiVersion: {API_VERSION} and kind: {kind}")
 
 
 def check_flags(given: Mapping[str, Any], model: type[M], places: Mapping[str, tuple[str, str]] | None = None) -> M:
-    """The same checks for values from the command line: the problems name `--flags`. `places` says which flags fill a section."""
+    """Check values of the command line against a model. Messages name the flags; `places` maps the flags that fill a section."""
     names: dict[Location, str] = {place: flag for flag, place in (places or {}).items()}
     try:
         return model.model_validate_json(json.dumps(given, default=str), context={"folder": Path.cwd()})
@@ -68,23 +68,23 @@ def check_flags(given: Mapping[str, Any], model: type[M], places: Mapping[str, t
 
 
 def file_error(path: Path, problems: list[Problem]) -> UsageError:
-    """The one error that says all problems of a file."""
+    """Return one error with all problems of a file, in the order of its lines."""
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: problem.line)
-    lines = [f"{path}:{each.line}: {each.path or 'the document'}: {each.what}" for each in ordered]
+    lines = [f"{path}:{each.line}: {each.path or 'document'}: {each.what}" for each in ordered]
     if len(lines) == 1:
         return UsageError(lines[0])
     return UsageError("\n  ".join([f"{path} has {len(lines)} problems:", *lines]))
 
 
 def existing_file(path: Path, info: ValidationInfo) -> Path:
-    """For validators: the path as seen from the file that names it, which must be there."""
+    """Return a path as seen from the file that names it; for validators. Raise ValueError if the file does not exist."""
     if info.context is None:
         return path
     found = (Path(info.context["folder"]) / path.expanduser()).resolve()
     if found.is_dir():
-        raise ValueError(f"{found} is a directory, but must be a file")
+        raise ValueError(f"{found} is a folder, but must be a file")
     if not found.is_file():
-        raise ValueError(f"there is no file {found}")
+        raise ValueError(f"no such file: {found}")
     return found
 
 
@@ -96,19 +96,20 @@ def _validated(source: Document, model: type[M]) -> tuple[M | None, list[Problem
         return model.model_validate_json(json.dumps(source.content), context=context), []
     except ValidationError as refused:
         errors = [error for error in refused.errors() if not _is_short_by_bad_items(error)]
-    # What is of another kind is not judged by the rules of this one.
-    foreign = [error for error in errors if error["loc"] == ("kind",)]
-    return None, [_problem(source, error, model) for error in foreign or errors]
+    # Rules of this kind mean nothing for a file of another one.
+    wrong_kind = [error for error in errors if error["loc"] == ("kind",)]
+    return None, [_problem(source, error, model) for error in wrong_kind or errors]
 
 
 def _is_short_by_bad_items(error: ErrorDetails) -> bool:
-    """A list is counted without its bad items, which have problems of their own."""
+    """Return True if a list is too short only because pydantic left out its invalid items, which are reported anyway."""
     return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
 
 
 def _problem(source: Document, error: ErrorDetails, model: type[BaseModel]) -> Problem:
-    place = tuple(part for part in error["loc"] if part != "[key]")
-    return Problem(source.line(place), format_location(place), message_for(error, model, source.written.get(place)))
+    location = tuple(part for part in error["loc"] if part != "[key]")
+    message = message_for(error, model, source.written.get(location))
+    return Problem(source.line(location), format_location(location), message)
 
 
 def _flag(loc: Location, names: Mapping[Location, str]) -> str:
@@ -119,5 +120,5 @@ def _flag(loc: Location, names: Mapping[Location, str]) -> str:
     return " ".join([_FLAGS.get(flag, flag), *keys])
 
 
-# Repeatable flags are singular, the keys that they fill are not.
+# Names of repeatable flags are singular, the keys that they fill are plural.
 _FLAGS = {"--feature-gates": "--feature-gate", "--tiers": "--tier"}

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words for its author; `strict` puts file and line before them."""
+"""Messages for validation errors, written for the author of the file; `strict` adds file, line and key."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from pydantic_core import ErrorDetails
 from testbed.errors import did_you_mean
 from testbed.models.document import format_location
 
-Facts = Mapping[str, Any]
-_MOST_HINTS = 3
+Context = Mapping[str, Any]
+_MOST_SUGGESTIONS = 3
 
-_BOUNDS: dict[str, Callable[[Facts], str]] = {
-    "greater_than": lambda facts: f"more than {facts['gt']:g}",
-    "greater_than_equal": lambda facts: f"{facts['ge']} or more",
-    "less_than_equal": lambda facts: f"{facts['le']} or less",
-    "string_too_short": lambda facts: f"at least {facts['min_length']} characters long",
-    "too_short": lambda facts: f"at least {facts['min_length']} long",
-    "string_pattern_mismatch": lambda facts: f"like {facts['pattern']}",
+_BOUNDS: dict[str, Callable[[Context], str]] = {
+    "greater_than": lambda context: f"be more than {context['gt']:g}",
+    "greater_than_equal": lambda context: f"be {context['ge']} or more",
+    "less_than_equal": lambda context: f"be {context['le']} or less",
+    "string_too_short": lambda context: _at_least(context["min_length"], "characters"),
+    "string_too_long": lambda context: f"have at most {context['max_length']} characters",
+    "too_short": lambda context: _at_least(context["min_length"], "items"),
+    "too_long": lambda context: f"have at most {context['max_length']} items",
+    "string_pattern_mismatch": lambda context: f"match the pattern {context['pattern']}",
 }
-_EXPECTED = {
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
+_EXPECTED_TYPES = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
     "bool_type": "true or false",
     "dict_type": "a mapping",
     "model_type": "a mapping",
@@ -37,45 +39,50 @@ _EXPECTED = {
 
 
 def message_for(error: ErrorDetails, model: type[BaseModel], written: str | None = None) -> str:
-    """One error of a validation; `written` is the value as it stands in the file."""
-    kind, value, facts = error["type"], error["input"], error.get("ctx", {})
+    """Return the message for one validation error; `written` is the value as the file spells it."""
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind in _BOUNDS:
-        return f"is {value!r}, but must be {_BOUNDS[kind](facts)}"
-    if kind in _EXPECTED:
+        return f"is {value!r}, but must {_BOUNDS[kind](context)}"
+    if kind in _EXPECTED_TYPES:
         return _wrong_type(value, kind, written)
     match kind:
         case "extra_forbidden":
             return _unknown_key(error["loc"], model)
         case "literal_error" | "enum":
-            return _not_one_of(value, facts["expected"])
+            return _not_one_of(value, context["expected"])
         case "missing":
             return "is missing"
-    return str(facts["error"]) if kind == "value_error" else f"is {value!r}: {error['msg']}"
+    return str(context["error"]) if kind == "value_error" else f"is {value!r}: {error['msg']}"
 
 
 def describe_value(value: object, written: str | None = None) -> str:
-    """What a value is, as people say it, and as they wrote it."""
+    """Return a value with its type, spelled as in the file where that is known."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
-    names = {int: "the number", float: "the number", str: "the text"}
+    names = {int: "the number", float: "the number", str: "the string"}
     if type(value) in names:
         return f"{names[type(value)]} {written or repr(value)}"
     return "a mapping" if isinstance(value, dict) else "a list"
 
 
+def _at_least(least: int, what: str) -> str:
+    return "not be empty" if least == 1 else f"have at least {least} {what}"
+
+
 def _wrong_type(value: object, kind: str, written: str | None) -> str:
     if kind == "string_type" and isinstance(value, bool | int | float) and written:
-        return f'is {describe_value(value, written)}, but must be a text: write it in quotes, "{written}"'
-    return f"is {describe_value(value)}, but must be {_EXPECTED[kind]}"
+        return f'is {describe_value(value, written)}, but must be a string: write it in quotes, "{written}"'
+    return f"is {describe_value(value)}, but must be {_EXPECTED_TYPES[kind]}"
 
 
 def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:
-    owner = _model_at(model, loc[:-1])
-    deeper = [format_location((*loc[:-1], *place)) for place in _nested_paths(owner, str(loc[-1]))][:_MOST_HINTS]
-    hint = f"did you mean {' or '.join(deeper)}?" if deeper else did_you_mean(str(loc[-1]), _fields(owner))
-    return "is not a known key" + (f"; {hint}" if hint else "")
+    parent, key = _model_at(model, loc[:-1]), str(loc[-1])
+    nested = [format_location((*loc[:-1], *path)) for path in _nested_paths(parent, key)][:_MOST_SUGGESTIONS]
+    known = _fields(parent)
+    hint = f"did you mean {' or '.join(nested)}?" if nested else did_you_mean(key, known)
+    return f"is not a known key; {hint or 'known: ' + ', '.join(sorted(known))}"
 
 
 def _not_one_of(value: object, expected: str) -> str:
@@ -84,24 +91,24 @@ def _not_one_of(value: object, expected: str) -> str:
     return f"is {value!r}, but must be {expected}" + (f"; {hint}" if hint.startswith("did") else "")
 
 
-def _model_at(model: type[BaseModel], place: tuple[str | int, ...]) -> type[BaseModel]:
-    """The model of what stands at a place of the document."""
+def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[BaseModel]:
+    """Return the model of the value at a location of the document."""
     current = model
-    for part in place:
+    for part in location:
         if not isinstance(part, int):
             current = _models_in(_fields(current)[part])[0]
     return current
 
 
 def _nested_paths(model: type[BaseModel], key: str) -> Iterator[tuple[str, ...]]:
-    """Where a key stands that was written too far out: in the sections of a model, and in theirs. Lists have no such places."""
+    """Yield the paths of a key that was written too far out: those in the model's sections and theirs, but not in lists."""
     for name, annotation in _fields(model).items():
         if any(typing.get_origin(part) is tuple for part in (annotation, *typing.get_args(annotation))):
             continue
         for section in _models_in(annotation):
             if key in _fields(section):
                 yield (name, key)
-            yield from ((name, *place) for place in _nested_paths(section, key))
+            yield from ((name, *path) for path in _nested_paths(section, key))
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:
@@ -109,7 +116,7 @@ def _fields(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The models in an annotation: itself, or what is optional or listed in it."""
+    """Return the models in an annotation: itself, or those that are optional or listed in it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [found for part in typing.get_args(annotation) for found in _models_in(part)]

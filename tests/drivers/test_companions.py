@@ -59,7 +59,7 @@ def test_what_several_bring_is_there_once(tmp_path: Path) -> None:
 
 def test_two_drivers_of_one_name_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "b", "a.example")
-    with pytest.raises(UsageError, match=r"it and its companions have the driver a\.example twice"):
+    with pytest.raises(UsageError, match=r"and its companions have the same driver a\.example"):
         load_with_companions(write(tmp_path, "a", "a.example", "b.yaml"))
 
 

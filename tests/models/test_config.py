@@ -1,4 +1,4 @@
-"""The effective configuration: defaults, the file, the flags."""
+"""The effective configuration from defaults, file and flags."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def refusal(tmp_path: Path, text: str) -> str:
     return str(refused.value)
 
 
-def test_the_default_kubernetes_is_the_newest_that_is_locked() -> None:
+def test_the_default_kubernetes_is_the_newest_locked_one() -> None:
     assert minors()[0] == NEWEST
 
 
-def test_without_file_and_flags_the_defaults_hold_and_the_fake_gpu_driver_is_installed() -> None:
+def test_without_file_and_flags_the_defaults_apply_and_the_fake_gpu_driver_is_installed() -> None:
     config = effective(None, {})
 
     assert config == TestbedConfig(driver=config.driver)
@@ -54,14 +54,14 @@ def test_without_file_and_flags_the_defaults_hold_and_the_fake_gpu_driver_is_ins
     assert config.driver.parts[-3:] == ("manifests", "drivers", "fake-gpu.yaml")
 
 
-def test_the_file_wins_over_the_defaults_and_flags_over_the_file(tmp_path: Path) -> None:
+def test_the_file_overrides_the_defaults_and_flags_override_the_file(tmp_path: Path) -> None:
     file = read(tmp_path, "metadata: {name: mine}\nspec: {nodes: 3, kubernetes: '1.36', driver: none}")
 
     assert effective(file, {"nodes": 5, "kubernetes": None}) == TestbedConfig(name="mine", nodes=5, kubernetes="1.36")
     assert effective(file, {"name": "other"}).name == "other"
 
 
-def test_maps_are_joined_and_flags_win_entry_by_entry(tmp_path: Path) -> None:
+def test_maps_are_merged_and_flags_override_single_entries(tmp_path: Path) -> None:
     file = read(tmp_path, "spec: {featureGates: {A: true, B: true}, runtimeConfig: {x/v1: true, y/v1: 'false'}}")
 
     config = effective(file, {"feature_gates": {"B": False, "C": True}, "runtime_config": {}})
@@ -70,7 +70,7 @@ def test_maps_are_joined_and_flags_win_entry_by_entry(tmp_path: Path) -> None:
     assert config.runtime_config == {"x/v1": "true", "y/v1": "false"}
 
 
-def test_files_are_seen_from_the_file_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_in_a_file_are_relative_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "driver.yaml").write_text("")
     (tmp_path / "bin").mkdir()
     file = read(tmp_path, "spec: {driver: driver.yaml, hardware: ./driver.yaml, binariesFrom: [bin, cache]}")
@@ -81,7 +81,7 @@ def test_files_are_seen_from_the_file_that_names_them(tmp_path: Path, monkeypatc
     assert config.binaries_from == (str(tmp_path / "bin"), "cache")
 
 
-def test_flags_are_seen_from_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_in_flags_are_relative_to_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "driver.yaml").write_text("")
     monkeypatch.chdir(tmp_path)
 
@@ -90,7 +90,7 @@ def test_flags_are_seen_from_where_we_are(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", ["README.md", "good"])
 @pytest.mark.parametrize("flag", ["driver", "hardware"])
-def test_an_existing_file_is_a_file_whatever_its_ending(
+def test_an_existing_file_needs_no_extension(
     name: str, flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).write_text("")
@@ -102,9 +102,7 @@ def test_an_existing_file_is_a_file_whatever_its_ending(
     assert getattr(config_from_record(config_to_record(config)), flag) == tmp_path / name
 
 
-def test_what_comes_with_us_wins_over_a_file_or_folder_of_that_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shipped_name_wins_over_a_file_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "h100").write_text("")
     monkeypatch.chdir(tmp_path)
 
@@ -115,18 +113,18 @@ def test_what_comes_with_us_wins_over_a_file_or_folder_of_that_name(
 
 
 @pytest.mark.parametrize("word", ["mine", "./mine", "mine/"])
-def test_a_directory_is_no_driver_file(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_not_a_driver_file(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(UsageError, match=f"--driver: {tmp_path}/mine is a directory, but must be a file"):
+    with pytest.raises(UsageError, match=f"--driver: {tmp_path}/mine is a folder, but must be a file"):
         effective(None, {"driver": word})
 
 
 @pytest.mark.parametrize(
     ("spec", "near"), [("kubeconfig: x", "spec.existing.kubeconfig"), ("workload: x", "spec.images.workload")]
 )
-def test_a_key_beside_its_section_is_told_where_it_belongs(spec: str, near: str, tmp_path: Path) -> None:
+def test_a_key_outside_its_section_gets_a_suggestion(spec: str, near: str, tmp_path: Path) -> None:
     file = tmp_path / "testbed.yaml"
     file.write_text(f"{{apiVersion: dra-testbed/v1alpha1, kind: Testbed, spec: {{{spec}}}}}")
 
@@ -134,7 +132,7 @@ def test_a_key_beside_its_section_is_told_where_it_belongs(spec: str, near: str,
         load_testbed_file(file)
 
 
-def test_no_driver_can_be_asked_for() -> None:
+def test_the_driver_can_be_none() -> None:
     assert effective(None, {"driver": "none"}).driver is None
 
 
@@ -147,29 +145,29 @@ def test_no_driver_can_be_asked_for() -> None:
         ({"kubernetes": "latest"}, r"--kubernetes: is 'latest', but must be a version such as 1\.37 or 1\.37\.1$"),
         ({"name": "../x"}, "--name is '../x', which is a path"),
         ({"name": ""}, "--name is '', but must not be empty"),
-        ({"driver": "./gone.yaml"}, "--driver: there is no file"),
-        ({"driver": "/"}, "--driver: / is a directory, but must be a file"),
+        ({"driver": "./gone.yaml"}, "--driver: no such file"),
+        ({"driver": "/"}, "--driver: / is a folder, but must be a file"),
         ({"driver": "nope"}, "--driver: is 'nope', which is neither a file nor"),
         ({"hardware": "nope"}, "--hardware: is 'nope'"),
         ({"binaries_from": ["nowhere"]}, "--binaries-from: is 'nowhere', which is neither a folder nor one of cache"),
     ],
 )
-def test_bad_flags_are_refused(flags: dict[str, object], what: str) -> None:
+def test_invalid_flags_are_refused(flags: dict[str, object], what: str) -> None:
     with pytest.raises(UsageError, match=what):
         effective(None, flags)
 
 
-def test_a_version_that_yaml_takes_for_a_number_is_refused_before_it_becomes_another(tmp_path: Path) -> None:
-    assert 'spec.kubernetes: is the number 1.30, but must be a text: write it in quotes, "1.30"' in refusal(
+def test_a_version_that_yaml_reads_as_a_number_is_refused(tmp_path: Path) -> None:
+    assert 'spec.kubernetes: is the number 1.30, but must be a string: write it in quotes, "1.30"' in refusal(
         tmp_path, "spec: {kubernetes: 1.30}"
     )
 
 
-def test_a_leading_v_is_taken_off() -> None:
+def test_a_leading_v_is_removed() -> None:
     assert effective(None, {"kubernetes": "v1.36.2"}).kubernetes == "1.36.2"
 
 
-def test_a_file_with_many_problems_says_all_of_them(tmp_path: Path) -> None:
+def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:
     text = refusal(tmp_path, "metadata: {name: A/B}\nspec:\n  nodez: 3\n  provider: docker\n  nodes: 65\n")
 
     assert [line.split(": ")[1] for line in text.splitlines()[1:]] == [
@@ -180,7 +178,7 @@ def test_a_file_with_many_problems_says_all_of_them(tmp_path: Path) -> None:
     ]
 
 
-def test_another_version_of_the_file_is_refused(tmp_path: Path) -> None:
+def test_another_api_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "testbed.yaml"
     file.write_text("apiVersion: dra-testbed/v2\nkind: Testbed\n")
 
@@ -188,7 +186,7 @@ def test_another_version_of_the_file_is_refused(tmp_path: Path) -> None:
         load_testbed_file(file)
 
 
-def test_the_effective_configuration_is_a_file_that_makes_the_same(tmp_path: Path) -> None:
+def test_the_effective_configuration_is_a_valid_file_with_the_same_result(tmp_path: Path) -> None:
     (tmp_path / "driver.yaml").write_text("")
     flags = {
         "name": "mine", "nodes": 3, "driver": str(tmp_path / "driver.yaml"), "hardware": str(tmp_path / "driver.yaml"),
@@ -201,18 +199,18 @@ def test_the_effective_configuration_is_a_file_that_makes_the_same(tmp_path: Pat
     assert yaml.safe_load(config.as_yaml())["kind"] == "Testbed"
 
 
-def test_a_record_keeps_the_configuration_also_when_its_files_have_gone(tmp_path: Path) -> None:
+def test_a_record_keeps_the_configuration_even_if_its_files_are_deleted(tmp_path: Path) -> None:
     config = dataclasses.replace(effective(None, {}), driver=tmp_path / "gone.yaml", binaries_from=("/gone",))
 
     assert config_from_record(json.loads(json.dumps(config_to_record(config)))) == config
 
 
-def test_the_configuration_cannot_be_changed() -> None:
+def test_the_configuration_is_immutable() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         effective(None, {}).nodes = 3  # type: ignore[misc]  # this is what is tested
 
 
-def test_flags_fill_the_section_of_their_provider_and_win_over_the_file(tmp_path: Path) -> None:
+def test_flags_set_keys_of_a_section_and_override_the_file(tmp_path: Path) -> None:
     file = read(tmp_path, "spec: {provider: kind, kind: {nodeImage: theirs, nodeLabels: {a: b}}}")
 
     config = effective(file, {"node_image": "mine"})
@@ -221,21 +219,21 @@ def test_flags_fill_the_section_of_their_provider_and_win_over_the_file(tmp_path
     assert config_from_record(json.loads(json.dumps(config_to_record(config)))) == config
 
 
-def test_what_is_said_to_another_provider_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nodeImage means nothing to provider local: it is for provider kind"):
+def test_a_setting_of_another_provider_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nodeImage is a setting of provider kind, but the provider is local"):
         effective(None, {"node_image": "mine"})
-    with pytest.raises(UsageError, match="--kubeconfig: there is no file"):
+    with pytest.raises(UsageError, match="--kubeconfig: no such file"):
         effective(None, {"provider": "existing", "kubeconfig": str(tmp_path / "gone")})
 
 
-def test_what_somebody_said_is_known_and_does_not_make_another_configuration() -> None:
+def test_given_names_the_settings_and_does_not_count_for_equality() -> None:
     config = effective(None, {"nodes": 2})
 
     assert config.given == {"nodes"}
     assert config == effective(None, {})
 
 
-def test_the_providers_that_a_file_may_name_are_those_that_there_are() -> None:
+def test_a_file_may_name_all_providers_and_no_others() -> None:
     named = typing.get_args(typing.get_args(TestbedSpec.model_fields["provider"].annotation)[0])
     assert set(named) == set(PROVIDERS)
     assert set(PROVIDER_SECTIONS) <= set(PROVIDERS)
@@ -244,7 +242,7 @@ def test_the_providers_that_a_file_may_name_are_those_that_there_are() -> None:
 @pytest.mark.parametrize(
     "place", ["testbed/providers/__init__.py", "testbed/models/config.py", "testbed/cli/options.py"]
 )
-def test_each_place_that_names_the_providers_names_all_and_is_told_to_whoever_adds_one(place: str) -> None:
+def test_every_list_of_providers_is_complete_and_named_in_the_contributing_guide(place: str) -> None:
     text = (folders.packages() / place).read_text()
     contributing = (folders.packages() / "CONTRIBUTING.md").read_text()
     assert [name for name in PROVIDERS if not re.search(rf"[\"|]{name}[\"|]", text)] == []

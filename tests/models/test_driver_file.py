@@ -1,4 +1,4 @@
-"""Driver files: what a driver's author says of it."""
+"""Reading driver files, and the messages for mistakes in them."""
 
 from __future__ import annotations
 
@@ -55,21 +55,19 @@ def refusal(folder: Path, old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize(("more", "own"), [("", True), (", ownSlices: false", False)])
-def test_nodes_have_slices_of_their_own_unless_the_file_says_that_they_have_none(
-    folder: Path, more: str, own: bool
-) -> None:
+def test_nodes_have_their_own_slices_by_default(folder: Path, more: str, own: bool) -> None:
     found = load(folder, FULL.replace('nodes: {selector: {gpu: "true"}', f'nodes: {{selector: {{gpu: "true"}}{more}'))
 
     assert found.nodes.own_slices is own
 
 
-def test_taints_of_nodes_may_be_tolerated(folder: Path) -> None:
+def test_tolerations_are_read(folder: Path) -> None:
     found = load(folder, FULL.replace('gpu: "true"}', 'gpu: "true"}, tolerations: [{key: gpu, effect: NoSchedule}]'))
     (toleration,) = found.nodes.tolerations
     assert (toleration.key, toleration.operator, toleration.effect) == ("gpu", "Equal", "NoSchedule")
 
 
-def test_all_that_is_said_is_read_and_paths_are_seen_from_the_file(folder: Path) -> None:
+def test_a_full_file_is_read_with_paths_relative_to_it(folder: Path) -> None:
     found = load(folder, FULL)
 
     assert (found.name, found.driver, found.device_class) == (
@@ -91,7 +89,7 @@ def test_all_that_is_said_is_read_and_paths_are_seen_from_the_file(folder: Path)
     assert found.probe.identity_attribute == "uuid"
 
 
-def test_a_driver_that_is_there_already_needs_no_install_and_is_expected_on_all_nodes(folder: Path) -> None:
+def test_an_installed_driver_needs_no_install_section_and_runs_on_all_nodes(folder: Path) -> None:
     content = yaml.safe_load(FULL)
     del content["spec"]["install"], content["spec"]["nodes"]
 
@@ -101,7 +99,7 @@ def test_a_driver_that_is_there_already_needs_no_install_and_is_expected_on_all_
     assert found.nodes.selector == {}
 
 
-def test_features_are_those_it_names_and_those_its_examples_make_possible(folder: Path) -> None:
+def test_features_are_declared_or_derived_from_other_keys(folder: Path) -> None:
     assert load(folder, FULL).features == {"identity", *EXEMPTIBLE}
     said = (
         "  features: [device-status]\n  examples: {matchAttribute: resource.kubernetes.io/pcieRoot, capacity: memory}\n"
@@ -117,7 +115,7 @@ def test_features_are_those_it_names_and_those_its_examples_make_possible(folder
 
 
 @pytest.mark.parametrize("name", DERIVED)
-def test_a_feature_that_another_key_declares_is_not_named(folder: Path, name: str) -> None:
+def test_a_feature_that_another_key_declares_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(UsageError, match=rf"spec\.features\[0\]: is {name}, which {declaring_key(name)} declares"):
         load(folder, f"{FULL}  features: [{name}]\n")
 
@@ -126,13 +124,13 @@ def test_a_feature_that_another_key_declares_is_not_named(folder: Path, name: st
     ("word", "hint"),
     [("device-statuss", "did you mean device-status?"), ("gpu", "known: device-status, health, metadata")],
 )
-def test_a_feature_that_no_requirement_asks_for_is_refused(folder: Path, word: str, hint: str) -> None:
-    said = rf"spec\.features\[0\]: is '{word}', which no requirement asks for; {re.escape(hint)}"
+def test_an_unknown_feature_is_refused(folder: Path, word: str, hint: str) -> None:
+    said = rf"spec\.features\[0\]: is '{word}', which is not a feature; {re.escape(hint)}"
     with pytest.raises(UsageError, match=said):
         load(folder, f"{FULL}  features: [{word}]\n")
 
 
-def test_a_driver_takes_part_in_what_its_file_does_not_exempt_it_from(folder: Path) -> None:
+def test_a_driver_has_the_features_that_it_is_not_exempt_from(folder: Path) -> None:
     file = load(folder, f"{FULL}  exempt: [shared-claims, per-container]\n")
     assert file.features == {"identity", "admin-access", "cdi"}
 
@@ -144,19 +142,19 @@ def test_a_driver_takes_part_in_what_its_file_does_not_exempt_it_from(folder: Pa
         ("health", "known: admin-access, cdi, per-container, shared-claims"),
     ],
 )
-def test_nobody_is_exempt_from_what_there_is_no_word_for(folder: Path, word: str, hint: str) -> None:
-    said = rf"spec\.exempt\[0\]: is '{word}', from which no driver is exempt; {re.escape(hint)}"
+def test_an_unknown_exemption_is_refused(folder: Path, word: str, hint: str) -> None:
+    said = rf"spec\.exempt\[0\]: is '{word}', which is not a possible exemption; {re.escape(hint)}"
     with pytest.raises(UsageError, match=said):
         load(folder, f"{FULL}  exempt: [{word}]\n")
 
 
 @pytest.mark.parametrize("name", EXEMPTIBLE)
-def test_a_feature_that_every_driver_has_is_not_named(folder: Path, name: str) -> None:
+def test_a_feature_that_every_driver_has_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(UsageError, match=rf"spec\.features\[0\]: is {name}, which every driver has"):
         load(folder, f"{FULL}  features: [{name}]\n")
 
 
-def test_every_key_that_declares_a_feature_is_there() -> None:
+def test_every_key_that_declares_a_feature_exists() -> None:
     schema = DriverFile.model_json_schema()
     places = [place.partition(".")[::2] for place in DERIVED.values()]
     sections = {"probe": "Probe", "sharing": "Sharing", "classes": "Classes", "examples": "Examples"}
@@ -164,7 +162,7 @@ def test_every_key_that_declares_a_feature_is_there() -> None:
     assert all(inner in schema["$defs"][sections[name]]["properties"] for name, inner in places if inner)
 
 
-def test_who_names_a_class_for_a_feature_takes_part_in_it(folder: Path) -> None:
+def test_a_class_declares_its_feature(folder: Path) -> None:
     said = (
         "  classes: {taints: t.example.com, capacity: c.example.com}\n"
         "  sharing: {capacity: memory, half: 8Gi, tooMuch: 10Gi}\n  otherDevices: {type: [mig]}\n"
@@ -175,13 +173,13 @@ def test_who_names_a_class_for_a_feature_takes_part_in_it(folder: Path) -> None:
     assert file.other_devices == {"type": ("mig",)}
 
 
-def test_a_class_of_shared_devices_needs_amounts_to_ask_for(folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"classes\.capacity and sharing, which need each other"):
+def test_a_class_of_shared_devices_needs_the_sharing_section(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"only one of classes\.capacity and sharing, but needs both"):
         load(folder, FULL + "  classes: {capacity: c.example.com}\n")
 
 
 @pytest.mark.parametrize("key", ["half", "uneven", "rounded", "tooMuch"])
-def test_an_amount_that_is_no_quantity_is_told_with_its_line(folder: Path, key: str) -> None:
+def test_an_invalid_quantity_is_reported_with_its_line(folder: Path, key: str) -> None:
     amounts = {"half": "8Gi", "uneven": "1.5e3", "rounded": ".5", "tooMuch": "100m"}
     said = "  classes: {capacity: c.example.com}\n  sharing:\n    capacity: memory\n"
     lines = [f"    {name}: '{value}'\n" for name, value in amounts.items()]
@@ -191,13 +189,13 @@ def test_an_amount_that_is_no_quantity_is_told_with_its_line(folder: Path, key: 
         load(folder, FULL + said + "".join(wrong))
 
 
-def test_the_probe_finds_every_device_in_what_a_container_printed(folder: Path) -> None:
+def test_the_probe_finds_every_device_in_the_output(folder: Path) -> None:
     output = "HOME=/\nGPU_DEVICE_gpu_1_UUID=b\nGPU_DEVICE_gpu_0_UUID=a\nXGPU_DEVICE_gpu_0_UUID=c\n"
 
     assert load(folder, FULL).probe.ids(output) == ("a", "b")
 
 
-def test_a_probe_may_show_the_names_of_devices_and_need_no_attribute(folder: Path) -> None:
+def test_a_probe_that_shows_names_needs_no_attribute(folder: Path) -> None:
     by_name = FULL.replace("?P<id>", "?P<name>").replace("    identityAttribute: uuid\n", "")
     found = load(folder, by_name)
 
@@ -207,7 +205,7 @@ def test_a_probe_may_show_the_names_of_devices_and_need_no_attribute(folder: Pat
     assert "identity" in load(folder, FULL).features
 
 
-def test_it_travels_to_other_processes_as_json(folder: Path) -> None:
+def test_a_driver_file_survives_json(folder: Path) -> None:
     found = load(folder, FULL)
 
     assert DriverFile.model_validate_json(found.model_dump_json(by_alias=True)) == found
@@ -217,42 +215,46 @@ def test_it_travels_to_other_processes_as_json(folder: Path) -> None:
     ("old", "new", "what"),
     [
         ("driver: gpu.dra-testbed.example", "driver: GPU", "spec.driver: is 'GPU', but must be a DNS name"),
-        ("driver: gpu.dra-testbed.example", f"driver: {'a' * 64}", "spec.driver: has 64 characters; 63 are the most"),
-        ("manifests/one.yaml", "gone.yaml", "spec.install.manifests[0]: there is no file"),
-        ("image.tar", "gone.tar", "spec.install.images[0]: there is no file"),
-        ("[manifests/one.yaml]", "[]", "spec.install.manifests: is [], but must be at least 1 long"),
-        ("replicas: 2", "image: mine", "spec.install: sets the variable image, which builtInImage sets as well"),
+        (
+            "driver: gpu.dra-testbed.example",
+            f"driver: {'a' * 64}",
+            "spec.driver: has 64 characters, but must have at most 63",
+        ),
+        ("manifests/one.yaml", "gone.yaml", "spec.install.manifests[0]: no such file"),
+        ("image.tar", "gone.tar", "spec.install.images[0]: no such file"),
+        ("[manifests/one.yaml]", "[]", "spec.install.manifests: is [], but must not be empty"),
+        ("replicas: 2", "image: mine", "spec.install: sets the variable image, which builtInImage sets too"),
         (
             "builtInImage: true",
             "builtInImage: 'true'",
-            "spec.install.builtInImage: is the text 'true', but must be true or false",
+            "spec.install.builtInImage: is the string 'true', but must be true or false",
         ),
         ("app=fake-gpu-driver", '"app fake"', "spec.pods.selector: is 'app fake', but must be a label selector"),
-        ("?P<id>", "?P<uuid>", "spec.probe.matches: has no group that is called id"),
-        ("    identityAttribute: uuid\n", "", "spec.probe: has a group id in matches, and no identityAttribute"),
-        ("(?P<id>", "(?P<name>.)(?P<id>", "spec.probe.matches: has a group id and a group name, of which it needs one"),
-        ("?P<id>", "?P<id", "spec.probe.matches: is not a regular expression"),
-        ("command: [env]", "command: []", "spec.probe.command: is [], but must be at least 1 long"),
-        ("command: [env]", "command: env", "spec.probe.command: is the text 'env', but must be a list"),
+        ("?P<id>", "?P<uuid>", "spec.probe.matches: needs a group named id or name"),
+        ("    identityAttribute: uuid\n", "", "spec.probe: has a group id in matches, but no identityAttribute"),
+        ("(?P<id>", "(?P<name>.)(?P<id>", "spec.probe.matches: has both a group id and a group name"),
+        ("?P<id>", "?P<id", "spec.probe.matches: is not a valid regular expression"),
+        ("command: [env]", "command: []", "spec.probe.command: is [], but must not be empty"),
+        ("command: [env]", "command: env", "spec.probe.command: is the string 'env', but must be a list"),
         (
             'gpu: "true"',
             "gpu: true",
-            'spec.nodes.selector.gpu: is true, but must be a text: write it in quotes, "true"',
+            'spec.nodes.selector.gpu: is true, but must be a string: write it in quotes, "true"',
         ),
         (
             'selector: {gpu: "true"}',
             "tolerations: [{value: present}]",
-            "spec.nodes.tolerations[0]: has no key, which goes with operator: Exists alone",
+            "spec.nodes.tolerations[0]: has no key, which requires operator: Exists",
         ),
         (
             'selector: {gpu: "true"}',
             "tolerations: [{key: gpu, operator: Exists, value: present}]",
-            "spec.nodes.tolerations[0]: has a value, which operator: Exists does not look at",
+            "spec.nodes.tolerations[0]: has a value, which operator: Exists does not allow",
         ),
         (
             'selector: {gpu: "true"}',
             "tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 3}]",
-            "spec.nodes.tolerations[0]: has tolerationSeconds, which need effect: NoExecute",
+            "spec.nodes.tolerations[0]: has tolerationSeconds, which requires effect: NoExecute",
         ),
         (
             'selector: {gpu: "true"}',
@@ -263,14 +265,14 @@ def test_it_travels_to_other_processes_as_json(folder: Path) -> None:
         ("kind: DriverFile", "kind: Testbed", "kind: is 'Testbed', but must be 'DriverFile'"),
     ],
 )
-def test_what_is_wrong_is_said(folder: Path, old: str, new: str, what: str) -> None:
+def test_a_mistake_is_reported_with_its_key(folder: Path, old: str, new: str, what: str) -> None:
     assert what in refusal(folder, old, new)
 
 
 @pytest.mark.parametrize(
     "file", sorted((folders.data("manifests") / "drivers").glob("*.yaml")), ids=lambda file: file.stem
 )
-def test_the_driver_files_that_we_ship_are_right(file: Path) -> None:
+def test_the_shipped_driver_files_are_valid(file: Path) -> None:
     assert load_driver_file(file).name == file.stem
 
 
@@ -286,7 +288,7 @@ CONFIGURED = (
 )
 
 
-def test_who_says_how_devices_are_configured_is_judged_by_it(folder: Path) -> None:
+def test_a_configuration_section_declares_the_feature(folder: Path) -> None:
     found = load(folder, CONFIGURED)
 
     assert "configuration" in found.features
@@ -297,6 +299,6 @@ def test_who_says_how_devices_are_configured_is_judged_by_it(folder: Path) -> No
     assert found.configuration.invalid.parameters == {"speed": "much"}
 
 
-def test_what_shows_a_setting_is_a_regular_expression(folder: Path) -> None:
-    with pytest.raises(UsageError, match="is not a regular expression"):
+def test_an_invalid_regular_expression_is_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match="is not a valid regular expression"):
         load(folder, CONFIGURED.replace("^SPEED=2$", "^SPEED=(2$"))

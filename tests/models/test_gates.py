@@ -1,4 +1,4 @@
-"""Feature gates: parsing, and refusing what cannot work before anything starts."""
+"""Parsing and checking feature gates and runtime config."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_gates_are_parsed(text: str, gate: tuple[str, bool]) -> None:
 
 
 @pytest.mark.parametrize("text", ["A", "A=", "=true", "A=1", "A=yes", "", "A=true=true"])
-def test_what_is_no_gate_is_refused(text: str) -> None:
+def test_an_invalid_gate_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="Name=true or Name=false"):
         parse_gate(text)
 
 
-def test_an_api_without_a_value_is_switched_on() -> None:
+def test_an_api_without_a_value_is_enabled() -> None:
     assert parse_runtime_config("resource.k8s.io/v1beta1") == ("resource.k8s.io/v1beta1", "true")
     assert parse_runtime_config("api/all=false") == ("api/all", "false")
 
@@ -52,12 +52,12 @@ def test_an_api_without_a_name_is_refused() -> None:
         parse_runtime_config("=true")
 
 
-def test_gates_that_can_be_set_pass() -> None:
+def test_settable_gates_are_accepted() -> None:
     check_gates({"DRAExtendedResource": True, "DRAOnTop": True, "DynamicResourceAllocation": True}, KNOWN)
 
 
-def test_an_unknown_gate_is_refused_with_near_matches() -> None:
-    with pytest.raises(UsageError, match=r"no feature gate DRAExtendedResources .*did you mean DRAExtendedResource"):
+def test_an_unknown_gate_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(UsageError, match=r"no feature gate DRAExtendedResources; did you mean DRAExtendedResource"):
         check_gates({"DRAExtendedResources": True}, KNOWN)
 
 
@@ -66,24 +66,24 @@ def test_a_locked_gate_cannot_be_changed() -> None:
         check_gates({"DynamicResourceAllocation": False}, KNOWN)
 
 
-def test_a_gate_without_what_it_needs_is_refused_with_the_cure() -> None:
+def test_a_gate_without_the_gates_that_it_needs_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match="DRAOnTop needs DRAExtendedResource, which is off; add --feature-gate DRAExt"):
         check_gates({"DRAOnTop": True}, KNOWN)
 
 
-def test_a_gate_that_is_on_by_default_misses_what_the_user_takes_away() -> None:
+def test_a_gate_that_is_on_by_default_needs_its_gates_too() -> None:
     with pytest.raises(UsageError, match="DRASwitch needs DRAPartitions, which is off"):
         check_gates({"DRAPartitions": False}, KNOWN)
 
 
-def test_a_whole_stage_counts_for_its_gates_unless_they_are_named() -> None:
+def test_a_stage_applies_to_its_gates_unless_they_are_named() -> None:
     with pytest.raises(UsageError, match="DRAOnTop needs"):
         check_gates({"AllAlpha": True}, KNOWN | {"AllAlpha": Gate("alpha", default=False)})
 
     check_gates({"AllAlpha": True, "DRAOnTop": False}, KNOWN | {"AllAlpha": Gate("alpha", default=False)})
 
 
-def test_all_problems_come_at_once() -> None:
+def test_all_problems_are_listed() -> None:
     with pytest.raises(UsageError) as refused:
         check_gates({"Nope": True, "Removed": True, "DRAOnTop": True}, KNOWN)
 
@@ -91,7 +91,7 @@ def test_all_problems_come_at_once() -> None:
 
 
 @pytest.mark.parametrize("minor", minors())
-def test_the_defaults_of_every_locked_kubernetes_pass(minor: str) -> None:
+def test_the_defaults_of_every_locked_kubernetes_are_accepted(minor: str) -> None:
     gates = lock_for(minor).gates
 
     check_gates({}, gates)
@@ -103,16 +103,16 @@ def test_the_defaults_of_every_locked_kubernetes_pass(minor: str) -> None:
     [
         ("resource.k8s.io/v9", "true", r"no resource\.k8s\.io/v9"),
         ("resource.k8s.io/v1beta1", "maybe", "must be true or false"),
-        ("foo", "true", "is no API"),
-        ("api/everything", "true", "is no API"),
+        ("foo", "true", "is not an API"),
+        ("api/everything", "true", "is not an API"),
     ],
 )
-def test_a_runtime_config_that_no_api_server_takes_is_refused(key: str, value: str, said: str) -> None:
+def test_an_invalid_runtime_config_is_refused(key: str, value: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         check_runtime_config({key: value}, {"v1": True, "v1beta1": False})
 
 
-def test_a_runtime_config_may_name_versions_groups_and_levels() -> None:
+def test_a_runtime_config_may_name_versions_and_stages() -> None:
     check_runtime_config(
         {"resource.k8s.io/v1beta1": "true", "api/alpha": "true", "scheduling.k8s.io/v1alpha2": "true"},
         {"v1": True, "v1beta1": False},
@@ -125,6 +125,6 @@ def test_a_kubelet_may_be_up_to_three_minor_versions_older(kubelet: str) -> None
 
 
 @pytest.mark.parametrize("kubelet", ["1.38.0", "1.33.1"])
-def test_a_newer_kubelet_and_one_that_is_too_old_are_refused(kubelet: str) -> None:
-    with pytest.raises(UsageError, match=f"--kubelet {kubelet} does not go with Kubernetes 1.37.1"):
+def test_a_newer_or_too_old_kubelet_is_refused(kubelet: str) -> None:
+    with pytest.raises(UsageError, match=f"--kubelet {kubelet} is not supported with Kubernetes 1.37.1"):
         check_skew("1.37.1", kubelet)

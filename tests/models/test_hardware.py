@@ -1,4 +1,4 @@
-"""The schema of Hardware files and the driver that reads them are written twice; here they meet."""
+"""The model of hardware files agrees with the fake driver's own parser."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ FILES = sorted((ROOT / "manifests" / "hardware").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_shipped_hardware_fits_the_schema(file: Path) -> None:
+def test_shipped_hardware_matches_the_model(file: Path) -> None:
     assert load(file, HardwareFile).metadata.name == file.stem
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: re.findall(r"name: (\w+)}", text)[0])
-def test_the_examples_of_the_documentation_fit_the_schema(text: str, tmp_path: Path) -> None:
+def test_the_examples_of_the_documentation_match_the_model(text: str, tmp_path: Path) -> None:
     (tmp_path / "example.yaml").write_text(text)
     assert load(tmp_path / "example.yaml", HardwareFile)
 
 
-def test_both_know_the_same_fields_of_container_edits() -> None:
+def test_model_and_parser_have_the_same_fields_of_container_edits() -> None:
     fields: dict[str, type[Strict]] = {"deviceNodes": DeviceNode, "mounts": Mount, "hooks": Hook}
     assert {key: set(known) for key, (known, _) in container_edits._LISTS.items()} == {
         key: {field.alias for field in model.model_fields.values()} for key, model in fields.items()
@@ -40,7 +40,7 @@ def test_both_know_the_same_fields_of_container_edits() -> None:
     assert {key: set(needs) for key, (_, needs) in container_edits._LISTS.items()} == needed
 
 
-def test_both_know_the_same_keys_of_a_group() -> None:
+def test_model_and_parser_have_the_same_keys_of_a_group() -> None:
     with pytest.raises(ConfigurationError) as refused:
         hardware_file.parse("spec: {devices: [{zzz: 1}]}", "x")
     known = re.findall(r"zzz is unknown; known: (.*)", str(refused.value))[0]
@@ -64,7 +64,7 @@ def test_both_know_the_same_keys_of_a_group() -> None:
         {"kind": "gpu", "count": 1, "containerEdits": {"additionalGids": [-1]}},
     ],
 )  # fmt: skip
-def test_both_refuse_the_same_mistakes(group: dict[str, Any], tmp_path: Path) -> None:
+def test_model_and_parser_refuse_the_same_mistakes(group: dict[str, Any], tmp_path: Path) -> None:
     document = {"apiVersion": "dra-testbed/v1alpha1", "kind": "Hardware", "metadata": {"name": "x"}}
     text = yaml.safe_dump({**document, "spec": {"devices": [group]}})
     (tmp_path / "x.yaml").write_text(text)

@@ -1,4 +1,4 @@
-"""What is a name, and what is wrong with what is none."""
+"""Valid names, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.models.names import DriverName, LabelName, Selector, check_name, sa
 
 
 @pytest.mark.parametrize("name", ["a", "gpu-2", "0", "a" * 32])
-def test_plain_names_are_fine(name: str) -> None:
+def test_plain_names_are_accepted(name: str) -> None:
     assert check_name(name) == name
 
 
@@ -28,7 +28,7 @@ def test_plain_names_are_fine(name: str) -> None:
         ("~", "is a path"),
         ("a" * 33, "has 33 characters"),
         ("a" * 5000, r"is '[a]{57}\.\.\.', which has 5000 characters"),
-        ("Gpu", "must be lower-case: gpu"),
+        ("Gpu", "must be lower case: gpu"),
         ("a_b", "letters, digits and dashes"),
         ("-a", "letters, digits and dashes"),
         ("a-", "letters, digits and dashes"),
@@ -38,23 +38,23 @@ def test_plain_names_are_fine(name: str) -> None:
         ("--help", "letters, digits and dashes"),
     ],
 )
-def test_every_other_name_is_refused_with_its_reason(name: str, what: str) -> None:
+def test_other_names_are_refused_with_a_reason(name: str, what: str) -> None:
     with pytest.raises(UsageError, match=what):
         check_name(name)
 
 
 @pytest.mark.parametrize("name", ["gpu.example.com", "a" * 63, "gpu"])
-def test_drivers_have_names_with_dots(name: str) -> None:
+def test_names_of_drivers_may_have_dots(name: str) -> None:
     assert TypeAdapter(DriverName).validate_python(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "gpu_x", "GPU.example.com", ".gpu", "gpu..com", "a" * 64, "gpu/x", "gpu\n"])
-def test_other_names_are_no_drivers(name: str) -> None:
+def test_other_names_of_drivers_are_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(DriverName).validate_python(name)
 
 
-def test_namespaces_have_no_dots() -> None:
+def test_names_of_namespaces_have_no_dots() -> None:
     with pytest.raises(ValidationError, match="must be a DNS name"):
         TypeAdapter(LabelName).validate_python("a.b")
 
@@ -62,25 +62,25 @@ def test_namespaces_have_no_dots() -> None:
 @pytest.mark.parametrize(
     "text", ["app=x", "app==x", "a.b/c!=d,e", "!e", "env in (a, b),app", "env notin (a)", "app= x"]
 )
-def test_label_selectors_are_understood(text: str) -> None:
+def test_label_selectors_are_accepted(text: str) -> None:
     assert TypeAdapter(Selector).validate_python(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "app=x,", "=x", "app in a", "app=a b", "app:x", "a,,b"])
-def test_what_is_no_label_selector_is_refused(text: str) -> None:
+def test_an_invalid_label_selector_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="label selector"):
         TypeAdapter(Selector).validate_python(text)
 
 
 @pytest.mark.parametrize("name", ["pod-1", "a", "gpu.example.com", "A_b", "x" * 200])
-def test_honest_names_stay(name: str) -> None:
+def test_safe_names_are_unchanged(name: str) -> None:
     assert safe_name(name) == name
 
 
 @pytest.mark.parametrize(
     "name", ["", "..", "../../etc/passwd", "/etc", "a/b", ".hidden", "a\0b", "a..b", "x" * 400, "a\n"]
 )
-def test_names_that_are_paths_stay_in_the_folder(name: str, tmp_path: Path) -> None:
+def test_names_that_are_paths_are_changed_to_stay_in_the_folder(name: str, tmp_path: Path) -> None:
     safe = safe_name(name)
     assert (tmp_path / safe).resolve().parent == tmp_path.resolve()
     assert len(safe) < 200

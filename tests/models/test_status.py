@@ -1,4 +1,4 @@
-"""The status that programs and people read."""
+"""The status as JSON and as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATUS = TestbedStatus(
 )
 
 
-def test_programs_get_camel_case_and_plain_values() -> None:
+def test_json_has_camel_case_keys() -> None:
     data = json.loads(STATUS.model_dump_json(by_alias=True))
 
     assert data["kind"] == "TestbedStatus"
@@ -31,7 +31,7 @@ def test_programs_get_camel_case_and_plain_values() -> None:
     assert data["driver"]["nodesWithSlices"] == ["node-1"]
 
 
-def test_people_get_one_line_for_each_part_and_what_is_wrong_last() -> None:
+def test_text_has_a_line_for_each_part_and_problems_last() -> None:
     assert STATUS.as_text().splitlines() == [
         "mine  broken  local, Kubernetes 1.37",
         "  kubeconfig  /state/mine/kubeconfig",

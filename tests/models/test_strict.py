@@ -1,4 +1,4 @@
-"""Strict models: all problems at once, each with file, line, path and a way out."""
+"""Strict models report all mistakes at once, each with file, line, key and a suggestion."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Whole(Strict):
     word: Literal["first", "second"] = "first"
 
 
-def complaints(text: str) -> list[str]:
-    """The problems, without the file's name."""
+def problems(text: str) -> list[str]:
+    """Return the lines of the error, without the file's name."""
     with pytest.raises(UsageError) as refused:
         check(parse(text, Path("file.yaml")), Whole)
     lines = [line.strip() for line in str(refused.value).splitlines()]
@@ -36,7 +36,7 @@ def complaints(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("cuont: 3", "1: cuont: is not a known key; did you mean count?"),
         ("part:\n  longname: x", "2: part.longname: is not a known key; did you mean longName?"),
@@ -45,44 +45,44 @@ def complaints(text: str) -> list[str]:
         ("parts:\n- {}\n- fil: x", "3: parts[1].fil: is not a known key; did you mean file?"),
         ("count: 0", "1: count: is 0, but must be 1 or more"),
         ("count: 10000", "1: count: is 10000, but must be 9 or less"),
-        ("count: 1.5", "1: count: is the number 1.5, but must be a whole number"),
-        ("count: '3'", "1: count: is the text '3', but must be a whole number"),
-        ("count: true", "1: count: is true, but must be a whole number"),
-        ("count: [1]", "1: count: is a list, but must be a whole number"),
-        ("count:", "1: count: is empty; give it a value, or take the key out"),
+        ("count: 1.5", "1: count: is the number 1.5, but must be an integer"),
+        ("count: '3'", "1: count: is the string '3', but must be an integer"),
+        ("count: true", "1: count: is true, but must be an integer"),
+        ("count: [1]", "1: count: is a list, but must be an integer"),
+        ("count:", "1: count: is empty; give it a value, or remove the key"),
         (
             "part: {longName: 1.30}",
-            '1: part.longName: is the number 1.30, but must be a text: write it in quotes, "1.30"',
+            '1: part.longName: is the number 1.30, but must be a string: write it in quotes, "1.30"',
         ),
-        ("part: {longName: no}", '1: part.longName: is false, but must be a text: write it in quotes, "no"'),
-        ("part: {longName: {a: b}}", "1: part.longName: is a mapping, but must be a text"),
+        ("part: {longName: no}", '1: part.longName: is false, but must be a string: write it in quotes, "no"'),
+        ("part: {longName: {a: b}}", "1: part.longName: is a mapping, but must be a string"),
         ("part: 3", "1: part: is the number 3, but must be a mapping"),
         ("parts: {}", "1: parts: is a mapping, but must be a list"),
-        ("parts: []", "1: parts: is [], but must be at least 1 long"),
-        ("switches:\n  A: on\n  B: maybe", "3: switches.B: is the text 'maybe', but must be true or false"),
+        ("parts: []", "1: parts: is [], but must not be empty"),
+        ("switches:\n  A: on\n  B: maybe", "3: switches.B: is the string 'maybe', but must be true or false"),
         ("word: secnd", "1: word: is 'secnd', but must be 'first' or 'second'; did you mean second?"),
-        ("- a", "1: the document: is a list, but must be a mapping"),
+        ("- a", "1: document: is a list, but must be a mapping"),
     ],
 )
-def test_each_problem_says_where_and_what(text: str, complaint: str) -> None:
-    assert complaints(text) == [complaint]
+def test_a_problem_has_line_key_and_suggestion(text: str, problem: str) -> None:
+    assert problems(text) == [problem]
 
 
-def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
-    found = complaints("count: 0\nwrod: x\npart:\n  longName: 1\nword: x\nword: y\n")
+def test_all_problems_are_listed_in_the_order_of_the_file() -> None:
+    found = problems("count: 0\nwrod: x\npart:\n  longName: 1\nword: x\nword: y\n")
 
     assert [line.split(": is")[0] for line in found] == ["1: count", "2: wrod", "4: part.longName", "6: word"]
 
 
-def test_a_bad_item_does_not_make_a_list_too_short() -> None:
-    assert complaints("parts: [3]") == ["1: parts[0]: is the number 3, but must be a mapping"]
+def test_an_invalid_item_does_not_make_a_list_too_short() -> None:
+    assert problems("parts: [3]") == ["1: parts[0]: is the number 3, but must be a mapping"]
 
 
-def test_a_file_of_another_kind_is_not_judged_by_our_rules() -> None:
-    assert complaints("kind: Other\ncount: 0\nfoo: bar") == ["1: kind: is 'Other', but must be 'Whole'"]
+def test_only_the_kind_of_a_file_of_another_kind_is_reported() -> None:
+    assert problems("kind: Other\ncount: 0\nfoo: bar") == ["1: kind: is 'Other', but must be 'Whole'"]
 
 
-def test_a_file_is_looked_for_beside_the_one_that_names_it(tmp_path: Path) -> None:
+def test_a_path_is_relative_to_the_file_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "there.yaml").write_text("")
 
     made = check(parse("part: {file: ./there.yaml}", tmp_path / "file.yaml"), Whole)
@@ -91,18 +91,18 @@ def test_a_file_is_looked_for_beside_the_one_that_names_it(tmp_path: Path) -> No
     assert made.part.file == tmp_path / "there.yaml"
 
 
-def test_a_file_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=rf"file.yaml:1: part.file: there is no file {tmp_path}/gone"):
+def test_a_file_that_does_not_exist_is_a_problem(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"file.yaml:1: part.file: no such file: {tmp_path}/gone"):
         check(parse("part: {file: gone}", tmp_path / "file.yaml"), Whole)
 
 
-def test_flags_are_judged_by_the_same_rules_and_named_as_they_are_typed() -> None:
+def test_problems_of_flags_name_the_flag() -> None:
     with pytest.raises(UsageError) as refused:
         check_flags({"count": 0, "part": {"longName": 3}}, Whole)
 
     assert str(refused.value).splitlines() == [
         "--count: is 0, but must be 1 or more",
-        "--part longName: is the number 3, but must be a text",
+        "--part longName: is the number 3, but must be a string",
     ]
 
 

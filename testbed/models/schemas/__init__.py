@@ -1,4 +1,4 @@
-"""The JSON Schemas of our files, generated from the models and shipped beside this module, for editors and for whoever reads our output."""
+"""JSON Schemas of the files that dra-testbed reads and writes, generated from the models for editors and programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 HERE = Path(__file__).parent
-# file name -> where the model is, and whether users write it or we do
+# Schema name -> module and class of the model, and the mode: validation for what users write, serialization for what we write.
 PUBLISHED = {
     "testbed": ("testbed.models.config", "TestbedFile", "validation"),
     "driver-file": ("testbed.models.driver_file", "DriverFile", "validation"),
@@ -24,7 +24,7 @@ PUBLISHED = {
 
 
 class _Plain(GenerateJsonSchema):
-    """Without titles that repeat the key, and without the null that stands for a key that is not there."""
+    """Generates schemas without titles that repeat the key, and without null for absent keys."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic calls it by this name
         return False
@@ -46,7 +46,7 @@ class _Plain(GenerateJsonSchema):
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Each schema's file and what has to be in it."""
+    """Yield the file of each schema and its expected content."""
     for name, (module, cls, mode) in PUBLISHED.items():
         model = cast("type[BaseModel]", getattr(importlib.import_module(module), cls))
         schema: dict[str, Any] = model.model_json_schema(mode=cast("Any", mode), schema_generator=_Plain)
@@ -55,5 +55,5 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def stale() -> list[Path]:
-    """The files that do not say what the models say."""
+    """Return the schema files that differ from their models."""
     return [path for path, text in generated() if not path.is_file() or path.read_text() != text]

@@ -1,4 +1,4 @@
-"""`python -m testbed.models.schemas` writes the schemas; with `--check` it says which are stale, and fails."""
+"""Write the JSON Schemas: `python -m testbed.models.schemas`. With `--check` it lists stale ones and exits with 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from testbed.models.schemas import generated, stale
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check; the exit code."""
+    """Write or check the schemas, and return the exit code."""
     if arguments == ["--check"]:
         old = stale()
         for path in old:

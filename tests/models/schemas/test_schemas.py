@@ -1,4 +1,4 @@
-"""The schemas that we ship say what the models say."""
+"""The shipped schemas match the models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.models import schemas
 from testbed.models.schemas.__main__ import main
 
 
-def test_the_schemas_are_fresh() -> None:
+def test_the_schemas_are_up_to_date() -> None:
     assert schemas.stale() == []
 
 
@@ -19,7 +19,7 @@ def test_every_schema_has_a_model() -> None:
     assert {path.stem for path in schemas.HERE.glob("*.json")} == set(schemas.PUBLISHED)
 
 
-def test_what_users_write_has_no_null_and_no_unknown_keys() -> None:
+def test_schemas_of_user_files_allow_no_null_and_no_unknown_keys() -> None:
     schema = json.loads((schemas.HERE / "testbed.json").read_text())
 
     assert "null" not in json.dumps(schema)
@@ -27,7 +27,7 @@ def test_what_users_write_has_no_null_and_no_unknown_keys() -> None:
     assert schema["properties"]["kind"]["const"] == "Testbed"
 
 
-def test_stale_schemas_are_found_and_written_anew(
+def test_stale_schemas_are_listed_and_rewritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(schemas, "HERE", tmp_path)

@@ -44,7 +44,7 @@ def _token(**claims: int) -> str:
 
 
 def test_a_file_that_is_not_there(refused: Up, tmp_path: Path) -> None:
-    assert "--kubeconfig: there is no file" in refused(tmp_path / "gone", code=2)
+    assert "--kubeconfig: no such file" in refused(tmp_path / "gone", code=2)
 
 
 @pytest.mark.parametrize(
