@@ -1,1 +1,1 @@
-"""The processes that the driver can run as: node driver, network driver, removal; with their probes and metrics."""
+"""The roles in which the driver runs: node driver, network driver and removal; with their probes and metrics."""

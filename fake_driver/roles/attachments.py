@@ -1,4 +1,4 @@
-"""What claims wait for: devices with binding conditions of which nobody has said whether they are attached. Pure; for `attaching`."""
+"""The attachments that claims wait for, and the status entries that report them. Pure; the attach controller uses them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEY = ("driver", "pool", "device", "shareID")
 
 @dataclass(frozen=True)
 class Attachment:
-    """One device that a claim waits for. The same device allocated once more is another attachment."""
+    """An allocated device with binding conditions that are not set yet. The same device, allocated again, is another attachment."""
 
     namespace: str
     name: str
@@ -27,33 +27,33 @@ class Attachment:
 
     @property
     def device(self) -> tuple[str, str]:
-        """Pool and device."""
-        place = dict(self.device_key)
-        return place["pool"], place["device"]
+        """The pool and the name of the device."""
+        key = dict(self.device_key)
+        return key["pool"], key["device"]
 
 
 def pending_attachments(claim: Mapping[str, Any], driver: str) -> list[Attachment]:
-    """The devices of a claim of which nobody has said yet whether they are attached."""
+    """Return the attachments that a claim waits for: neither all binding conditions nor a failure condition are true."""
     metadata, status = claim["metadata"], claim.get("status") or {}
     allocation = status.get("allocation") or {}
     if metadata.get("deletionTimestamp"):
         return []
-    said = {_place(entry): entry.get("conditions") or [] for entry in status.get("devices") or []}
+    reported = {_device_key(entry): entry.get("conditions") or [] for entry in status.get("devices") or []}
     return [
         Attachment(
-            metadata["namespace"], metadata["name"], metadata["uid"], _place(result),
+            metadata["namespace"], metadata["name"], metadata["uid"], _device_key(result),
             tuple(result["bindingConditions"]), tuple(result.get("bindingFailureConditions") or ()),
             str(allocation.get("allocationTimestamp", "")),
         )
         for result in (allocation.get("devices") or {}).get("results") or []
-        if result["driver"] == driver and _is_open(result, said.get(_place(result), []))
+        if result["driver"] == driver and _is_pending(result, reported.get(_device_key(result), []))
     ]  # fmt: skip
 
 
 def status_entry(one: Attachment, *, failed: bool, now: datetime) -> Object:
-    """The entry in the claim's status: what became of the attempt."""
+    """Return the entry in the claim's status that reports the result of an attempt."""
     kinds, reason, message = (
-        (one.failure_conditions[:1], "AttachingFailed", "the hardware file lets this attempt fail")
+        (one.failure_conditions[:1], "AttachingFailed", "this attempt fails because the hardware file says so")
         if failed
         else (one.conditions, "Attached", "the device is attached")
     )
@@ -67,16 +67,16 @@ def status_entry(one: Attachment, *, failed: bool, now: datetime) -> Object:
 
 
 def field_manager(driver: str, one: Attachment) -> str:
-    """The field manager that speaks of one device. To leave out is to take back, so one for all devices would have to repeat each."""
-    place = hashlib.sha256(json.dumps(one.device_key).encode()).hexdigest()
-    return f"{driver}-attacher-{place[:12]}"
+    """Return the field manager for one device. A manager for all devices would have to apply all entries each time, or remove them."""
+    digest = hashlib.sha256(json.dumps(one.device_key).encode()).hexdigest()
+    return f"{driver}-attacher-{digest[:12]}"
 
 
-def _place(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _device_key(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((key, entry[key]) for key in _KEY if entry.get(key))
 
 
-def _is_open(result: Mapping[str, Any], said: Iterable[Mapping[str, Any]]) -> bool:
+def _is_pending(result: Mapping[str, Any], reported: Iterable[Mapping[str, Any]]) -> bool:
     conditions, failures = result.get("bindingConditions") or (), result.get("bindingFailureConditions") or ()
-    true = {one["type"] for one in said if one["status"] == "True"}
+    true = {one["type"] for one in reported if one["status"] == "True"}
     return bool(conditions) and not true.issuperset(conditions) and not true.intersection(failures)

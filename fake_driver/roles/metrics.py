@@ -1,6 +1,6 @@
-"""What Prometheus reads at /metrics, beside the probes. Written by hand: one page of text is no reason for another package on each node.
+"""The Prometheus metrics at /metrics. Implemented here, because a client library would cost memory on each node for one page of text.
 
-Counters hear what others note: the journal its events, the API its answers. Gauges are asked for when somebody reads the page.
+Counters are updated by events of the journal and responses of the API server; gauges are computed for each scrape.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from fake_driver.roles.probes import Pages
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# Seconds. The smallest are for a claim that is prepared already, the largest is as long as a kubelet waits.
+# Seconds. The smallest buckets are for claims that are prepared already; the largest is the kubelet's timeout.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 45.0)
 _VERBS = ("prepare", "unprepare")
 Labels = tuple[tuple[str, str], ...]
@@ -23,16 +23,19 @@ METRICS = {
     "fake_driver_claim_seconds": ("histogram", "How long the kubelet waited for one claim, by verb and outcome."),
     "fake_driver_claims_prepared": ("gauge", "Claims that are prepared on this node."),
     "fake_driver_devices": ("gauge", "Devices by their health."),
-    "fake_driver_slices": ("gauge", "ResourceSlices that the API server has of this driver and node."),
+    "fake_driver_slices": ("gauge", "ResourceSlices of this driver and node in the API server."),
     "fake_driver_slice_writes_total": ("counter", "Writes of ResourceSlices that succeeded, by verb."),
     "fake_driver_status_writes_total": ("counter", "Writes of device status that succeeded."),
-    "fake_driver_api_requests_total": ("counter", "Requests to the API server; code 0 means that no answer came."),
-    "fake_driver_faults_total": ("counter", "Faults that somebody asked for and that took effect."),
+    "fake_driver_api_requests_total": (
+        "counter",
+        "Requests to the API server; code 0 means that there was no response.",
+    ),
+    "fake_driver_faults_total": ("counter", "Armed faults that took effect."),
 }
 
 
 class Metrics:
-    """All numbers of one process. Thread-safe."""
+    """The metrics of one process. Thread-safe."""
 
     def __init__(self, gauges: Mapping[str, Gauge]) -> None:
         self._gauges = gauges
@@ -42,9 +45,9 @@ class Metrics:
         self._seconds: Counter[Labels] = Counter()
 
     def record_event(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Something was noted in the journal."""
-        if event in _VERBS and "seconds" in facts:  # a call that a fault ended got to no claim
-            self._lasted((("outcome", "error" if "error" in facts else "success"), ("verb", event)), facts["seconds"])
+        """Count an event of the journal."""
+        if event in _VERBS and "seconds" in facts:  # a call that an armed fault aborted processed no claim
+            self._observe((("outcome", "error" if "error" in facts else "success"), ("verb", event)), facts["seconds"])
         elif event == "slice-write":
             self._count("fake_driver_slice_writes_total", verb=str(facts["verb"]))
         elif event == "status-write":
@@ -52,16 +55,16 @@ class Metrics:
         elif event == "fault":
             self._count("fake_driver_faults_total", call=str(facts["call"]), code=str(facts["code"]))
 
-    def record_request(self, method: str, where: str, status: int) -> None:
-        """The API server answered, or did not."""
-        self._count("fake_driver_api_requests_total", code=str(status), method=method, resource=resource_of(where))
+    def record_request(self, method: str, path: str, status: int) -> None:
+        """Count a request to the API server."""
+        self._count("fake_driver_api_requests_total", code=str(status), method=method, resource=resource_of(path))
 
     def render(self) -> str:
-        """The page."""
+        """Return the page in the Prometheus text format."""
         with self._guard:
             found = [*self._histogram(), *((name, labels, float(n)) for (name, labels), n in self._counts.items())]
-        for name, ask in self._gauges.items():
-            found += ((name, labels, value) for labels, value in ask().items())
+        for name, gauge in self._gauges.items():
+            found += ((name, labels, value) for labels, value in gauge().items())
         return "".join(
             f"# HELP {family} {about}\n# TYPE {family} {kind}\n{''.join(_lines(family, found))}"
             for family, (kind, about) in METRICS.items()
@@ -75,10 +78,10 @@ class Metrics:
         with self._guard:
             self._counts[name, tuple(sorted(labels.items()))] += 1
 
-    def _lasted(self, labels: Labels, seconds: float) -> None:
+    def _observe(self, labels: Labels, seconds: float) -> None:
         with self._guard:
             self._counts["fake_driver_claim_seconds_count", labels] += 1
-            self._seconds[labels] += seconds  # type: ignore[assignment]  # a Counter adds whatever adds up
+            self._seconds[labels] += seconds  # type: ignore[assignment]  # a Counter also adds floats
             for bound in _BUCKETS:
                 self._buckets[labels, bound] += seconds <= bound
 
@@ -90,19 +93,19 @@ class Metrics:
                 yield "fake_driver_claim_seconds_bucket", (*labels, ("le", bound)), float(within)
 
 
-def resource_of(where: str) -> str:
-    """The resource that a path of the API speaks of; what the server says of itself is `discovery`."""
-    words = where.strip("/").split("/")
-    words = words[2:] if words[0] == "api" else words[3:]
-    words = words[2:] if words[:1] == ["namespaces"] and len(words) > 2 else words
-    return "/".join((words[0], *words[2:])) if words else "discovery"
+def resource_of(path: str) -> str:
+    """Return the resource in a path of the API, with its subresource; `discovery` for paths without a resource."""
+    segments = path.strip("/").split("/")
+    segments = segments[2:] if segments[0] == "api" else segments[3:]
+    segments = segments[2:] if segments[:1] == ["namespaces"] and len(segments) > 2 else segments
+    return "/".join((segments[0], *segments[2:])) if segments else "discovery"
 
 
 def _lines(family: str, found: Iterable[tuple[str, Labels, float]]) -> Iterator[str]:
     names = {family, f"{family}_bucket", f"{family}_sum", f"{family}_count"}
     for name, labels, value in sorted(each for each in found if each[0] in names):
-        said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-        yield f"{name}{{{said}}} {value:g}\n" if said else f"{name} {value:g}\n"
+        label_text = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+        yield f"{name}{{{label_text}}} {value:g}\n" if label_text else f"{name} {value:g}\n"
 
 
 def _escaped(text: str) -> str:

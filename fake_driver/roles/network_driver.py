@@ -1,6 +1,6 @@
-"""The other role of the driver: publish the pools that belong to no node, and attach devices. One process for a cluster.
+"""The network role: publish the pools that belong to no node, and attach their devices. One process for a cluster.
 
-It serves no kubelet. The drivers on the nodes know these devices, too: they prepare them wherever a claim for them ends up.
+No kubelet connects to it. The node drivers prepare these devices on the nodes where their pods run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fake_driver.roles.metrics import Gauge, Metrics
 from fake_driver.roles.probes import ProbeServer
 from fake_driver.settings import Settings
 
-# Patterns of node names in a hardware file mean pools here, and no pool of a file is called so.
+# In a hardware file, patterns of node names also select pools; this name matches none of them.
 _NO_NODE = "no-node"
 
 
 class NetworkDriverProcess:
-    """All that runs in this role, from start to stop."""
+    """Everything that runs in the process of the network driver."""
 
     def __init__(self, settings: Settings) -> None:
         hardware = hardware_file.read(Path(settings.hardware))
@@ -46,7 +46,7 @@ class NetworkDriverProcess:
         self._probes = ProbeServer(address, checks, metrics.pages()) if address else None
 
     def start(self) -> None:
-        """Publish, attach where the hardware asks for it, and answer probes."""
+        """Publish, attach devices if the hardware file says so, and serve probes."""
         self._publisher.start()
         if self._attaches:
             self._attacher.start()
@@ -54,7 +54,7 @@ class NetworkDriverProcess:
             self._probes.start()
 
     def stop(self) -> None:
-        """End; the slices stay."""
+        """Stop. The slices stay."""
         self._api.close()
         self._publisher.stop()
         self._attacher.stop()
@@ -62,11 +62,11 @@ class NetworkDriverProcess:
             self._probes.stop()
 
     def not_ready_reasons(self) -> list[str]:
-        """Why nobody can use the pools yet."""
+        """Return why the pools cannot be used yet; an empty list if they can."""
         return [] if self._publisher.published.is_set() else ["the slices are not published"]
 
     def not_alive_reasons(self) -> list[str]:
-        """What ended that must not end."""
+        """Return which threads have ended although they must not."""
         parts = (("publisher", self._publisher.is_alive), ("attacher", not self._attaches or self._attacher.is_alive))
         return [f"the {name} ended" for name, is_alive in parts if not is_alive]
 
@@ -78,7 +78,7 @@ class NetworkDriverProcess:
 
 
 def _finder(hardware: Hardware, settings: Settings) -> Callable[[str, str], Device]:
-    """Finds a device of any pool; the pool of a node has the node's name."""
+    """Return a function that finds a device by pool and name; the pool of a node has the node's name."""
     known: dict[str, Inventory] = {}
 
     def find(pool: str, device: str) -> Device:

@@ -1,7 +1,7 @@
-"""The last role of the driver: remove from a node what the driver left there, after it was uninstalled. `__main__` runs it.
+"""The removal role: remove the driver's files from a node after the driver was uninstalled.
 
-A driver that ends leaves its checkpoint and the CDI files, because most of the time it is back in a moment. Only people know that it will
-not be back; they install this role for a while. It waits as long as a claim is prepared, for its pod still needs what is there.
+A driver that stops leaves its checkpoint and the CDI files, because normally it is only restarted. An administrator who has uninstalled it
+runs this role once. It waits while a claim is prepared, because the pod of the claim needs the files.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fake_driver.roles.probes import ProbeServer
 from fake_driver.settings import Settings
 
 log = logging.getLogger(__name__)
-_SOME_POD = "00000000-0000-0000-0000-000000000000"  # which of the driver's pods were here nobody knows any more
-_LOOK = 1.0  # seconds between looks at what is still in use
+_SOME_POD = "00000000-0000-0000-0000-000000000000"  # any pod: sockets of all of them are removed
+_INTERVAL = 1.0  # seconds between checks of what is in use
 
 
 class RemovalProcess:
-    """All that runs in this role, from start to stop."""
+    """Everything that runs in this role."""
 
     def __init__(self, settings: Settings) -> None:
         self._data = settings.data
@@ -37,38 +37,38 @@ class RemovalProcess:
         self._probes = ProbeServer(settings.probe_address, checks) if settings.probe_address else None
 
     def start(self) -> None:
-        """Begin to wait and remove."""
+        """Start to wait and remove."""
         self._thread.start()
         if self._probes:
             self._probes.start()
 
     def stop(self) -> None:
-        """End, whether done or not."""
+        """Stop, even if the files are not removed yet."""
         self._stopped.set()
         self._thread.join(1)
         if self._probes:
             self._probes.stop()
 
     def not_ready_reasons(self) -> list[str]:
-        """Why the node is not clean yet; empty when it is."""
-        return [*self._in_use()] or ["it is being removed"] * self._data.exists()
+        """Return why the node is not clean yet; an empty list if it is."""
+        return [*self._in_use()] or ["the files are being removed"] * self._data.exists()
 
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
-                waits = self._remove()
-            except OSError as trouble:
-                waits = [str(trouble)]
-            if not waits:
-                log.info("nothing of the driver is left on this node")
+                reasons = self._remove()
+            except OSError as error:
+                reasons = [str(error)]
+            if not reasons:
+                log.info("all files of the driver are removed from this node")
                 return
-            log.warning("nothing is removed yet", extra={"facts": {"because": waits}})
-            self._stopped.wait(_LOOK)
+            log.warning("the files of the driver are not removed yet", extra={"facts": {"because": reasons}})
+            self._stopped.wait(_INTERVAL)
 
     def _remove(self) -> list[str]:
-        waits = list(self._in_use())
-        if waits:
-            return waits
+        reasons = list(self._in_use())
+        if reasons:
+            return reasons
         self._cdi.sweep()
         self._sockets.remove_stale()
         if self._data.exists():
@@ -77,7 +77,7 @@ class RemovalProcess:
 
     def _in_use(self) -> Iterator[str]:
         if any(path.is_socket() and not is_stale(path) for path in self._data.glob("*.sock")):
-            yield "the driver still runs: uninstall it first"
-        held = {path.stem for path in (self._data / "claims").glob("*.json")} | set(self._cdi.claims())
-        if held:
-            yield f"claims are prepared, end their pods while the driver runs: {', '.join(sorted(held))}"
+            yield "the driver is still running: uninstall it first"
+        prepared = {path.stem for path in (self._data / "claims").glob("*.json")} | set(self._cdi.claims())
+        if prepared:
+            yield f"claims are still prepared: delete their pods while the driver runs: {', '.join(sorted(prepared))}"

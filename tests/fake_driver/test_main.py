@@ -34,7 +34,7 @@ def ended(settings: Settings, **more: str) -> tuple[int, str]:
     return process.returncode, said
 
 
-def test_it_starts_serves_and_ends_with_sigterm_leaving_no_socket(
+def test_it_starts_serves_and_stops_on_sigterm_without_leaving_a_socket(
     settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
@@ -54,7 +54,7 @@ def test_it_starts_serves_and_ends_with_sigterm_leaving_no_socket(
     assert fake_api.slices
 
 
-def test_a_process_that_dies_between_checkpoint_and_cdi_file_is_made_good_by_the_next(
+def test_a_process_recovers_from_a_crash_between_checkpoint_and_cdi_file(
     settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
     socket, claim = settings.data / "dra.sock", fake_api.claim()
@@ -75,7 +75,7 @@ def test_a_process_that_dies_between_checkpoint_and_cdi_file_is_made_good_by_the
 
 
 @pytest.mark.parametrize("role", ["node", "network"])
-def test_hardware_that_adds_up_beyond_a_limit_is_told_at_the_start_with_its_file(settings: Settings, role: str) -> None:
+def test_hardware_that_exceeds_a_limit_is_refused_at_start(settings: Settings, role: str) -> None:
     taints = ", ".join(f"{{key: {{}}{index}, effect: None}}" for index in range(10))
     groups = f"[{{kind: gpu, count: 1, taints: [{taints.replace('{}', 'a')}]}}]"
     changes = f"changes: [{{taints: [{taints.replace('{}', 'b')}]}}]"
@@ -98,7 +98,9 @@ def test_hardware_that_adds_up_beyond_a_limit_is_told_at_the_start_with_its_file
         ("node", "../x", "must be the name of a node"),
     ],
 )
-def test_what_is_wrong_is_said_and_ends_with_2(settings: Settings, setting: str, value: str, text: str) -> None:
+def test_an_invalid_setting_is_explained_and_exits_with_2(
+    settings: Settings, setting: str, value: str, text: str
+) -> None:
     code, said = ended(settings, **{setting: value})
     assert code == 2
     assert text in said

@@ -61,7 +61,7 @@ def published(fake_api: FakeApi) -> dict[str, Any]:
     return {device["name"]: device for each in fake_api.slices.values() for device in each["spec"]["devices"]}
 
 
-def test_an_unplugged_device_leaves_its_slice_with_one_write_and_stays_away_over_a_restart(
+def test_unplugging_a_device_is_one_write_and_survives_a_restart(
     start: Start, settings: Settings, fake_api: FakeApi, tell: Told
 ) -> None:
     process = start(settings)
@@ -78,7 +78,7 @@ def test_an_unplugged_device_leaves_its_slice_with_one_write_and_stays_away_over
     fake_api.until(lambda: len(published(fake_api)) == 4)
 
 
-def test_values_and_taints_reach_the_slice_and_go_again(
+def test_attributes_and_taints_are_published_and_can_be_undone(
     start: Start, settings: Settings, fake_api: FakeApi, tell: Told
 ) -> None:
     start(settings)
@@ -111,7 +111,7 @@ def test_a_claim_for_an_unplugged_device_is_refused_and_one_that_is_prepared_can
     assert not kubelet.unprepare(dra, before)[before["uid"]].error
 
 
-def test_health_reaches_the_stream_and_goes_with_the_device(
+def test_a_change_of_health_reaches_the_stream_until_the_device_is_unplugged(
     start: Start, settings: Settings, kubelet: Kubelet, tell: Told
 ) -> None:
     start(settings)
@@ -133,7 +133,7 @@ def test_health_reaches_the_stream_and_goes_with_the_device(
     stream.cancel()
 
 
-def test_three_calls_fail_and_the_fourth_is_right(
+def test_three_calls_fail_and_the_fourth_succeeds(
     start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
     start(settings)
@@ -148,7 +148,7 @@ def test_three_calls_fail_and_the_fourth_is_right(
 
 
 @pytest.mark.parametrize("narrow", [["--claim", "default/two"], ["--device", "gpu-1"]])
-def test_a_fault_for_one_claim_or_device_leaves_the_others_alone(
+def test_a_fault_for_one_claim_or_device_does_not_affect_others(
     start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told, narrow: list[str]
 ) -> None:
     start(settings)
@@ -163,7 +163,7 @@ def test_a_fault_for_one_claim_or_device_leaves_the_others_alone(
     assert not kubelet.unprepare(dra, two)[two["uid"]].error
 
 
-def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_made_anew(
+def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_recreated(
     start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
     process = start(settings)
@@ -181,7 +181,7 @@ def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_made_anew
     assert len(list(Path(settings.cdi).glob("*.json"))) == 1
 
 
-def test_a_claim_that_nobody_will_unprepare_is_released(
+def test_a_stale_claim_is_released(
     start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
     start(settings)
@@ -198,7 +198,7 @@ def test_a_claim_that_nobody_will_unprepare_is_released(
     assert [(each["verb"], each["claim"]) for each in noted] == [("release", claim["uid"]), ("release", other["uid"])]
 
 
-def test_the_journal_tells_calls_writes_changes_and_faults_in_their_order(
+def test_the_journal_has_calls_writes_changes_and_faults_in_order(
     start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
     # The API has the slice a moment before the driver notes that it wrote it.
@@ -239,7 +239,7 @@ def test_the_journal_tells_calls_writes_changes_and_faults_in_their_order(
         (("journal", "--limit", "0"), "must be 1 to 1000"),
     ],
 )
-def test_what_is_wrong_is_told_and_changes_nothing(
+def test_an_invalid_request_is_explained_and_changes_nothing(
     start: Start, settings: Settings, tell: Told, words: tuple[str, ...], said: str
 ) -> None:
     start(settings)
@@ -266,7 +266,7 @@ def test_what_is_wrong_is_told_and_changes_nothing(
         (b'{"verb": "restore", "devices": []}\n', "devices is unknown"),
     ],
 )
-def test_a_caller_who_speaks_otherwise_gets_an_answer(
+def test_a_malformed_request_gets_an_error(
     start: Start, settings: Settings, tell: Told, line: bytes, said: str
 ) -> None:
     start(settings)
@@ -275,7 +275,7 @@ def test_a_caller_who_speaks_otherwise_gets_an_answer(
     assert said in answer["error"]
 
 
-def test_the_socket_is_for_root_alone_has_the_pods_name_and_goes_with_the_driver(
+def test_the_socket_is_private_named_after_the_pod_and_removed_at_the_end(
     start: Start, settings: Settings, tell: Told, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = start(settings)
@@ -312,7 +312,7 @@ def test_a_hanging_call_ends_when_faults_are_cleared(
         dra.NodePrepareResources(request, timeout=0.05)  # the caller gives up, and the driver notices
 
 
-def test_in_a_pool_of_many_slices_a_change_of_one_device_is_one_write_but_for_the_first_taint_in_a_slice(
+def test_in_a_large_pool_a_change_of_one_device_is_one_write_except_for_the_first_taint_in_a_slice(
     start: Start, settings: Settings, tell: Told, fake_api: FakeApi
 ) -> None:
     many = Path(settings.hardware).read_text().replace("count: 4", "count: 300")

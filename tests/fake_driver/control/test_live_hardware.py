@@ -147,7 +147,7 @@ Changes.TestCase.settings = settings(max_examples=40, stateful_step_count=15, de
 TestChanges = Changes.TestCase
 
 
-def test_what_the_hardware_has_no_more_is_forgotten(tmp_path: Path) -> None:
+def test_changes_of_devices_that_no_longer_exist_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "changes.json").write_text(json.dumps({"gpu-7": {"absent": True}, "gpu-1": {"absent": True}}))
     assert Running(tmp_path).hardware.changes() == {"gpu-1": {"absent": True}}
 
@@ -174,7 +174,7 @@ def test_a_damaged_file_is_set_aside_and_the_driver_starts(tmp_path: Path, conte
     assert running.ask("unplug", device="gpu-0")
 
 
-def test_a_change_that_cannot_be_kept_is_not_made(running: Running) -> None:
+def test_a_change_that_cannot_be_saved_is_not_applied(running: Running) -> None:
     running.path.mkdir()
     with pytest.raises(OSError, match=r"changes\.json"):
         running.ask("unplug", device="gpu-0")
@@ -182,12 +182,12 @@ def test_a_change_that_cannot_be_kept_is_not_made(running: Running) -> None:
     assert running.refreshed == 0
 
 
-def test_a_part_that_is_cut_from_a_whole_has_no_capacity_of_its_own(running: Running) -> None:
+def test_the_capacity_of_a_partition_cannot_be_changed(running: Running) -> None:
     with pytest.raises(ConfigurationError, match="it is a partition of gpu-1"):
         running.ask("set", device="gpu-1-half-0", capacity={"memory": "1Gi"})
 
 
-def test_a_change_that_a_request_policy_forbids_changes_nothing_and_blocks_nothing(tmp_path: Path) -> None:
+def test_a_change_that_a_request_policy_forbids_is_refused_and_blocks_no_later_change(tmp_path: Path) -> None:
     policy = RequestPolicy("4Gi", ("4Gi", "40Gi"))
     shared = Device("gpu-0", "gpu", {"model": "a"}, {"memory": "48Gi"}, shared=True, policies={"memory": policy})
     running = Running(tmp_path, (shared, BASE[1]))

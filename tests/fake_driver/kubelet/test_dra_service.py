@@ -38,7 +38,7 @@ def journal(settings: Settings) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (settings.data / "journal.jsonl").read_text().splitlines()]
 
 
-def test_prepare_answers_with_what_the_kubelet_needs(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_prepare_returns_the_fields_that_the_kubelet_needs(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     claim = fake_api.claim(devices=("gpu-1", "gpu-0"), request="gpu/fast")
     answer = kubelet.prepare(socket, claim)
     assert list(answer) == [claim["uid"]]
@@ -51,7 +51,7 @@ def test_prepare_answers_with_what_the_kubelet_needs(kubelet: Kubelet, socket: P
     assert not devices[0].HasField("share_id")
 
 
-def test_the_cdi_ids_are_in_a_file_before_the_answer(
+def test_the_cdi_file_is_written_before_the_response(
     kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
 ) -> None:
     claim = fake_api.claim()
@@ -61,7 +61,7 @@ def test_the_cdi_ids_are_in_a_file_before_the_answer(
     assert id_ in [f"{content['kind']}={device['name']}" for device in content["devices"]]
 
 
-def test_a_share_is_echoed_in_v1_and_left_out_in_v1beta1(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_the_share_id_is_returned_in_v1_but_not_in_v1beta1(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     claim = fake_api.claim(shareID="11111111-1111-4111-8111-111111111111")
     assert kubelet.prepare(socket, claim)[claim["uid"]].devices[0].share_id == "11111111-1111-4111-8111-111111111111"
     beta = kubelet.dra(socket, dra_v1beta1_pb2_grpc)
@@ -70,7 +70,7 @@ def test_a_share_is_echoed_in_v1_and_left_out_in_v1beta1(kubelet: Kubelet, socke
     assert device.device_name == "gpu-0"
 
 
-def test_v1beta1_is_really_served(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_v1beta1_is_served(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     claim = fake_api.claim()
     kubelet.prepare(socket, claim)
     request = dra_v1beta1_pb2.NodeUnprepareResourcesRequest(claims=[dra_v1beta1_pb2.Claim(**claim)])
@@ -78,7 +78,9 @@ def test_v1beta1_is_really_served(kubelet: Kubelet, socket: Path, fake_api: Fake
     assert answer.claims[claim["uid"]].error == ""
 
 
-def test_a_bad_claim_harms_no_good_one_beside_it(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_an_invalid_claim_does_not_affect_other_claims_of_the_call(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi
+) -> None:
     good, busy = fake_api.claim("good"), fake_api.claim("busy")
     bad = [
         {"uid": "uid-a", "namespace": "default", "name": "missing"},
@@ -108,14 +110,14 @@ def test_a_bad_claim_harms_no_good_one_beside_it(kubelet: Kubelet, socket: Path,
     assert "is still prepared for claim default/good" in answer[busy["uid"]].error
 
 
-def test_a_claim_of_another_shape_is_refused_as_such(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_a_malformed_claim_is_refused(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     bad = fake_api.claim("bad")
     fake_api.claims["default", "bad"]["status"]["allocation"]["devices"] = "garbage"
     assert "claim default/bad" in kubelet.prepare(socket, bad)[bad["uid"]].error
     assert "does not look like a ResourceClaim" in kubelet.prepare(socket, bad)[bad["uid"]].error
 
 
-def test_an_error_of_the_drivers_own_stays_within_its_claim(
+def test_an_internal_error_affects_only_its_claim(
     kubelet: Kubelet,
     socket: Path,
     fake_api: FakeApi,
@@ -137,7 +139,7 @@ def test_an_error_of_the_drivers_own_stays_within_its_claim(
     assert "Traceback" in caplog.text
 
 
-def test_a_call_that_was_given_up_prepares_nothing_after_its_unprepare(
+def test_a_cancelled_call_prepares_nothing_after_its_unprepare(
     kubelet: Kubelet,
     start: Callable[..., NodeProcess],
     settings: Settings,
@@ -171,7 +173,7 @@ def test_a_call_that_was_given_up_prepares_nothing_after_its_unprepare(
     assert not kubelet.prepare(socket, other)[other["uid"]].error
 
 
-def test_a_call_whose_time_ran_out_behind_a_lock_prepares_nothing(
+def test_a_call_that_timed_out_while_waiting_for_a_lock_prepares_nothing(
     kubelet: Kubelet,
     start: Callable[..., NodeProcess],
     settings: Settings,
@@ -193,7 +195,7 @@ def test_a_call_whose_time_ran_out_behind_a_lock_prepares_nothing(
     assert not kubelet.prepare(socket, claim)[claim["uid"]].error
 
 
-def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
+def test_the_timeout_for_the_api_server_is_computed_after_waiting_for_the_lock(
     kubelet: Kubelet,
     start: Callable[..., NodeProcess],
     settings: Settings,
@@ -218,7 +220,7 @@ def test_the_time_for_the_api_server_is_what_is_left_when_the_lock_is_free(
     assert asked[0] < 2 * 0.8
 
 
-def test_no_claims_is_an_empty_answer_and_a_claim_twice_is_one_entry(
+def test_no_claims_give_an_empty_response_and_a_duplicate_claim_one_entry(
     kubelet: Kubelet, socket: Path, fake_api: FakeApi
 ) -> None:
     claim = fake_api.claim()
@@ -227,7 +229,7 @@ def test_no_claims_is_an_empty_answer_and_a_claim_twice_is_one_entry(
     assert list(kubelet.prepare(socket, claim, claim)) == [claim["uid"]]
 
 
-def test_unprepare_has_an_entry_for_claims_that_nobody_knows(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_unprepare_has_an_entry_for_unknown_claims(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     claim = fake_api.claim()
     kubelet.prepare(socket, claim)
     del fake_api.claims["default", "one"]
@@ -236,7 +238,7 @@ def test_unprepare_has_an_entry_for_claims_that_nobody_knows(kubelet: Kubelet, s
     assert {uid: entry.error for uid, entry in answer.items()} == {claim["uid"]: "", "unknown": ""}
 
 
-def test_garbage_on_the_wire_is_an_error_and_no_crash(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_a_malformed_message_is_an_error_and_no_crash(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     method = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
     call = kubelet.channel(socket).unary_unary(method, lambda raw: raw, lambda raw: raw)
     with pytest.raises(grpc.RpcError):
@@ -245,7 +247,7 @@ def test_garbage_on_the_wire_is_an_error_and_no_crash(kubelet: Kubelet, socket: 
     assert not kubelet.prepare(socket, claim)[claim["uid"]].error
 
 
-def test_claims_are_prepared_side_by_side(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_claims_are_prepared_in_parallel(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     claims = [fake_api.claim(f"c{number}", (f"gpu-{number}",)) for number in range(4)]
     fake_api.gate.clear()
     with ThreadPoolExecutor(4) as pool:
@@ -255,7 +257,9 @@ def test_claims_are_prepared_side_by_side(kubelet: Kubelet, socket: Path, fake_a
     assert [next(iter(answer.values())).error for answer in answers] == [""] * 4
 
 
-def test_a_caller_in_a_hurry_gets_its_answer_in_time(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_the_api_server_is_not_awaited_beyond_the_callers_deadline(
+    kubelet: Kubelet, socket: Path, fake_api: FakeApi
+) -> None:
     claims = [fake_api.claim("one"), fake_api.claim("two", ("gpu-1",))]
     fake_api.gate.clear()
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
@@ -265,7 +269,7 @@ def test_a_caller_in_a_hurry_gets_its_answer_in_time(kubelet: Kubelet, socket: P
     assert not kubelet.prepare(socket, claims[0])[claims[0]["uid"]].error
 
 
-def test_a_caller_that_gave_up_leaves_no_lock_behind(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
+def test_a_cancelled_call_releases_its_lock(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     claim = fake_api.claim()
     fake_api.gate.clear()
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
@@ -275,7 +279,7 @@ def test_a_caller_that_gave_up_leaves_no_lock_behind(kubelet: Kubelet, socket: P
     assert not kubelet.prepare(socket, claim)[claim["uid"]].error
 
 
-def test_the_journal_has_each_call_with_its_outcome(
+def test_the_journal_records_each_call_with_its_result(
     kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
 ) -> None:
     claim = fake_api.claim()
@@ -302,7 +306,7 @@ def test_a_restart_while_a_claim_is_prepared_loses_nothing(
     assert list(Path(settings.cdi).iterdir()) == []
 
 
-def test_a_call_under_way_is_finished_when_the_driver_is_told_to_stop(
+def test_a_running_prepare_finishes_when_the_driver_stops(
     kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
 ) -> None:
     process, claim = start(settings), fake_api.claim()
@@ -319,7 +323,7 @@ def test_a_call_under_way_is_finished_when_the_driver_is_told_to_stop(
     assert list(settings.data.glob("*.sock")) == []
 
 
-def test_the_claim_says_what_became_of_its_devices(
+def test_the_status_of_the_claim_reports_its_devices(
     kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
 ) -> None:
     claim = fake_api.claim(devices=("gpu-1",))
@@ -332,9 +336,7 @@ def test_the_claim_says_what_became_of_its_devices(
     assert manager == f"{settings.driver}-worker"
 
 
-def test_an_api_server_that_takes_no_status_costs_no_prepare_its_time(
-    kubelet: Kubelet, socket: Path, fake_api: FakeApi
-) -> None:
+def test_a_refused_status_does_not_delay_prepare(kubelet: Kubelet, socket: Path, fake_api: FakeApi) -> None:
     fake_api.refuse = lambda method, _path: (500, "not now") if method == "PATCH" else None
     claim = fake_api.claim()
     assert not kubelet.prepare(socket, claim)[claim["uid"]].error
@@ -353,7 +355,7 @@ def test_a_status_that_was_not_written_before_a_restart_is_written_after_it(
     fake_api.until(lambda: bool(fake_api.status()))
 
 
-def test_configuration_that_is_wrong_is_the_error_of_its_claim_alone(
+def test_invalid_configuration_affects_only_its_claim(
     kubelet: Kubelet, socket: Path, fake_api: FakeApi, settings: Settings
 ) -> None:
     parameters = {"apiVersion": API_VERSION, "kind": "GpuConfig", "sharing": {"strategy": "Both"}}

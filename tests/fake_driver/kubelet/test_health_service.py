@@ -46,7 +46,7 @@ def seen(response: Any, messages: ModuleType) -> dict[tuple[str, str], tuple[str
 
 
 @VERSIONS
-def test_the_kubelet_hears_of_all_devices_at_once_and_of_each_change(
+def test_the_stream_has_all_devices_immediately_and_then_each_change(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, messages: ModuleType, stubs: ModuleType
 ) -> None:
     process = start(settings)
@@ -61,7 +61,7 @@ def test_the_kubelet_hears_of_all_devices_at_once_and_of_each_change(
 
 
 @VERSIONS
-def test_it_hears_the_same_again_before_it_would_forget(
+def test_health_is_repeated_before_it_is_stale(
     start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
@@ -76,7 +76,7 @@ def test_it_hears_the_same_again_before_it_would_forget(
     assert seen(next(stream), messages) == seen(next(stream), messages)
 
 
-def test_a_watcher_that_went_away_leaves_its_place(
+def test_a_cancelled_stream_makes_room_for_another_one(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     process = start(settings)
@@ -91,7 +91,7 @@ def test_a_watcher_that_went_away_leaves_its_place(
     assert next(watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc)).devices
 
 
-def test_a_stream_does_not_hold_up_the_end(
+def test_a_stream_does_not_delay_stopping(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     process = start(settings)

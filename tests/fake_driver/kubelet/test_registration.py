@@ -33,7 +33,7 @@ def registration(socket: Path, settings: Settings) -> Path:
     return Path(settings.registry) / f"{settings.driver}-reg.sock"
 
 
-def test_the_kubelet_learns_who_it_is_and_what_it_serves_newest_first(
+def test_get_info_has_name_socket_and_services_with_the_newest_first(
     kubelet: Kubelet, registration: Path, settings: Settings
 ) -> None:
     info = kubelet.register(registration)
@@ -47,13 +47,13 @@ def test_the_kubelet_learns_who_it_is_and_what_it_serves_newest_first(
     ]
 
 
-def test_fifty_kubelets_at_once_learn_it_within_a_second(kubelet: Kubelet, registration: Path) -> None:
+def test_fifty_parallel_registrations_take_less_than_a_second(kubelet: Kubelet, registration: Path) -> None:
     stub = kubelet.registration(registration)
     calls = [stub.GetInfo.future(registration_v1_pb2.InfoRequest(), timeout=1) for _ in range(50)]
     assert {call.result().name for call in calls} == {"gpu.dra-testbed.example"}
 
 
-def test_a_refused_registration_is_survived_told_and_can_be_made_good(
+def test_a_refused_registration_is_logged_and_can_be_repeated(
     kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = start(settings)

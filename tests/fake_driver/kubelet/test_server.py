@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
 
-def test_the_service_answers_before_the_registration_socket_is_there(
+def test_the_service_answers_before_the_registration_socket_exists(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[tuple[str, bool]] = []
@@ -43,13 +43,13 @@ def test_the_service_answers_before_the_registration_socket_is_there(
     assert order == [("dra.sock", False), (f"{settings.driver}-reg.sock", True)]
 
 
-def test_sockets_are_for_their_owner_alone(start: Callable[..., NodeProcess], settings: Settings) -> None:
+def test_only_the_owner_can_access_the_sockets(start: Callable[..., NodeProcess], settings: Settings) -> None:
     start(settings)
     for path in (settings.data / "dra.sock", Path(settings.registry) / f"{settings.driver}-reg.sock"):
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_registration_socket_goes_first_and_nothing_stays(
+def test_the_registration_socket_is_removed_first_and_no_file_remains(
     start: Callable[..., NodeProcess], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = start(settings)
@@ -68,7 +68,7 @@ def test_the_registration_socket_goes_first_and_nothing_stays(
     assert list(settings.data.glob("*.sock")) == []
 
 
-def test_two_pods_serve_side_by_side_and_the_first_leaves_the_second_alone(
+def test_two_pods_serve_at_the_same_time_and_the_first_one_does_not_affect_the_second(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     pods = [replace(settings, pod_uid=f"{digit * 8}-1111-4111-8111-111111111111") for digit in "12"]
@@ -81,13 +81,13 @@ def test_two_pods_serve_side_by_side_and_the_first_leaves_the_second_alone(
     assert kubelet.register(registrations[1]).name == settings.driver
 
 
-def test_a_socket_that_cannot_be_made_is_named(start: Callable[..., NodeProcess], settings: Settings) -> None:
+def test_a_socket_that_cannot_be_created_is_named(start: Callable[..., NodeProcess], settings: Settings) -> None:
     (settings.data / "dra.sock").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=r"cannot listen on .*dra\.sock"):
         start(settings)
 
 
-def test_a_call_that_is_under_way_when_the_driver_is_told_to_stop_is_finished(
+def test_a_running_call_finishes_when_the_server_stops(
     start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
@@ -115,7 +115,7 @@ def test_a_call_that_is_under_way_when_the_driver_is_told_to_stop_is_finished(
         stopping.result(5)
 
 
-def test_a_driver_that_nobody_calls_stops_at_once_though_kubelets_are_connected_and_watch_health(
+def test_an_idle_server_stops_immediately_despite_connections_and_health_streams(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     process = start(settings)
@@ -137,7 +137,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_registration_socket_that_was_removed_comes_back_and_the_kubelet_can_register_again(
+def test_a_removed_registration_socket_is_recreated_and_the_kubelet_can_register_again(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     process = start(settings)
@@ -154,7 +154,7 @@ def test_a_registration_socket_that_was_removed_comes_back_and_the_kubelet_can_r
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_service_socket_that_was_removed_comes_back_and_calls_under_way_are_finished(
+def test_a_removed_service_socket_is_recreated_and_running_calls_finish(
     start: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
@@ -184,7 +184,7 @@ def test_a_service_socket_that_was_removed_comes_back_and_calls_under_way_are_fi
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_socket_that_another_process_put_there_is_left_alone(
+def test_a_socket_of_another_process_is_not_replaced(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     first = start(settings)

@@ -34,13 +34,13 @@ def bind() -> Iterator[object]:
         listener.close()
 
 
-def test_a_pod_has_sockets_of_its_own(folder: Path) -> None:
+def test_the_sockets_of_a_pod_have_its_uid(folder: Path) -> None:
     one = SocketPaths(DRIVER, MINE, folder / "reg", folder / "data")
     assert one.registration == folder / f"reg/gpu.example-{MINE}-reg.sock"
     assert one.service == folder / f"data/dra-{MINE}.sock"
 
 
-def test_a_plain_process_has_the_names_without_a_uid(folder: Path) -> None:
+def test_the_sockets_of_a_plain_process_have_no_uid(folder: Path) -> None:
     one = SocketPaths(DRIVER, "", folder / "reg", folder / "data")
     assert (one.registration.name, one.service.name) == ("gpu.example-reg.sock", "dra.sock")
 
@@ -52,13 +52,13 @@ def in_the_kubelets_folders(driver: str, uid: str = MINE) -> SocketPaths:
     return SocketPaths(driver, uid, REGISTRY, PLUGINS / driver)
 
 
-def test_a_driver_whose_name_has_27_letters_keeps_its_whole_name_and_uid() -> None:
+def test_a_driver_name_of_27_letters_is_not_shortened() -> None:
     name = in_the_kubelets_folders("d" * 27).registration.name
     assert name == f"{'d' * 27}-{MINE}-reg.sock"
     assert len(str(REGISTRY / name)) == 107
 
 
-def test_longer_names_are_shortened_as_the_library_of_kubernetes_does_it() -> None:
+def test_longer_names_are_shortened_as_in_the_kubernetes_library() -> None:
     uid = base64.urlsafe_b64encode(hashlib.sha256(MINE.encode()).digest()[:8]).decode().rstrip("=")
     both = base64.urlsafe_b64encode(hashlib.sha256(f"{'d' * 63}\0{MINE}".encode()).digest()[:16]).decode().rstrip("=")
     assert in_the_kubelets_folders("d" * 28).registration.name == f"{'d' * 28}-{uid}-reg.sock"
@@ -68,7 +68,7 @@ def test_longer_names_are_shortened_as_the_library_of_kubernetes_does_it() -> No
 
 @pytest.mark.parametrize("length", range(1, 64))
 @pytest.mark.parametrize("uid", [MINE, ""])
-def test_every_driver_has_short_paths_that_no_other_pod_or_driver_has(length: int, uid: str) -> None:
+def test_all_drivers_and_pods_have_unique_short_paths(length: int, uid: str) -> None:
     mine = in_the_kubelets_folders("d" * length, uid)
     others = [in_the_kubelets_folders("e" * length, uid), in_the_kubelets_folders("d" * length, OTHER)]
     assert max(len(str(path)) for path in (mine.registration, mine.service)) <= 107
@@ -76,13 +76,13 @@ def test_every_driver_has_short_paths_that_no_other_pod_or_driver_has(length: in
     assert mine.service not in {other.service for other in others}
 
 
-def test_a_folder_that_leaves_no_room_is_named() -> None:
+def test_a_folder_whose_path_is_too_long_is_named() -> None:
     with pytest.raises(ConfigurationError, match="107; use a shorter folder"):
         SocketPaths(DRIVER, MINE, Path("/" + "r" * 90), Path("/d"))
 
 
 @pytest.mark.parametrize("length", [40, 63])
-def test_dead_sockets_with_short_names_go_too(folder: Path, bind: object, length: int) -> None:
+def test_stale_sockets_with_short_names_are_removed(folder: Path, bind: object, length: int) -> None:
     assert callable(bind)
     registry, data = folder / ("r" * 17), folder / ("p" * 7 + "d" * length)
     dead, mine = (SocketPaths("d" * length, uid, registry, data) for uid in (OTHER, MINE))
@@ -99,7 +99,7 @@ def test_dead_sockets_with_short_names_go_too(folder: Path, bind: object, length
     assert stay.exists()
 
 
-def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: object) -> None:
+def test_stale_sockets_are_removed_and_those_of_a_running_pod_are_kept(folder: Path, bind: object) -> None:
     assert callable(bind)
     gone = [
         bind(folder / f"reg/gpu.example-{MINE}-reg.sock", dead=True),
@@ -118,14 +118,14 @@ def test_dead_sockets_go_and_living_ones_of_a_sibling_stay(folder: Path, bind: o
     assert [path.name for path in stay if not path.exists()] == []
 
 
-def test_a_file_that_is_no_socket_is_not_touched(folder: Path) -> None:
+def test_a_file_that_is_no_socket_is_kept(folder: Path) -> None:
     (folder / "data").mkdir()
     (folder / "data/dra.sock").write_text("mine")
     SocketPaths(DRIVER, "", folder / "reg", folder / "data").create_folders()
     assert (folder / "data/dra.sock").read_text() == "mine"
 
 
-def test_the_data_folder_is_closed_to_others(folder: Path) -> None:
+def test_only_the_owner_can_access_the_data_folder(folder: Path) -> None:
     (folder / "data").mkdir(mode=0o755)
     SocketPaths(DRIVER, "", folder / "reg", folder / "data").create_folders()
     assert (folder / "data").stat().st_mode & 0o777 == 0o700

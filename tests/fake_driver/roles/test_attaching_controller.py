@@ -54,9 +54,7 @@ def said(fake_api: FakeApi, name: str = "one") -> list[str]:
     return [condition["type"] for entry in fake_api.status(name) for condition in entry["conditions"]]
 
 
-def test_a_claim_that_was_there_and_one_that_comes_are_attached(
-    attach: Callable[..., AttachController], fake_api: FakeApi
-) -> None:
+def test_existing_and_new_claims_are_attached(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
     fake_api.claim("old", **CONDITIONS)
     attach()
     fake_api.until(lambda: said(fake_api, "old") == ["attached"])
@@ -65,7 +63,7 @@ def test_a_claim_that_was_there_and_one_that_comes_are_attached(
     assert all(manager.startswith(f"{DRIVER}-attacher-") for manager, _ in fake_api.applied)
 
 
-def test_each_device_of_a_claim_is_attached_and_stays_so(
+def test_each_device_of_a_claim_is_attached_and_stays_attached(
     attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach()
@@ -76,7 +74,7 @@ def test_each_device_of_a_claim_is_attached_and_stays_so(
     assert all(len(manager) <= 128 for manager, _ in fake_api.applied)
 
 
-def test_what_is_attached_stays_so_when_another_process_attaches_the_rest(
+def test_attached_devices_stay_attached_when_another_process_attaches_the_rest(
     attach: Callable[..., AttachController], fake_api: FakeApi
 ) -> None:
     refused = lambda method, _path: (503, "not yet") if method == "PATCH" and fake_api.applied else None  # noqa: E731
@@ -91,7 +89,7 @@ def test_what_is_attached_stays_so_when_another_process_attaches_the_rest(
     fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
 
 
-def test_what_somebody_else_wiped_is_told_again(
+def test_a_condition_that_another_client_removed_is_written_again(
     attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach()
@@ -103,7 +101,9 @@ def test_what_somebody_else_wiped_is_told_again(
     fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
 
 
-def test_a_device_without_conditions_is_left_alone(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
+def test_a_device_without_binding_conditions_is_ignored(
+    attach: Callable[..., AttachController], fake_api: FakeApi
+) -> None:
     attach()
     fake_api.claim("plain")
     fake_api.claim("bound", ("gpu-1",), **CONDITIONS)
@@ -111,7 +111,7 @@ def test_a_device_without_conditions_is_left_alone(attach: Callable[..., AttachC
     assert fake_api.status("plain") == []
 
 
-def test_it_fails_as_often_as_the_hardware_file_says_and_then_succeeds(
+def test_attaching_fails_as_often_as_the_hardware_file_says(
     attach: Callable[..., AttachController], fake_api: FakeApi
 ) -> None:
     attach(failures=1)
@@ -122,7 +122,7 @@ def test_it_fails_as_often_as_the_hardware_file_says_and_then_succeeds(
     fake_api.until(lambda: said(fake_api) == ["attached"])
 
 
-def test_what_is_taken_back_before_its_time_is_not_attached(
+def test_a_device_that_is_deallocated_early_is_not_attached(
     attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach(seconds=600)
@@ -135,7 +135,7 @@ def test_what_is_taken_back_before_its_time_is_not_attached(
     assert fake_api.applied == []
 
 
-def test_what_is_refused_is_told_later(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
+def test_a_refused_write_is_retried(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
     refusals = [(422, "not yet"), (503, "not yet")]
     fake_api.refuse = lambda method, _path: refusals.pop() if method == "PATCH" and refusals else None
     attach()
@@ -144,7 +144,7 @@ def test_what_is_refused_is_told_later(attach: Callable[..., AttachController], 
     assert refusals == []
 
 
-def test_a_claim_that_went_while_nobody_watched_is_forgotten(
+def test_a_claim_that_was_deleted_between_two_watches_is_forgotten(
     attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach(seconds=600)
@@ -156,7 +156,7 @@ def test_a_claim_that_went_while_nobody_watched_is_forgotten(
 
 
 @pytest.mark.parametrize("device", ["of-others", "left-the-file"])
-def test_a_device_that_the_hardware_file_does_not_give_it_to_attach_is_left_to_others(
+def test_a_device_without_attaching_in_the_hardware_file_is_ignored(
     attach: Callable[..., AttachController], fake_api: FakeApi, device: str
 ) -> None:
     fake_api.claim("not-mine", (device,), **CONDITIONS)
@@ -166,7 +166,9 @@ def test_a_device_that_the_hardware_file_does_not_give_it_to_attach_is_left_to_o
     assert fake_api.status("not-mine") == []
 
 
-def test_it_says_whether_it_is_alive(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
+def test_the_attach_controller_reports_whether_it_is_alive(
+    attach: Callable[..., AttachController], fake_api: FakeApi
+) -> None:
     attacher = attach()
     assert attacher.is_alive
     fake_api.close()

@@ -30,11 +30,11 @@ def test_a_device_with_binding_conditions_waits() -> None:
 @pytest.mark.parametrize(
     "result", [PLACE, {**BOUND, "driver": "other.example"}, {**BOUND, "bindingConditions": []}], ids=str
 )
-def test_others_wait_for_nothing(result: dict[str, Any]) -> None:
+def test_other_devices_wait_for_nothing(result: dict[str, Any]) -> None:
     assert pending_attachments(claim(result), DRIVER) == []
 
 
-def test_a_claim_that_is_not_allocated_or_goes_away_waits_for_nothing() -> None:
+def test_a_claim_that_is_not_allocated_or_is_deleted_waits_for_nothing() -> None:
     unallocated = {"metadata": {"name": "one", "namespace": "default", "uid": "u"}, "status": {}}
     assert pending_attachments(unallocated, DRIVER) == []
     assert pending_attachments(claim(BOUND, deletionTimestamp="now"), DRIVER) == []
@@ -50,14 +50,14 @@ def test_it_waits_until_all_conditions_are_true_or_one_of_failure(
     assert bool(pending_attachments(claim(BOUND, said=({**PLACE, "conditions": conditions},)), DRIVER)) is is_open
 
 
-def test_shares_of_a_device_wait_each_for_itself() -> None:
+def test_each_share_of_a_device_waits_separately() -> None:
     one, two = ({**BOUND, "shareID": share} for share in ("s-1", "s-2"))
     told = {**PLACE, "shareID": "s-1", "conditions": true("a", "b")}
     (left,) = pending_attachments(claim(one, two, said=(told,)), DRIVER)
     assert dict(left.device_key)["shareID"] == "s-2"
 
 
-def test_the_outcome_is_said_of_that_device_alone() -> None:
+def test_the_status_entry_contains_only_that_device() -> None:
     (one,) = pending_attachments(claim(BOUND), DRIVER)
     entry, bad = (status_entry(one, failed=failed, now=NOW) for failed in (False, True))
     assert {key: entry[key] for key in PLACE} == PLACE
@@ -66,7 +66,7 @@ def test_the_outcome_is_said_of_that_device_alone() -> None:
     assert [each["type"] for each in bad["conditions"]] == ["broken"]
 
 
-def test_each_share_of_a_device_is_spoken_of_by_a_field_manager_of_its_own() -> None:
+def test_each_share_of_a_device_has_its_own_field_manager() -> None:
     names = {
         field_manager("d" * 63, one)
         for claim_ in (claim(BOUND), claim({**BOUND, "shareID": "s-1"}), claim({**BOUND, "device": "x-1"}))

@@ -124,7 +124,7 @@ def dying(node: Node, death: int | str | None) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("point", CRASH_POINTS)
-def test_after_a_death_at_each_named_point_nothing_is_lost_and_nothing_is_orphaned(node: Node, point: str) -> None:
+def test_after_a_crash_at_each_crash_point_nothing_is_lost_or_orphaned(node: Node, point: str) -> None:
     ref = node.allocate("one", "gpu-0")
     with contextlib.suppress(KeyboardInterrupt), dying(node, point):
         node.driver.prepare(ref)

@@ -52,7 +52,7 @@ def test_a_duration_is_counted_in_every_bucket_that_is_large_enough() -> None:
         ("fault", {"call": "prepare", "code": "ABORTED"}, 'fake_driver_faults_total{call="prepare",code="ABORTED"} 1'),
     ],
 )
-def test_what_the_journal_notes_is_counted(event: str, facts: dict[str, str], line: str) -> None:
+def test_events_of_the_journal_are_counted(event: str, facts: dict[str, str], line: str) -> None:
     metrics = Metrics({})
     metrics.record_event(event, facts)
     assert f"\n{line}\n" in metrics.render()
@@ -68,11 +68,11 @@ def test_what_the_journal_notes_is_counted(event: str, facts: dict[str, str], li
         ("/version", "discovery"),
     ],
 )
-def test_a_path_is_known_by_its_resource(where: str, name: str) -> None:
+def test_the_resource_of_a_path(where: str, name: str) -> None:
     assert resource_of(where) == name
 
 
-def test_a_process_tells_its_numbers(
+def test_a_process_serves_its_metrics(
     start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
 ) -> None:
     process = start(replace(settings, probes="127.0.0.1:0"))

@@ -34,7 +34,7 @@ def run(settings: Settings) -> Iterator[Callable[..., NetworkDriverProcess]]:
         process.stop()
 
 
-def test_it_publishes_the_pools_that_belong_to_no_node(
+def test_the_network_driver_publishes_the_pools_that_belong_to_no_node(
     run: Callable[..., NetworkDriverProcess], fake_api: FakeApi
 ) -> None:
     process = run(probes="127.0.0.1:0")
@@ -47,12 +47,16 @@ def test_it_publishes_the_pools_that_belong_to_no_node(
         assert answer.status == 200
 
 
-def test_it_leaves_other_kinds_to_another_driver(run: Callable[..., NetworkDriverProcess], fake_api: FakeApi) -> None:
+def test_the_network_driver_ignores_kinds_of_other_drivers(
+    run: Callable[..., NetworkDriverProcess], fake_api: FakeApi
+) -> None:
     run(kinds="port")
     fake_api.until(lambda: len(fake_api.slices) == 1)
 
 
-def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkDriverProcess], fake_api: FakeApi) -> None:
+def test_the_network_driver_reports_why_it_is_not_ready_or_alive(
+    run: Callable[..., NetworkDriverProcess], fake_api: FakeApi
+) -> None:
     fake_api.gate.clear()
     process = run()
     assert process.not_ready_reasons() == ["the slices are not published"]
@@ -61,9 +65,7 @@ def test_it_says_what_is_missing_and_what_ended(run: Callable[..., NetworkDriver
     assert process.not_alive_reasons() == ["the publisher ended", "the attacher ended"]
 
 
-def test_it_attaches_the_devices_that_have_to_be_attached(
-    run: Callable[..., NetworkDriverProcess], fake_api: FakeApi
-) -> None:
+def test_the_network_driver_attaches_devices(run: Callable[..., NetworkDriverProcess], fake_api: FakeApi) -> None:
     process = run()
     conditions = ["dra-testbed.example/attached"], ["dra-testbed.example/attaching-failed"]
     bound: dict[str, Any] = {"bindingConditions": conditions[0], "bindingFailureConditions": conditions[1]}
@@ -73,7 +75,7 @@ def test_it_attaches_the_devices_that_have_to_be_attached(
     assert process.not_alive_reasons() == []
 
 
-def test_without_such_devices_it_reads_no_claims(run: Callable[..., NetworkDriverProcess]) -> None:
+def test_without_devices_to_attach_the_network_driver_reads_no_claims(run: Callable[..., NetworkDriverProcess]) -> None:
     process = run(hardware=str(FABRIC.with_name("teaching.yaml")))
     assert process._publisher.published.wait(5)
     assert not process._attacher.is_alive

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from fake_driver.errors import ConfigurationError
-from fake_driver.roles.probes import _MOST, ProbeServer
+from fake_driver.roles.probes import _MAX_REQUESTS, ProbeServer
 
 missing: list[str] = []
 
@@ -32,23 +32,21 @@ def ask(probes: ProbeServer, path: str) -> tuple[int, str]:
             return refused.code, refused.read().decode()
 
 
-def test_nothing_missing_is_200(probes: ProbeServer) -> None:
+def test_without_reasons_a_check_is_200(probes: ProbeServer) -> None:
     assert ask(probes, "/readyz") == (200, "ok")
     assert ask(probes, "/healthz") == (200, "ok")
 
 
-def test_what_is_missing_is_said(probes: ProbeServer) -> None:
+def test_reasons_are_a_503(probes: ProbeServer) -> None:
     missing.extend(["one thing", "another"])
     assert ask(probes, "/readyz") == (503, "one thing\nanother")
 
 
 def test_any_other_path_is_not_found(probes: ProbeServer) -> None:
-    assert ask(probes, "/etc/passwd") == (404, "nothing here but /readyz and /healthz")
+    assert ask(probes, "/etc/passwd") == (404, "not found; there are /readyz, /healthz")
 
 
-def test_clients_that_say_nothing_or_drip_do_not_stop_the_probes(
-    probes: ProbeServer, until: Callable[[Callable[[], bool]], None]
-) -> None:
+def test_slow_clients_do_not_block_the_probes(probes: ProbeServer, until: Callable[[Callable[[], bool]], None]) -> None:
     with contextlib.ExitStack() as slow:
         for _ in range(20):
             client = slow.enter_context(socket.create_connection(("127.0.0.1", probes.port)))
@@ -56,13 +54,13 @@ def test_clients_that_say_nothing_or_drip_do_not_stop_the_probes(
         began = time.monotonic()
         assert ask(probes, "/healthz") == (200, "ok")
         assert time.monotonic() - began < 1
-        until(lambda: len(probes._server._busy) <= _MOST)
+        until(lambda: len(probes._server._busy) <= _MAX_REQUESTS)
 
 
-def test_a_request_that_takes_too_long_is_ended_however_often_a_byte_of_it_comes(
+def test_a_slow_request_is_closed_even_if_bytes_keep_coming(
     probes: ProbeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fake_driver.roles.probes._PATIENCE", 0.1)
+    monkeypatch.setattr("fake_driver.roles.probes._TIMEOUT", 0.1)
     late = time.monotonic() + 5
     with socket.create_connection(("127.0.0.1", probes.port)) as client, pytest.raises(ConnectionError):  # noqa: PT012 - a drip is several
         while time.monotonic() < late:
@@ -72,7 +70,7 @@ def test_a_request_that_takes_too_long_is_ended_however_often_a_byte_of_it_comes
                 raise ConnectionError(client.recv(1) or "it was ended")
 
 
-def test_a_check_that_breaks_costs_one_answer(
+def test_an_error_in_a_check_affects_only_one_request(
     probes: ProbeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     checks = {"/readyz": lambda: [str(1 // 0)]}
@@ -84,12 +82,12 @@ def test_a_check_that_breaks_costs_one_answer(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_an_address_that_is_taken_is_named(probes: ProbeServer) -> None:
-    with pytest.raises(ConfigurationError, match=f"cannot answer probes on 127.0.0.1:{probes.port}"):
+def test_an_address_in_use_is_named(probes: ProbeServer) -> None:
+    with pytest.raises(ConfigurationError, match=f"cannot serve probes on 127.0.0.1:{probes.port}"):
         ProbeServer(("127.0.0.1", probes.port), {})
 
 
-def test_an_empty_host_means_every_address() -> None:
+def test_an_empty_host_means_all_addresses() -> None:
     served = ProbeServer(("", 0), {"/readyz": list})
     served.start()
     assert ask(served, "/readyz") == (200, "ok")

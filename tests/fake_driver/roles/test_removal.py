@@ -46,7 +46,7 @@ def bound(path: Path) -> socket.socket:
     return listener
 
 
-def test_after_the_driver_nothing_of_it_is_left_and_all_else_is(
+def test_all_files_of_the_driver_are_removed_and_no_others(
     start: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
@@ -85,7 +85,7 @@ def test_after_the_driver_nothing_of_it_is_left_and_all_else_is(
 
 
 @pytest.mark.parametrize("length", [40, 63])
-def test_dead_sockets_with_short_names_go_as_well(
+def test_stale_sockets_with_short_names_are_removed(
     settings: Settings, folder: Path, remove: Callable[..., RemovalProcess], until: Until, length: int
 ) -> None:
     settings = replace(settings, driver="d" * length, registry=str(folder / ("r" * 17)))
@@ -99,7 +99,7 @@ def test_dead_sockets_with_short_names_go_as_well(
     assert list(Path(settings.registry).iterdir()) == []
 
 
-def test_nothing_goes_while_the_driver_runs_or_a_claim_is_prepared(
+def test_nothing_is_removed_while_the_driver_runs_or_a_claim_is_prepared(
     start: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
@@ -109,8 +109,8 @@ def test_nothing_goes_while_the_driver_runs_or_a_claim_is_prepared(
     process, claim = start(settings), fake_api.claim()
     kubelet.prepare(settings.data / "dra.sock", claim)
     running, held = remove().not_ready_reasons()
-    assert running == "the driver still runs: uninstall it first"
-    assert held == f"claims are prepared, end their pods while the driver runs: {claim['uid']}"
+    assert running == "the driver is still running: uninstall it first"
+    assert held == f"claims are still prepared: delete their pods while the driver runs: {claim['uid']}"
     process.stop()
     assert remove().not_ready_reasons() == [held]
     assert list((settings.data / "claims").glob("*.json"))
