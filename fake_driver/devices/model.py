@@ -90,7 +90,7 @@ class CounterConsumption:
 
 @dataclass(frozen=True)
 class PartitionProfile:
-    """A kind of partitions of a device: up to `count` of them, each of which consumes the same."""
+    """One kind of partition of a device: up to `count` of them with the same consumption."""
 
     name: str
     count: int

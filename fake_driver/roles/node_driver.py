@@ -1,8 +1,7 @@
-"""Puts the parts together for one process. `__main__` and tests call it; a fault exchanges one of the parts before they are joined."""
+"""The node driver: `Parts` is what it is made of, and `NodeProcess` assembles and runs it. `__main__` starts it."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,8 +36,6 @@ from fake_driver.publishing.publisher import Publisher
 from fake_driver.roles.metrics import Gauge, Metrics
 from fake_driver.roles.probes import ProbeServer
 from fake_driver.settings import Settings
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,39 +74,71 @@ class NodeProcess:
     """Everything that runs in the process of a node driver."""
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
-        sockets = SocketPaths(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
-        self._parts = parts
+        self._settings, self._parts = settings, parts
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.metrics = Metrics(self._gauges(settings))
+        self.metrics = Metrics(self._gauges())
+        self.journal = Journal(settings.data / "journal.jsonl", on_event=self.metrics.record_event)
         self._api = ApiClient.from_settings(settings, self.metrics.record_request)
         self._claims = parts.claim_client(self._api)
-        self.journal = Journal(settings.data / "journal.jsonl", on_event=self.metrics.record_event)
         self._armed_faults, self._armed_crashes = ArmedFaults(self.journal), ArmedCrashes(self.journal)
         self._reporter = StatusReporter(self._claims, settings.driver, settings.node, self._status_data, self.journal)
-        files = self._files(settings)
-        self.driver = self._driver(settings, files)
+        files = self._new_files()
+        self.driver = self._new_driver(files)
         self.health_store = parts.health_store(
             {(pool, device.name): parts.initial_health(device) for pool, device in parts.inventory.with_pools()}
         )
-        self._server = PluginServer(
+        sockets = SocketPaths(settings.driver, settings.pod_uid, Path(settings.registry), settings.data)
+        self._server = self._new_server(sockets)
+        self._publisher = parts.publisher(
+            self._api, settings.driver, settings.node, self._slices, self.journal, parts.plan
+        )
+        self._hardware = self._new_hardware()
+        self._control = self._new_control(sockets, files)
+        checks = {"/readyz": self.not_ready_reasons, "/healthz": self.not_alive_reasons}
+        address = settings.probe_address
+        self._probes = ProbeServer(address, checks, self.metrics.pages()) if address else None
+
+    def _new_files(self) -> NodeFiles:
+        settings, parts = self._settings, self._parts
+        cdi = CdiFolder(Path(settings.cdi), settings.driver, self.journal.record)
+        node_pool = parts.inventory.pool
+        return NodeFiles(
+            Checkpoint(settings.data / "claims", lambda uid: cdi.rebuild_claim(uid, node_pool)),
+            cdi,
+            parts.metadata_folder(
+                settings.data / "metadata", settings.driver, settings.metadata_versions, parts.status_data
+            ),
+        )
+
+    def _new_driver(self, files: NodeFiles) -> Driver:
+        collaborators = replace(self._parts, at_crash_point=self._at_crash_point)
+        status_updates = self._reporter if self._parts.writes_status else NoStatusUpdates()
+        return self._parts.driver(self._settings.driver, collaborators, files, self._read_claim, status_updates)
+
+    def _new_server(self, sockets: SocketPaths) -> PluginServer:
+        return PluginServer(
             self.driver,
             self.health_store,
             self.journal,
             sockets,
             self._armed_faults,
-            parts.dra_service,
-            parts.on_get_info,
+            self._parts.dra_service,
+            self._parts.on_get_info,
         )
-        self._publisher = parts.publisher(
-            self._api, settings.driver, settings.node, self._slices, self.journal, parts.plan
+
+    def _new_hardware(self) -> LiveHardware:
+        dependents = Dependents(
+            self._parts.inventory,
+            self.health_store,
+            self._parts.initial_health,
+            self._publisher.refresh,
+            self.journal,
         )
-        self._hardware = LiveHardware(
-            settings.driver,
-            settings.data / "hardware-changes.json",
-            Dependents(parts.inventory, self.health_store, parts.initial_health, self._publisher.refresh, self.journal),
-        )
+        return LiveHardware(self._settings.driver, self._settings.data / "hardware-changes.json", dependents)
+
+    def _new_control(self, sockets: SocketPaths, files: NodeFiles) -> ControlSocket:
         handler = RequestHandler(
-            settings,
+            self._settings,
             self._hardware,
             self._armed_faults,
             self._armed_crashes,
@@ -117,29 +146,10 @@ class NodeProcess:
             self.journal,
             self._release,
         )
-        self._control = ControlSocket(sockets.control, handler.handle)
-        checks = {"/readyz": self.not_ready_reasons, "/healthz": self.not_alive_reasons}
-        address = settings.probe_address
-        self._probes = ProbeServer(address, checks, self.metrics.pages()) if address else None
-
-    def _files(self, settings: Settings) -> NodeFiles:
-        cdi = CdiFolder(Path(settings.cdi), settings.driver, self.journal.record)
-        node_pool = self._parts.inventory.pool
-        return NodeFiles(
-            Checkpoint(settings.data / "claims", lambda uid: cdi.rebuild_claim(uid, node_pool)),
-            cdi,
-            self._parts.metadata_folder(
-                settings.data / "metadata", settings.driver, settings.metadata_versions, self._parts.status_data
-            ),
-        )
-
-    def _driver(self, settings: Settings, files: NodeFiles) -> Driver:
-        collaborators = replace(self._parts, at_crash_point=self._at_crash_point)
-        status_updates = self._reporter if self._parts.writes_status else NoStatusUpdates()
-        return self._parts.driver(settings.driver, collaborators, files, self._read_claim, status_updates)
+        return ControlSocket(sockets.control, handler.handle)
 
     def start(self) -> None:
-        """Serve, register and publish. The publisher comes last, because it is the only part that has to wait for others."""
+        """Recover prepared claims, serve and register with the kubelet, and start the threads that write to the API server."""
         self.driver.recover()
         self._server.start(register=self._parts.registers)
         if self._parts.publishes:
@@ -151,7 +161,7 @@ class NodeProcess:
         self._control.start()
 
     def stop(self) -> None:
-        """Leave quickly: the kubelet learns it first, calls under way end, then what still waits for the API server is cut off."""
+        """Deregister and finish running calls, then cancel requests to the API server."""
         self._control.stop()
         self._armed_faults.clear()
         self._armed_crashes.clear()
@@ -163,24 +173,24 @@ class NodeProcess:
             self._probes.stop()
 
     def not_ready_reasons(self) -> list[str]:
-        """Why nobody can use the driver yet; empty when it is ready."""
-        waits = (
+        """Return why the driver is not ready; an empty list if it is ready."""
+        conditions = (
             (self._server.registered, "the kubelet has not registered this driver"),
             (self._publisher.published, "the slices are not published"),
         )
-        return [text for event, text in waits if not event.is_set()]
+        return [text for event, text in conditions if not event.is_set()]
 
     def not_alive_reasons(self) -> list[str]:
-        """What ended that must not end."""
+        """Return which threads have ended that must run; an empty list if all run."""
         return ["the publisher ended"] if self._parts.publishes and not self._publisher.is_alive else []
 
-    def _gauges(self, settings: Settings) -> dict[str, Gauge]:
-        who = (("driver", settings.driver), ("node", settings.node))
+    def _gauges(self) -> dict[str, Gauge]:
+        identity = (("driver", self._settings.driver), ("node", self._settings.node))
         return {
-            "fake_driver_info": lambda: {who: 1},
+            "fake_driver_info": lambda: {identity: 1},
             "fake_driver_slices": lambda: {(): self._publisher.slice_count},
             "fake_driver_devices": lambda: {
-                (("health", how),): n for how, n in self.health_store.count_by_status().items()
+                (("health", status),): count for status, count in self.health_store.count_by_status().items()
             },
             "fake_driver_claims_prepared": lambda: {(): self.driver.prepared},
         }
@@ -192,11 +202,12 @@ class NodeProcess:
     def _release(self, uid: str, force: bool) -> bool:
         return self.driver.release(uid, force=force)
 
-    def _read_claim(self, ref: ClaimRef, patience: float) -> Object:
-        return self._claims.get(ref.namespace, ref.name, patience)
+    def _read_claim(self, ref: ClaimRef, timeout: float) -> Object:
+        return self._claims.get(ref.namespace, ref.name, timeout)
 
-    def _status_data(self, use: AllocatedDevice) -> dict[str, Any]:
-        return self._parts.status_data(self._parts.inventory.find(use.pool, use.device), use)
+    def _status_data(self, allocated: AllocatedDevice) -> dict[str, Any]:
+        device = self._parts.inventory.find(allocated.pool, allocated.device)
+        return self._parts.status_data(device, allocated)
 
     def _slices(self, owner: slices.Owner) -> list[slices.Object]:
         layout = slices.Layout(self._hardware.base, self._publisher.slice_names)

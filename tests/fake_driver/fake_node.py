@@ -1,4 +1,4 @@
-"""A driver on a node whose files are in a folder, and an API server that is a dict. For the tests of the driver's two verbs."""
+"""A driver with its files in a folder and a dict as API server, for tests of prepare and unprepare."""
 
 import json
 from pathlib import Path
@@ -26,43 +26,43 @@ INVENTORY = Inventory(
 
 
 class Node:
-    """A driver on a node whose files are in a folder, and an API server that is a dict."""
+    """A driver with its files in a folder and a dict as API server. It also records the driver's status updates."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.api: dict[str, dict[str, Any]] = {}
-        self.trouble: ApiError | None = None
-        self.told: list[tuple[str, str, bool]] = []
-        self.die_at = ""
+        self.error: ApiError | None = None
+        self.status_updates: list[tuple[str, str, bool]] = []
+        self.crash_at = ""
         self.inventory = INVENTORY
         self.start()
 
     def start(self) -> None:
-        """Start, or start again after a crash."""
+        """Start the driver, or restart it after a crash."""
         cdi = CdiFolder(self.folder / "cdi", NAME)
         checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.rebuild_claim(uid, self.inventory.pool))
-        metadata = MetadataFolder(self.folder / "metadata", NAME, VERSIONS, lambda _device, _use: {})
+        metadata = MetadataFolder(self.folder / "metadata", NAME, VERSIONS, lambda _device, _allocated: {})
         collaborators = Collaborators(self.inventory, at_crash_point=self.at_crash_point)
         self.driver = Driver(NAME, collaborators, NodeFiles(checkpoint, cdi, metadata), self.read, self)
         self.driver.recover()
 
     def at_crash_point(self, point: str) -> None:
-        if point == self.die_at:
-            self.die_at = ""
+        if point == self.crash_at:
+            self.crash_at = ""
             raise KeyboardInterrupt
 
-    def read(self, ref: ClaimRef, _patience: float) -> Object:
-        if self.trouble:
-            raise self.trouble
+    def read(self, ref: ClaimRef, _timeout: float) -> Object:
+        if self.error:
+            raise self.error
         if ref.name not in self.api:
             raise ApiError("GET claim", 404, "not found")
         return self.api[ref.name]
 
     def prepared(self, claim: PreparedClaim, served: Object | None) -> None:
-        self.told.append(("prepared", claim.ref.uid, served is not None))
+        self.status_updates.append(("prepared", claim.ref.uid, served is not None))
 
     def released(self, uid: str) -> None:
-        self.told.append(("released", uid, False))
+        self.status_updates.append(("released", uid, False))
 
     def allocate(
         self, name: str, *devices: str, uid: str = "", request: str = "gpu", config: Any = (), **more: Any
@@ -74,7 +74,7 @@ class Node:
         return ClaimRef(uid, "default", name)
 
     def results(self, name: str) -> list[dict[str, Any]]:
-        """What a claim was allocated; can be changed."""
+        """Return the allocation results of a claim, which tests may change."""
         found: list[dict[str, Any]] = self.api[name]["status"]["allocation"]["devices"]["results"]
         return found
 
@@ -82,7 +82,7 @@ class Node:
         return sorted(path.name for path in (self.folder / "cdi").glob("*"))
 
     def edits(self, ref: ClaimRef) -> list[dict[str, Any]]:
-        """What each device of a claim adds to containers."""
+        """Return the container edits of each device of a claim."""
         content = json.loads((self.folder / f"cdi/{NAME}-{ref.uid}.json").read_text())
         return [device["containerEdits"] for device in content["devices"]]
 

@@ -67,10 +67,10 @@ def test_unprepare_needs_no_api_server_and_frees_the_device(node: Node) -> None:
     ref = node.allocate("one", "gpu-0")
     node.driver.prepare(ref)
     node.start()
-    node.trouble = ApiError("GET claim", 0, "connection refused")
+    node.error = ApiError("GET claim", 0, "connection refused")
     assert node.driver.unprepare(ClaimRef(ref.uid))
     assert node.files() == []
-    node.trouble = None
+    node.error = None
     assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 
@@ -123,7 +123,7 @@ def test_configuration_is_applied_from_the_checkpoint_while_the_api_server_is_un
         "GPU_DEVICE_GPU_0_SHARING_INTERVAL=Long",
     } <= set(env)
     node.start()
-    node.trouble = ApiError("GET claim", 0, "away")
+    node.error = ApiError("GET claim", 0, "away")
     assert node.driver.prepare(ref) == first
     assert node.env(ref) == env
 
@@ -140,10 +140,10 @@ def test_a_claim_rebuilt_from_a_cdi_file_is_not_prepared_without_the_api_server(
     node.driver.prepare(ref)
     (node.folder / f"claims/{ref.uid}.json").unlink()
     node.start()
-    node.trouble = ApiError("GET claim", 0, "away")
+    node.error = ApiError("GET claim", 0, "away")
     with pytest.raises(ClaimRefused, match="cannot be read"):
         node.driver.prepare(ref)
-    node.trouble = None
+    node.error = None
     node.driver.prepare(ref)
     assert "user_a=b" in node.env(ref)
 
@@ -153,7 +153,11 @@ def test_status_updates_follow_prepare_and_unprepare_and_are_repeated_after_a_re
     node.driver.prepare(ref)
     node.start()
     node.driver.unprepare(ref)
-    assert node.told == [("prepared", "uid-one", True), ("prepared", "uid-one", False), ("released", "uid-one", False)]
+    assert node.status_updates == [
+        ("prepared", "uid-one", True),
+        ("prepared", "uid-one", False),
+        ("released", "uid-one", False),
+    ]
 
 
 def test_a_claim_that_was_replaced_is_refused_and_the_old_one_stays(node: Node) -> None:
@@ -188,7 +192,7 @@ def test_a_claim_for_a_device_of_another_node_leaves_no_files(node: Node, device
 def test_a_prepared_claim_is_prepared_again_while_the_api_server_is_unavailable(node: Node, status: int) -> None:
     ref = node.allocate("one", "gpu-0")
     first = node.driver.prepare(ref)
-    node.trouble = ApiError("GET claim", status, "away")
+    node.error = ApiError("GET claim", status, "away")
     assert node.driver.prepare(ref) == first
     with pytest.raises(ClaimRefused, match=r"uid-two\) cannot be read: .*away"):
         node.driver.prepare(node.allocate("two", "gpu-1"))
@@ -220,18 +224,18 @@ def test_a_claim_that_a_newer_version_prepared_is_left_alone_until_it_is_unprepa
     file, cdi = node.folder / f"claims/{first.uid}.json", node.folder / f"cdi/{NAME}-{first.uid}.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "version": 2}))
     before = file.read_bytes(), cdi.read_bytes(), list((node.folder / "metadata").rglob("*.json"))
-    node.told.clear()
+    node.status_updates.clear()
     node.start()
     with pytest.raises(ClaimRefused, match="was prepared by a newer version of this driver"):
         node.driver.prepare(first)
     with pytest.raises(ClaimRefused, match=r"gpu-0 is still prepared for claim default/one"):
         node.driver.prepare(second)
-    node.trouble = ApiError("GET claim", 0, "away")
+    node.error = ApiError("GET claim", 0, "away")
     with pytest.raises(ClaimRefused, match="was prepared by a newer version of this driver"):
         node.driver.prepare(first)
-    node.trouble = None
+    node.error = None
     assert (file.read_bytes(), cdi.read_bytes(), list((node.folder / "metadata").rglob("*.json"))) == before
-    assert node.told == []
+    assert node.status_updates == []
     assert node.driver.unprepare(first)
     assert [*node.files(), *(node.folder / "claims").glob("*.json"), *(node.folder / "metadata").iterdir()] == []
     assert names(node.driver.prepare(second)) == ["gpu-0"]

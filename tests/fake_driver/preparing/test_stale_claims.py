@@ -52,7 +52,7 @@ def test_a_claim_that_may_be_needed_is_released_only_by_force(node: Node) -> Non
     node.driver.prepare(ref)
     with pytest.raises(ClaimRefused, match=r"default/one \(uid-one\) exists and is allocated: delete its pods"):
         node.driver.release("uid-one")
-    node.trouble = ApiError("GET claim", 503, "away")
+    node.error = ApiError("GET claim", 503, "away")
     with pytest.raises(ClaimRefused, match=r"cannot be read, so it may still be needed: .*away"):
         node.driver.release("uid-one")
     assert len(node.files()) == 1

@@ -115,12 +115,12 @@ class Crashes(RuleBasedStateMachine):
 @contextlib.contextmanager
 def dying(node: Node, death: int | str | None) -> Iterator[None]:
     """Die at a named point, or at the n-th step that touches the disk."""
-    node.die_at = death if isinstance(death, str) else ""
+    node.crash_at = death if isinstance(death, str) else ""
     try:
         with crashing(death if isinstance(death, int) else None):
             yield
     finally:
-        node.die_at = ""
+        node.crash_at = ""
 
 
 @pytest.mark.parametrize("point", CRASH_POINTS)

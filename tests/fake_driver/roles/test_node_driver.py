@@ -35,7 +35,7 @@ def test_ready_means_registered_and_published(
         assert answer.status == 200
 
 
-def test_a_publisher_that_ended_is_told_to_the_liveness_probe(
+def test_the_liveness_probe_fails_if_the_publisher_has_ended(
     start: Callable[..., NodeProcess], settings: Settings
 ) -> None:
     process = start(settings)
@@ -45,7 +45,7 @@ def test_a_publisher_that_ended_is_told_to_the_liveness_probe(
     assert process.not_alive_reasons() == ["the publisher ended"]
 
 
-def test_the_token_goes_only_over_tls(
+def test_the_token_is_only_sent_over_tls(
     start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, folder: Path
 ) -> None:
     (folder / "token").write_text("secret")
@@ -83,7 +83,7 @@ def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
     fake_api.until(lambda: [entry["device"] for entry in fake_api.status()] == ["gpu-0"])
 
 
-def test_the_health_of_devices_is_what_its_part_says(start: Callable[..., NodeProcess], settings: Settings) -> None:
+def test_a_mutant_can_replace_the_initial_health(start: Callable[..., NodeProcess], settings: Settings) -> None:
     process = start(settings, ALL_MUTANTS["health-unknown"])
     assert process.health_store.count_by_status() == {UNKNOWN: 4}
 
@@ -99,7 +99,7 @@ def whole_one_other(settings: Settings, fake_api: FakeApi) -> tuple[Any, Any, An
     return whole, one, other
 
 
-def test_a_whole_and_its_part_are_never_prepared_together_even_when_one_is_unplugged_by_now(
+def test_a_device_and_its_partition_are_never_prepared_together_even_if_one_is_unplugged(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
 ) -> None:
     whole, one, other = whole_one_other
@@ -132,7 +132,7 @@ def test_a_refusal_advises_to_release_a_stale_claim_that_holds_a_partition_of_th
     )
 
 
-def test_the_mutant_that_forgets_what_parts_share_prepares_both(
+def test_forget_what_parts_share_prepares_a_device_and_its_partition(
     start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
 ) -> None:
     whole, one, _ = whole_one_other
