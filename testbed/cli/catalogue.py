@@ -12,7 +12,7 @@ from testbed.cli import options
 from testbed.conformance import catalogue
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import GIVEN, Requirement
-from testbed.reporting import table
+from testbed.reporting import terminal
 
 
 @click.command("list")
@@ -23,7 +23,7 @@ def list_(output: str) -> None:
     if output == "json":
         options.print_json([_data(entry) for entry in entries])
         return
-    table.print_rows(["id", "level", "tier", "requirement"], [_row(entry) for entry in entries])
+    terminal.print_rows(["id", "level", "tier", "requirement"], [_row(entry) for entry in entries])
 
 
 @click.command()

@@ -13,7 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from testbed import bringup, folders
-from testbed.cli import live, options
+from testbed.cli import live_hardware, options
 from testbed.drivers.expected_slices import expected_slices
 from testbed.errors import UsageError
 from testbed.models.config import effective
@@ -30,7 +30,7 @@ def group() -> None:
     """The fake hardware: what there is to choose from, how it looks from outside, and how it is changed while pods run."""
 
 
-for command in live.COMMANDS:
+for command in live_hardware.COMMANDS:
     group.add_command(command)
 
 
@@ -61,7 +61,7 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
     if file and name is not None:
         raise UsageError(f"--name {name} is about a testbed, and {file} is about none", hint="leave one of them out")
     found = _of_file(file, node or "node-1") if file else _of_testbed(name or "default", node)
-    altered = {} if file else live.altered(name or "default", node)
+    altered = {} if file else live_hardware.live_states(name or "default", node)
     if output == "json":
         options.print_json([{**place.as_data(), **_live(place, altered)} for place in found])
         return
@@ -73,7 +73,7 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
         console.width = 200  # a pipe has no width, and what is cut off would be lost
     for place in found:
         console.print(_drawn(place), soft_wrap=True)
-    for line in live.told(altered):
+    for line in live_hardware.describe_states(altered):
         console.print(line, soft_wrap=True)
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn, cast
 import click
 
 from testbed import __version__
-from testbed.cli import endings
+from testbed.cli import exit_codes
 from testbed.errors import UsageError, did_you_mean
 
 # name -> module, attribute, and the line for --help
@@ -86,7 +86,7 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Do what the arguments say; the exit code."""
-    return endings.code_of(lambda: _invoke(arguments or ["--help"]), debug="--debug" in arguments[:1])
+    return exit_codes.exit_code_of(lambda: _invoke(arguments or ["--help"]), debug="--debug" in arguments[:1])
 
 
 def _invoke(arguments: list[str]) -> None:

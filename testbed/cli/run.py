@@ -14,10 +14,10 @@ from testbed.cli import options
 from testbed.conformance import profiles
 from testbed.conformance.selection import Facts
 from testbed.errors import UsageError
-from testbed.models.config import TestbedConfig, effective
+from testbed.models.config import TestbedConfig
 from testbed.models.requirement_enums import Tier
 from testbed.models.run_request import FailOn, Keep, RunRequest, run_request
-from testbed.reporting import table
+from testbed.reporting import terminal
 from testbed.runs.dry_run import RunPlan, plan_run
 from testbed.runs.execution import execute
 
@@ -82,14 +82,13 @@ def run(plan: bool, output: str, **flags: Any) -> None:
 def configured(words: Sequence[str]) -> TestbedConfig:
     """Return the configuration of the testbed that `run` with these words would make."""
     given = run.make_context("run", list(words)).params
-    flags = {name: value for name, value in given.items() if name not in ("plan", "output")}
-    return _request({**flags, "testbed": None}).new_testbed or effective(None, {})
+    return options.configuration(_of_testbed({name: given[name] for name in given if name not in ("plan", "output")}))
 
 
 def _request(flags: Mapping[str, Any]) -> RunRequest:
     of_run = {name: flags[name] for name in RunRequest.model_fields if name in flags}
-    of_testbed = {name: value for name, value in flags.items() if name not in of_run or name == "driver"}
     of_run["profile"] = profiles.chosen(flags["profile"], [*flags["tiers"], flags["keyword"].strip()])
+    of_testbed = _of_testbed(flags)
     if flags["testbed"] is None:
         return run_request(of_run, _new_testbed(of_testbed))
     for name, value in of_testbed.items():
@@ -99,6 +98,11 @@ def _request(flags: Mapping[str, Any]) -> RunRequest:
                 f"{flag} is for a new testbed, but --testbed {flags['testbed']} is up", hint="leave one of them out"
             )
     return run_request(of_run)
+
+
+def _of_testbed(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that describe a new testbed."""
+    return {name: value for name, value in flags.items() if name not in RunRequest.model_fields or name == "driver"}
 
 
 def _new_testbed(flags: Mapping[str, Any]) -> TestbedConfig:
@@ -117,7 +121,7 @@ def _print_plan(found: RunPlan, output: str) -> None:
         gates = ", ".join(_with_state(found.facts))
         click.echo(f"assumed      {gates}: the defaults of Kubernetes {found.facts.kubernetes}")
     rows = [[each.id, each.plan, each.reason or each.makes] for each in found.decisions]
-    table.print_rows(["id", "plan", "why not, or what it makes"], rows)
+    terminal.print_rows(["id", "plan", "why not, or what it makes"], rows)
 
 
 def _with_state(facts: Facts) -> list[str]:

@@ -53,9 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Start judging if a testbed is named."""
     if _judges(config):
-        from testbed.plugin import starting  # noqa: PLC0415 - inert until now
+        from testbed.plugin import startup  # noqa: PLC0415 - inert until now
 
-        starting.start(config)
+        startup.start(config)
     elif config.option.dra_driver and not config.option.collectonly:
         raise pytest.UsageError(
             "--driver says whom to judge, but not where: add --testbed NAME (dra-testbed up makes one)"
@@ -75,9 +75,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that check a requirement get its markers, so that -m works, with and without a testbed."""
     if hasattr(_function(item), "dra_requirement"):
-        from testbed.plugin import marking  # noqa: PLC0415 - inert until now
+        from testbed.plugin import markers  # noqa: PLC0415 - inert until now
 
-        marking.mark(item, _function(item))
+        markers.add_markers(item, _function(item))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

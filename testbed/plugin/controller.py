@@ -24,7 +24,7 @@ from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
 from testbed.progress import Screen
-from testbed.reporting import report, table
+from testbed.reporting import report, terminal
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -142,7 +142,7 @@ class Controller:
         """The verdict."""
         if self.report:
             terminalreporter.section("verdict")
-            table.show(self.report, Screen(highlight=False))
+            terminal.print_verdict(self.report, Screen(highlight=False))
             terminalreporter.write_line(f"report: {self.context.request.report}")
 
     def disruptive(self) -> list[str]:

@@ -16,8 +16,8 @@ from testbed.conformance.selection import alone
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import load_companions, load_driver_file
-from testbed.plugin import lane
-from testbed.plugin.marking import required
+from testbed.plugin import serial_tests
+from testbed.plugin.markers import requirement_of_item
 from testbed.vocabulary.cluster.accounts import Account
 from testbed.vocabulary.cluster.kubelets import Kubelets
 from testbed.vocabulary.cluster.nodes import Node, restored_node
@@ -52,8 +52,8 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
 @pytest.fixture(autouse=True)
 def _undisturbed(request: pytest.FixtureRequest) -> Iterator[None]:
     """A disruptive test leaves the cluster as it found it."""
-    if lane.is_disruptive(request.node):
-        yield from lane.undisturbed(request.config, request.getfixturevalue("world"), request.node.nodeid)
+    if serial_tests.is_disruptive(request.node):
+        yield from serial_tests.cluster_unchanged(request.config, request.getfixturevalue("world"), request.node.nodeid)
     else:
         yield
 
@@ -61,7 +61,7 @@ def _undisturbed(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
     """The devices that the test's requirement asks for are nobody else's until its clean-up is complete. Who runs alone needs none."""
-    requirement = required(request.node)
+    requirement = requirement_of_item(request.node)
     if requirement is None:
         raise UsageError(f"{request.node.nodeid} has no requirement", hint="tie it to one with @requirement(…)")
     if not hasattr(request.config, "workerinput"):

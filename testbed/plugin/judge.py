@@ -17,10 +17,10 @@ from testbed.conformance.verdicts import blame, observed
 from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
 from testbed.models.requirement_enums import Tier, Verdict
-from testbed.plugin import lane
-from testbed.plugin.explaining import explanation, looking, scenarios
-from testbed.plugin.marking import required
-from testbed.plugin.wording import Comparison
+from testbed.plugin import serial_tests
+from testbed.plugin.assertion_text import Comparison
+from testbed.plugin.failure_text import debugging_hints, failure_text, scenarios_of
+from testbed.plugin.markers import requirement_of_item
 from testbed.vocabulary import budgets
 from testbed.vocabulary.pods.probe_results import explain_comparison
 from testbed.vocabulary.scenario import Scenario
@@ -40,18 +40,18 @@ class Judge:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out profiles and tiers that were not asked for, and skip what the cluster or the driver file rules out."""
-        kept = [item for item in items if self._asked_for(required(item))]
+        kept = [item for item in items if self._asked_for(requirement_of_item(item))]
         if len(kept) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = lane.in_order(kept, self.context.facts)
+        items[:] = serial_tests.in_run_order(kept, self.context.facts)
         for item in items:
-            requirement = required(item)
+            requirement = requirement_of_item(item)
             if requirement:
                 self._prepare(item, requirement)
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Where a test found nodes short of something, no later one waits for its pods in vain."""
-        if self._short and required(item):
+        if self._short and requirement_of_item(item):
             raise Blocked(f"a test before this one found nodes that take no pods\n  {self._short}")
 
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
@@ -67,7 +67,7 @@ class Judge:
         try:
             return (yield)
         except NothingToJudge as absent:
-            if not required(item):
+            if not requirement_of_item(item):
                 raise
             raise pytest.skip.Exception(f"{Verdict.NOT_APPLICABLE}: {absent.what}", _use_item_location=True) from absent
 
@@ -77,7 +77,7 @@ class Judge:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Add verdict, message and evidence to a failed report; they travel with it to the controller."""
         report = yield
-        requirement = required(item)
+        requirement = requirement_of_item(item)
         absent = call.excinfo.value.__cause__ if call.excinfo and report.skipped else None
         if isinstance(absent, NothingToJudge):
             found = {"verdict": Verdict.NOT_APPLICABLE.value, "message": str(absent)}
@@ -88,7 +88,7 @@ class Judge:
                 self._short = self._short or f"{item.nodeid}: {raised.value.cause}"
             verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
-            text = explanation(item, raised, requirement, verdict, self._told, self._compared)
+            text = failure_text(item, raised, requirement, verdict, self._told, self._compared)
             if isinstance(raised.value, ApiError) and not raised.value.status:
                 self._stop_if_broken(item.session)
             if kept:
@@ -103,7 +103,7 @@ class Judge:
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """With --pdb: nothing is deleted before the debugger is left, so say how to look at it."""
         if isinstance(node, pytest.Function) and node.config.getoption("usepdb"):
-            lines = [line for each in scenarios(node).values() for line in looking(each, _kubeconfig(node))]
+            lines = [line for each in scenarios_of(node).values() for line in debugging_hints(each, _kubeconfig(node))]
             node.config.get_terminal_writer().write("".join(f"{line}\n" for line in lines))
 
     def _stop_if_broken(self, session: pytest.Session) -> None:
@@ -135,7 +135,7 @@ class Judge:
         kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []))
         into = self.context.request.report / kept
         if not into.exists():
-            for name, each in scenarios(item).items():
+            for name, each in scenarios_of(item).items():
                 _capture(each, into if name == "scenario" else into / name)
         return str(kept) if into.exists() else ""
 

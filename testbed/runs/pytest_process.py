@@ -20,7 +20,7 @@ from testbed.models.report import DriverConformanceReport
 from testbed.models.run_request import RunRequest
 from testbed.progress import Progress, Screen
 from testbed.providers.process_marks import SUITES_ON, mark_of
-from testbed.reporting import report, table
+from testbed.reporting import report, terminal
 
 
 def argv(request: RunRequest) -> list[str]:
@@ -161,7 +161,7 @@ def _nothing_ran(status: int, *, interrupted: bool) -> BaseException:
 
 def _show(made: DriverConformanceReport, folder: Path) -> None:
     console = Screen(highlight=False)
-    table.show(made, console)
+    terminal.print_verdict(made, console)
     console.print(f"report: {folder}", markup=False, soft_wrap=True)
 
 

@@ -142,13 +142,13 @@ def test_sigterm_lets_every_finally_run(tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = (
         "import sys, threading\n"
-        "from testbed.cli.endings import code_of\n"
+        "from testbed.cli.exit_codes import exit_code_of\n"
         "def work():\n"
         "    try:\n"
         "        print('up', flush=True); threading.Event().wait(60)\n"
         "    finally:\n"
         "        print('cleaned', flush=True)\n"
-        "sys.exit(code_of(work))"
+        "sys.exit(exit_code_of(work))"
     )
     script = tmp_path / "script.py"
     script.write_text(code)

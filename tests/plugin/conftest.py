@@ -11,7 +11,7 @@ import pytest
 from testbed import bringup
 from testbed.conformance.events import read
 from testbed.models.report import DriverConformanceReport, RequirementReport
-from testbed.plugin import starting  # noqa: F401 - imported here once, and not again by each inner pytest
+from testbed.plugin import startup  # noqa: F401 - imported here once, and not again by each inner pytest
 from testbed.reporting import report
 from testbed.runs.pytest_process import plugin_options
 from testbed.waiting import set_patience

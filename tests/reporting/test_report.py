@@ -15,7 +15,7 @@ from testbed.conformance.verdicts import exit_code
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Result, Verdict
-from testbed.reporting import junit, report, table
+from testbed.reporting import junit, report, terminal
 
 STARTED: Event = {
     "event": "run-started",
@@ -208,7 +208,7 @@ def test_the_table_says_the_verdict_the_cause_and_the_result() -> None:
     made = report.build(_log(_done(1, "fail", message=message), known=[_known(1)]))
     console = Console(width=120)
     with console.capture() as shown:
-        table.show(made, console)
+        terminal.print_verdict(made, console)
     text = shown.get()
     assert "T-001" in text
     assert "→ expected pod a to run" in text
@@ -221,7 +221,7 @@ def test_the_table_counts_what_was_left_out_by_choice_and_does_not_list_it() -> 
     made = report.build(_log(_done(1, "pass"), known=[_known(1), left_out]))
     console = Console(width=120)
     with console.capture() as shown:
-        table.show(made, console)
+        terminal.print_verdict(made, console)
     assert "T-001" in shown.get()
     assert "T-002" not in shown.get()
     assert "1 pass, 1 excluded" in shown.get()
@@ -233,7 +233,7 @@ def test_the_table_sums_up_what_cannot_be_judged_here_by_reason_and_the_report_k
     made = report.build(_log(_done(1, "pass"), known=[_known(1), *undeclared, off]))
     console = Console(width=120)
     with console.capture() as shown:
-        table.show(made, console)
+        terminal.print_verdict(made, console)
     ids = ["T-001", "T-002", "T-003", "T-004"]
     assert [each for each in ids if each in shown.get()] == ["T-001"]
     assert "  2 not-applicable: the driver file does not declare [x]\n" in shown.get()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.drivers.published.slices import Device
-from testbed.plugin.values import differences, shown
+from testbed.plugin.value_text import differences, short_text
 from testbed.vocabulary.pods.probe_results import Settings
 
 DEVICE = Device("gpu.example", "node-1", "gpu-0")
@@ -25,14 +25,14 @@ DEVICE = Device("gpu.example", "node-1", "gpu-0")
     ],
 )
 def test_values_are_shown_without_the_names_of_types(value: object, said: str) -> None:
-    assert shown(value) == said
+    assert short_text(value) == said
 
 
 def test_what_a_server_says_is_shown_whole() -> None:
     refusal = "spec.devices: Too many: " + "x" * 900
 
-    assert shown(refusal) == repr(refusal)
-    assert len(shown([refusal])) < 200
+    assert short_text(refusal) == repr(refusal)
+    assert len(short_text([refusal])) < 200
 
 
 @pytest.mark.parametrize(

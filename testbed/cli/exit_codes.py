@@ -32,7 +32,7 @@ class Stopped(SystemExit):
         self.by = by
 
 
-def code_of(work: Callable[[], None], *, debug: bool = False) -> int:
+def exit_code_of(work: Callable[[], None], *, debug: bool = False) -> int:
     """Do the work; the exit code that its ending means, after saying what there is to say."""
     debug = debug or bool(os.environ.get("DRA_TESTBED_DEBUG"))
     try:

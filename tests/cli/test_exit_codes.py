@@ -13,8 +13,8 @@ import click
 import pytest
 
 from testbed import folders, process
-from testbed.cli import endings
-from testbed.cli.endings import code_of
+from testbed.cli import exit_codes
+from testbed.cli.exit_codes import exit_code_of
 from testbed.errors import CommandFailed, DriverFailed, Incomplete, TestbedError, UsageError
 
 Captured = pytest.CaptureFixture[str]
@@ -36,7 +36,7 @@ def raising(failure: BaseException) -> Callable[[], None]:
 
 
 def test_what_ends_well_is_0_and_says_nothing(capsys: Captured) -> None:
-    assert code_of(lambda: None) == 0
+    assert exit_code_of(lambda: None) == 0
     assert capsys.readouterr() == ("", "")
 
 
@@ -45,7 +45,7 @@ def test_what_ends_well_is_0_and_says_nothing(capsys: Captured) -> None:
     [(TestbedError("x"), 3), (UsageError("x"), 2), (DriverFailed("x"), 1), (Incomplete("x"), 4)],
 )
 def test_our_errors_end_with_the_code_of_their_family(failure: TestbedError, code: int, capsys: Captured) -> None:
-    assert code_of(raising(failure)) == code
+    assert exit_code_of(raising(failure)) == code
     assert capsys.readouterr().err == "error: x\n"
 
 
@@ -53,7 +53,7 @@ def test_an_error_is_followed_by_its_notes_and_by_what_to_try(capsys: Captured) 
     failure = TestbedError("it broke", hint="mend it")
     failure.add_note("  logs: /here")
 
-    code_of(raising(failure))
+    exit_code_of(raising(failure))
 
     assert capsys.readouterr().err == "error: it broke\n  logs: /here\ntry: mend it\n"
 
@@ -71,26 +71,26 @@ def test_an_error_is_followed_by_its_notes_and_by_what_to_try(capsys: Captured) 
     ],
 )
 def test_other_endings_have_their_codes(failure: BaseException, code: int, said: str, capsys: Captured) -> None:
-    assert code_of(raising(failure)) == code
+    assert exit_code_of(raising(failure)) == code
     assert capsys.readouterr().err == said
 
 
 def test_a_full_disk_is_named_with_the_file(capsys: Captured) -> None:
-    assert code_of(raising(OSError(errno.ENOSPC, "No space left on device", "/full/file"))) == 3
+    assert exit_code_of(raising(OSError(errno.ENOSPC, "No space left on device", "/full/file"))) == 3
 
     said = capsys.readouterr().err
     assert said.startswith("error: disk full: /full/file\ntry: free disk space")
 
 
 def test_a_full_disk_without_a_file_is_the_fullest_of_our_folders(state: Path, capsys: Captured) -> None:
-    assert code_of(raising(OSError(errno.ENOSPC, "No space left on device"))) == 3
+    assert exit_code_of(raising(OSError(errno.ENOSPC, "No space left on device"))) == 3
 
     assert "disk full: /" in capsys.readouterr().err
 
 
 def test_a_full_disk_that_a_program_met_is_named_too(state: Path, capsys: Captured) -> None:
     failed = CommandFailed(["ctr", "import"], "exit 1", "ctr: write /x: no space left on device")
-    assert code_of(raising(failed)) == 3
+    assert exit_code_of(raising(failed)) == 3
 
     said = capsys.readouterr().err
     assert "no space left on device\ndisk full: /" in said
@@ -98,7 +98,7 @@ def test_a_full_disk_that_a_program_met_is_named_too(state: Path, capsys: Captur
 
 
 def test_what_nobody_expected_keeps_its_traceback_in_a_file(state: Path, capsys: Captured) -> None:
-    assert code_of(raising(KeyError("surprise"))) == 3
+    assert exit_code_of(raising(KeyError("surprise"))) == 3
 
     (kept,) = (state / ".crashes").iterdir()
     assert capsys.readouterr().err == (
@@ -113,23 +113,23 @@ def test_where_no_file_can_be_written_the_traceback_is_printed(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "file/state"))
 
-    assert code_of(raising(KeyError("surprise"))) == 3
+    assert exit_code_of(raising(KeyError("surprise"))) == 3
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_debugging_prints_tracebacks_of_our_errors_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    assert code_of(raising(UsageError("x")), debug=True) == 2
+    assert exit_code_of(raising(UsageError("x")), debug=True) == 2
     assert "Traceback" in capsys.readouterr().err
 
     monkeypatch.setenv("DRA_TESTBED_DEBUG", "1")
-    assert code_of(raising(KeyError("surprise"))) == 3
+    assert exit_code_of(raising(KeyError("surprise"))) == 3
     assert capsys.readouterr().err.count("Traceback") == 1
 
 
 def test_a_broken_pipe_that_is_not_our_output_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr(endings, "_reader_left", lambda: False)
+    monkeypatch.setattr(exit_codes, "_reader_left", lambda: False)
 
-    assert code_of(raising(BrokenPipeError(errno.EPIPE, "Broken pipe"))) == 3
+    assert exit_code_of(raising(BrokenPipeError(errno.EPIPE, "Broken pipe"))) == 3
     assert "unexpected BrokenPipeError" in capsys.readouterr().err
 
 
@@ -145,7 +145,7 @@ def test_signals_end_the_work_in_order(number: signal.Signals, code: int, capsys
             cleaned.append("yes")
 
     try:
-        assert code_of(work) == code
+        assert exit_code_of(work) == code
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
         signal.signal(number, outside)
@@ -156,13 +156,13 @@ def test_signals_end_the_work_in_order(number: signal.Signals, code: int, capsys
 def test_a_signal_that_was_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        assert code_of(lambda: os.kill(os.getpid(), signal.SIGHUP)) == 0
+        assert exit_code_of(lambda: os.kill(os.getpid(), signal.SIGHUP)) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
 def test_a_state_folder_of_somebody_else_is_named_with_its_owner(state: Path, capsys: Captured) -> None:
-    assert code_of(raising(PermissionError(errno.EACCES, "Permission denied", str(state / ".locks")))) == 3
+    assert exit_code_of(raising(PermissionError(errno.EACCES, "Permission denied", str(state / ".locks")))) == 3
     said = capsys.readouterr().err
     assert f"the state folder {state} belongs to {folders.owner_of(state)}: {state / '.locks'}" in said
     assert "try: use sudo, or another DRA_TESTBED_STATE" in said
@@ -171,7 +171,7 @@ def test_a_state_folder_of_somebody_else_is_named_with_its_owner(state: Path, ca
 
 
 def test_a_file_elsewhere_that_is_refused_is_still_unexpected(capsys: Captured) -> None:
-    code_of(raising(PermissionError(errno.EACCES, "Permission denied", "/elsewhere")))
+    exit_code_of(raising(PermissionError(errno.EACCES, "Permission denied", "/elsewhere")))
     assert "unexpected PermissionError" in capsys.readouterr().err
 
 

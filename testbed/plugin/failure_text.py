@@ -11,7 +11,7 @@ import pytest
 from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
 from testbed.models.requirement_enums import Verdict
-from testbed.plugin.wording import Comparison, worded
+from testbed.plugin.assertion_text import Comparison, explain_assertion
 from testbed.vocabulary.pods.probe_results import describe_empty_results
 from testbed.vocabulary.scenario import Scenario
 
@@ -22,7 +22,7 @@ _NOT_THE_DRIVER = {
 }
 
 
-def explanation(
+def failure_text(
     item: pytest.Item,
     raised: pytest.ExceptionInfo[BaseException],
     requirement: Requirement,
@@ -39,7 +39,7 @@ def explanation(
     return "\n".join(lines)
 
 
-def looking(scenario: Scenario, kubeconfig: Path) -> list[str]:
+def debugging_hints(scenario: Scenario, kubeconfig: Path) -> list[str]:
     """How to look at a test's namespace while it stands, in lines that can be pasted."""
     return [
         f"namespace {scenario.namespace} stands until you leave the debugger (q); to look at it:",
@@ -48,7 +48,7 @@ def looking(scenario: Scenario, kubeconfig: Path) -> list[str]:
     ]
 
 
-def scenarios(item: pytest.Item) -> dict[str, Scenario]:
+def scenarios_of(item: pytest.Item) -> dict[str, Scenario]:
     """The namespaces of a test, by the names of its fixtures."""
     return {name: each for name, each in getattr(item, "funcargs", {}).items() if isinstance(each, Scenario)}
 
@@ -62,9 +62,11 @@ def _cause(
         if told and said.startswith(f"assert {told[0]}"):
             return "\n".join(told)
         probe_results = [
-            look for each in scenarios(item).values() for look in each.world.probe_results.of(each.namespace)
+            look for each in scenarios_of(item).values() for look in each.world.probe_results.of(each.namespace)
         ]
-        return "\n".join([worded(_statement(item, raised), said, compared), *describe_empty_results(probe_results)])
+        return "\n".join(
+            [explain_assertion(_statement(item, raised), said, compared), *describe_empty_results(probe_results)]
+        )
     if isinstance(raised.value, TestbedError | pytest.fail.Exception):
         return str(raised.value)
     shown = raised.getrepr(style="short", tbfilter=lambda each: each.traceback.cut(path=item.path))

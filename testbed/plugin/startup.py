@@ -16,13 +16,13 @@ from testbed.conformance.context import RunContext
 from testbed.drivers.published.missing import find_missing
 from testbed.errors import TestbedError, UsageError
 from testbed.models.driver_file import load_driver_file
-from testbed.plugin import fixtures, lane
-from testbed.plugin.clearing import Clearing
+from testbed.plugin import fixtures, serial_tests
 from testbed.plugin.controller import Controller
 from testbed.plugin.decision import context_of
-from testbed.plugin.interrupting import Interrupting
 from testbed.plugin.judge import Judge
+from testbed.plugin.orphan_cleanup import OrphanCleanup
 from testbed.plugin.request import check_settings
+from testbed.plugin.second_interrupt import SecondInterrupt
 from testbed.progress import Progress
 from testbed.waiting import set_patience
 
@@ -41,7 +41,7 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "dra-testbed-fixtures")
     config.pluginmanager.register(Judge(context), "dra-testbed-judge")
     if shipped:
-        config.pluginmanager.register(lane.PassedOver(), "dra-testbed-lane")
+        config.pluginmanager.register(serial_tests.DeferredToController(), "dra-testbed-serial-tests")
     else:
         _register_controller(config, context)
 
@@ -50,13 +50,13 @@ def _register_controller(config: pytest.Config, context: RunContext) -> None:
     controller = Controller(context, config, WORKER_KEY)
     controller.absent = _absent(context)
     config.pluginmanager.register(controller, "dra-testbed-controller")
-    config.pluginmanager.register(Interrupting(config), "dra-testbed-interrupting")
+    config.pluginmanager.register(SecondInterrupt(config), "dra-testbed-second-interrupt")
     leases.discard(context.request.report)
     if getattr(config.option, "dist", "no") != "no":
         _send_one_test_at_a_time(config)
-        config.pluginmanager.register(lane.Lane(controller.disruptive), "dra-testbed-lane")
-    clearing = Clearing(lambda: bringup.attach(context.request.testbed), context.session)
-    config.pluginmanager.register(clearing, "dra-testbed-clearing")
+        config.pluginmanager.register(serial_tests.SerialTests(controller.disruptive), "dra-testbed-serial-tests")
+    clearing = OrphanCleanup(lambda: bringup.attach(context.request.testbed), context.session)
+    config.pluginmanager.register(clearing, "dra-testbed-orphan-cleanup")
 
 
 def _send_one_test_at_a_time(config: pytest.Config) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.drivers.published.slices import Device
-from testbed.plugin.wording import Comparison, worded
+from testbed.plugin.assertion_text import Comparison, explain_assertion
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,13 @@ from testbed.plugin.wording import Comparison, worded
     ],
 )
 def test_a_comparison_is_told_with_its_expression(source: str, op: str, left: object, right: object, said: str) -> None:
-    assert worded(f"assert {source}", "assert what pytest said", Comparison(op, left, right)) == said
+    assert explain_assertion(f"assert {source}", "assert what pytest said", Comparison(op, left, right)) == said
 
 
 def test_devices_are_told_by_name_and_pool() -> None:
     one, two = (Device("gpu.example", "node-1", name) for name in ("gpu-0", "gpu-1"))
 
-    said = worded("assert claim.devices == {one}", "assert {...", Comparison("==", frozenset({two}), {one}))
+    said = explain_assertion("assert claim.devices == {one}", "assert {...", Comparison("==", frozenset({two}), {one}))
 
     assert said == "expected claim.devices to be {gpu-0 of node-1}; it is {gpu-1 of node-1}"
 
@@ -38,7 +38,7 @@ def test_devices_are_told_by_name_and_pool() -> None:
 def test_the_keys_in_which_mappings_differ_are_told() -> None:
     compared = Comparison("==", {"a": 1, "b": 2, "d": 4}, {"a": 1, "b": 3, "c": 5})
 
-    _, *told = worded("assert claim.data == {'a': 1}", "assert {...", compared).splitlines()
+    _, *told = explain_assertion("assert claim.data == {'a': 1}", "assert {...", compared).splitlines()
 
     assert told == [
         "  difference: b: expected 3, found 2",
@@ -51,7 +51,7 @@ def test_long_values_and_expressions_are_cut() -> None:
     left = {f"device-{number:02}" for number in range(99)}
     source = "assert " + " | ".join(f"name{number}" for number in range(99)) + " == set()"
 
-    told = worded(source, "assert {...", Comparison("==", left, set()))
+    told = explain_assertion(source, "assert {...", Comparison("==", left, set()))
 
     assert "name9 | " in told
     assert told.endswith("; it is {'device-00', 'device-01', 'device-02', 'device-03', 'device-04', 'device-05', ...}")
@@ -61,10 +61,10 @@ def test_long_values_and_expressions_are_cut() -> None:
 def test_what_is_no_comparison_is_told_with_its_expression_too() -> None:
     said = "assert not (pool node-1: 2 of 3 slices,)\n +  where it is"
 
-    assert worded("assert not driver.pools", said, None) == (
+    assert explain_assertion("assert not driver.pools", said, None) == (
         "expected driver.pools to be empty or false; it is (pool node-1: 2 of 3 slices,)"
     )
-    assert worded("assert claim.shares", "assert []\n +  where", None) == (
+    assert explain_assertion("assert claim.shares", "assert []\n +  where", None) == (
         "expected claim.shares not to be empty or false; it is []"
     )
 
@@ -79,19 +79,19 @@ def test_what_is_no_comparison_is_told_with_its_expression_too() -> None:
     ],
 )
 def test_what_has_words_of_its_own_or_is_not_the_tests_keeps_its_text(source: str, said: str) -> None:
-    assert worded(source, said, Comparison("==", 0, 1)) == said
+    assert explain_assertion(source, said, Comparison("==", 0, 1)) == said
 
 
 def test_of_a_chain_the_comparison_that_failed_is_told() -> None:
     compared = Comparison("==", frozenset(), {"one"})
 
-    assert worded("assert a == b != set()", "assert {", compared) == "expected a to be {'one'}; it is {}"
-    assert worded("assert a == b == c", "assert {", compared) == (
+    assert explain_assertion("assert a == b != set()", "assert {", compared) == "expected a to be {'one'}; it is {}"
+    assert explain_assertion("assert a == b == c", "assert {", compared) == (
         "expected a == b == c; one of these is {}, the next is {'one'}"
     )
 
 
 def test_a_comparison_that_is_not_the_asserts_is_not_told() -> None:
-    stale = worded("assert a != 2", "assert 2 != 2", Comparison("==", 0, 1))
+    stale = explain_assertion("assert a != 2", "assert 2 != 2", Comparison("==", 0, 1))
 
     assert stale == "expected a != 2; found 2 != 2"

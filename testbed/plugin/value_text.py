@@ -45,7 +45,7 @@ class _Shown(reprlib.Repr):
         return super().repr1(value, level)
 
 
-def shown(value: object) -> str:
+def short_text(value: object) -> str:
     """In one line; a text that stands alone is cut late."""
     return (_ALONE if isinstance(value, str) else _SHORT).repr(value)
 
@@ -76,7 +76,7 @@ def _unlike(left: object, right: object, place: str) -> Iterator[str]:
     elif isinstance(left, AbstractSet) and isinstance(right, AbstractSet):
         yield at + _of_sets("==", left, right)
     elif place:
-        yield f"{at}expected {shown(right)}, found {shown(left)}"
+        yield f"{at}expected {short_text(right)}, found {short_text(left)}"
 
 
 def _of_texts(left: str, right: str) -> str:

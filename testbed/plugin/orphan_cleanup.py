@@ -15,7 +15,7 @@ from testbed.errors import TestbedError
 from testbed.vocabulary.orphaned_objects import delete_orphans
 
 
-class Clearing:
+class OrphanCleanup:
     """The hooks of the controller. `run` is how the words of this run's processes begin."""
 
     def __init__(self, testbed: Callable[[], Testbed], run: str) -> None:

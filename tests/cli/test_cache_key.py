@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.binaries import lock_for
-from testbed.cli import needs
+from testbed.cli import cache_key
 
 NEWEST = lock_for("1.37").kubernetes
 
@@ -20,15 +20,15 @@ NEWEST = lock_for("1.37").kubernetes
     ],
 )
 def test_it_is_named_by_what_the_words_of_the_run_mean(words: list[str], said: str) -> None:
-    assert needs.needs(words) == said
+    assert cache_key.cache_key(words) == said
 
 
 @pytest.mark.parametrize("words", [["--kubernetes", "1.99"], ["--nonsense"], ["--config", "nowhere.yaml"]])
 def test_what_a_run_would_refuse_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert needs.main(words) == 2
+    assert cache_key.main(words) == 2
     assert capsys.readouterr().out == ""
 
 
 def test_help_is_no_need(capsys: pytest.CaptureFixture[str]) -> None:
-    assert needs.main(["--help"]) == 2
+    assert cache_key.main(["--help"]) == 2
     assert "local-" not in capsys.readouterr().out

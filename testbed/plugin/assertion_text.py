@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from testbed.plugin.values import differences, shown
+from testbed.plugin.value_text import differences, short_text
 
 _LONGEST = 160
 _AS_WORDS = {
@@ -35,19 +35,21 @@ class Comparison:
     left: object
     right: object
 
-    def worded(self, left: str, right: str) -> list[str]:
+    def describe(self, left: str, right: str) -> list[str]:
         """In lines, with the expressions of its sides."""
         if self.op in _MEMBERS:
-            return [f"expected {shown(self.left)} {_MEMBERS[self.op]} {right}; that is {shown(self.right)}"]
+            return [f"expected {short_text(self.left)} {_MEMBERS[self.op]} {right}; that is {short_text(self.right)}"]
         of_sets = isinstance(self.left, AbstractSet) and isinstance(self.right, AbstractSet)
         words = (_OF_SETS if of_sets else {}).get(self.op) or _AS_WORDS[self.op]
         same = self.op in ("!=", "is not")
-        first = f"expected {left} {words} {shown(self.right)}" + ("" if same else f"; it is {shown(self.left)}")
+        first = f"expected {left} {words} {short_text(self.right)}" + (
+            "" if same else f"; it is {short_text(self.left)}"
+        )
         return [first, *self._differences]
 
-    def worded_within(self, chain: str) -> list[str]:
+    def describe_in_chain(self, chain: str) -> list[str]:
         """In lines, where it is one of several alike and nobody knows which."""
-        first = f"expected {chain}; one of these is {shown(self.left)}, the next is {shown(self.right)}"
+        first = f"expected {chain}; one of these is {short_text(self.left)}, the next is {short_text(self.right)}"
         return [first, *self._differences]
 
     @property
@@ -55,7 +57,7 @@ class Comparison:
         return [f"  difference: {each}" for each in differences(self.op, self.left, self.right)]
 
 
-def worded(statement: str, said: str, compared: Comparison | None) -> str:
+def explain_assertion(statement: str, said: str, compared: Comparison | None) -> str:
     """`said` is pytest's text of a failed `assert`, which is kept where the statement is none that has words."""
     test = _test_of(statement)
     if test is None or not said.startswith("assert "):
@@ -76,8 +78,8 @@ def _of_comparisons(test: ast.Compare, compared: Comparison) -> list[str]:
     sides = [test.left, *test.comparators]
     same = [index for index, op in enumerate(test.ops) if _symbol(op) == compared.op]
     if len(same) == 1:
-        return compared.worded(*(_source(each) for each in sides[same[0] : same[0] + 2]))
-    return compared.worded_within(_source(test)) if same else []
+        return compared.describe(*(_source(each) for each in sides[same[0] : same[0] + 2]))
+    return compared.describe_in_chain(_source(test)) if same else []
 
 
 def _test_of(statement: str) -> ast.expr | None:

@@ -32,7 +32,7 @@ _RESULTS = {
 }
 
 
-def show(report: DriverConformanceReport, console: Console) -> None:
+def print_verdict(report: DriverConformanceReport, console: Console) -> None:
     """Print the table and the result below it. The report lists all; what was left out as a whole is only counted here.
 
     What cannot be judged here has a line for each reason.
@@ -46,7 +46,7 @@ def show(report: DriverConformanceReport, console: Console) -> None:
     console.print(
         f"{escape(report.subject.driver)} is {result}: {counts}; {report.seconds:.1f} s, {where}", highlight=False
     )
-    for line in _free(report.requirements):
+    for line in _not_judged(report.requirements):
         console.print(f"  {escape(line)}", highlight=False)
     reasons = [
         reason for reason in report.reasons if reason.split(":")[0] not in {row.id for row in report.requirements}
@@ -78,17 +78,17 @@ def _table(rows: Sequence[RequirementReport]) -> Table:
         verdict = row.verdict or "no verdict"
         seconds = f"{row.seconds:.1f}" if row.attempts else ""
         colour = _COLOURS.get(verdict, "dim")
-        table.add_row(row.id, f"[{colour}]{verdict}[/]", seconds, escape(_words(row)))
+        table.add_row(row.id, f"[{colour}]{verdict}[/]", seconds, escape(_explanation(row)))
     return table
 
 
-def _free(rows: Sequence[RequirementReport]) -> list[str]:
+def _not_judged(rows: Sequence[RequirementReport]) -> list[str]:
     """What cannot be judged here, and why: as one line for each reason, for there may be hundreds."""
     counted = Counter((row.verdict, row.message) for row in rows if row.verdict in _FREE and not row.attempts)
     return [f"{count} {verdict}: {reason}" for (verdict, reason), count in counted.most_common()]
 
 
-def _words(row: RequirementReport) -> str:
+def _explanation(row: RequirementReport) -> str:
     said = row.message.splitlines()
     because = [line.strip() for line in said if line.strip().startswith("likely cause:")]
     return "\n→ ".join([row.sentence, *said[:1], *because])

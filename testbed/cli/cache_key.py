@@ -1,4 +1,4 @@
-"""What `dra-testbed run` with these words takes from the cache, as a part of a key: `python -m testbed.cli.needs WORDS…`.
+"""What `dra-testbed run` with these words takes from the cache, as a part of a key: `python -m testbed.cli.cache_key WORDS…`.
 
 For CI systems, whose caches have keys: provider and versions may be said by a flag or in the file of --config, or be defaults.
 """
@@ -17,7 +17,7 @@ from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig
 
 
-def needs(words: Sequence[str]) -> str:
+def cache_key(words: Sequence[str]) -> str:
     """Provider and versions, and which images are made here: local-1.37.1-driver-workload."""
     config = configured(words)
     versions = [binaries.lock_for(version).kubernetes for version in (config.kubernetes, config.kubelet) if version]
@@ -33,7 +33,7 @@ def _makes_driver(config: TestbedConfig) -> bool:
 def main(words: Sequence[str]) -> int:
     """Print it; words that `run` would refuse are refused here as well."""
     try:
-        click.echo(needs(words))
+        click.echo(cache_key(words))
     except (TestbedError, click.ClickException, click.exceptions.Exit) as refused:
         click.echo(str(refused), err=True)
         return 2

@@ -12,7 +12,7 @@ from testbed.conformance import events
 from testbed.interrupts import deferred_interrupts
 
 
-class Interrupting:
+class SecondInterrupt:
     """pytest itself would break off in the middle of its last hooks, with a long traceback and without a report."""
 
     def __init__(self, config: pytest.Config) -> None:

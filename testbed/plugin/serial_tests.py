@@ -12,25 +12,25 @@ import pytest
 from testbed.conformance.selection import Facts, alone
 from testbed.errors import Blocked, TestbedError
 from testbed.models.requirement_enums import Tier
-from testbed.plugin.marking import required
+from testbed.plugin.markers import requirement_of_item
 from testbed.vocabulary.cluster.cluster_condition import condition, wait_until_restored
 from testbed.vocabulary.world import World
 
 _SPOILT = pytest.StashKey[str]()
 
 
-def in_order(items: list[pytest.Item], facts: Facts) -> list[pytest.Item]:
+def in_run_order(items: list[pytest.Item], facts: Facts) -> list[pytest.Item]:
     """Tests that need all devices for themselves after those that run side by side, disruptive ones last."""
     return sorted(items, key=lambda item: _place(item, facts))
 
 
 def is_disruptive(item: pytest.Item) -> bool:
     """Whether a test belongs to the lane."""
-    requirement = required(item)
+    requirement = requirement_of_item(item)
     return requirement is not None and requirement.tier is Tier.DISRUPTIVE
 
 
-class PassedOver:
+class DeferredToController:
     """The hooks of xdist's workers: a disruptive test is left to the controller, without a word."""
 
     @pytest.hookimpl(tryfirst=True)
@@ -39,7 +39,7 @@ class PassedOver:
         return True if is_disruptive(item) else None
 
 
-class Lane:
+class SerialTests:
     """The hooks of xdist's controller. `waiting` gives the ids of the disruptive tests."""
 
     def __init__(self, waiting: Callable[[], list[str]]) -> None:
@@ -58,7 +58,7 @@ class Lane:
         return result
 
 
-def undisturbed(config: pytest.Config, world: World, test: str) -> Iterator[None]:
+def cluster_unchanged(config: pytest.Config, world: World, test: str) -> Iterator[None]:
     """Around a disruptive test: the cluster is as the test before left it, and as this one found it."""
     if _SPOILT in config.stash:
         raise Blocked(
@@ -74,7 +74,7 @@ def undisturbed(config: pytest.Config, world: World, test: str) -> Iterator[None
 
 
 def _place(item: pytest.Item, facts: Facts) -> int:
-    requirement = required(item)
+    requirement = requirement_of_item(item)
     return 2 if is_disruptive(item) else int(requirement is not None and alone(requirement, facts))
 
 

@@ -15,7 +15,7 @@ _WORDS = {
 }
 
 
-def mark(item: pytest.Item, function: object) -> None:
+def add_markers(item: pytest.Item, function: object) -> None:
     """Give a test the markers of its requirement."""
     found = requirement_of(function)
     if found is None:
@@ -28,7 +28,7 @@ def mark(item: pytest.Item, function: object) -> None:
         item.add_marker(marker)
 
 
-def required(item: pytest.Item) -> Requirement | None:
+def requirement_of_item(item: pytest.Item) -> Requirement | None:
     """The requirement that a marked test checks."""
     return item.stash.get(_KEY, None)
 

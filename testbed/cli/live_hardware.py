@@ -30,7 +30,7 @@ _CONTEXT = {"ignore_unknown_options": True}  # a value such as -1 is no option
 @_node
 def unplug(device: str, name: str, node: str | None) -> None:
     """A device is gone: out of its slice, while pods that have it keep running."""
-    _tell(name, node, device, ["unplug", device])
+    _change(name, node, device, ["unplug", device])
 
 
 @click.command()
@@ -39,7 +39,7 @@ def unplug(device: str, name: str, node: str | None) -> None:
 @_node
 def plug(device: str, name: str, node: str | None) -> None:
     """An unplugged device is back."""
-    _tell(name, node, device, ["plug", device])
+    _change(name, node, device, ["plug", device])
 
 
 @click.command("set", context_settings=_CONTEXT)
@@ -55,7 +55,7 @@ def set_(
     """Change attributes and capacities of a device; values as in YAML: `healthy=false`, `driverVersion={version: 1.2.3}`."""
     amounts = [word for each in capacities for word in ("--capacity", each)]
     words = ["set", device, *attributes, *amounts, *["--new"] * new]
-    _tell(name, node, device, words)
+    _change(name, node, device, words)
 
 
 @click.command()
@@ -65,7 +65,7 @@ def set_(
 @_node
 def taint(device: str, taint: str, name: str, node: str | None) -> None:
     """Taint a device; the effect is NoSchedule, NoExecute or None."""
-    _tell(name, node, device, ["taint", device, taint])
+    _change(name, node, device, ["taint", device, taint])
 
 
 @click.command()
@@ -75,7 +75,7 @@ def taint(device: str, taint: str, name: str, node: str | None) -> None:
 @_node
 def untaint(device: str, key: str, name: str, node: str | None) -> None:
     """Take all taints with that key from a device."""
-    _tell(name, node, device, ["untaint", device, key])
+    _change(name, node, device, ["untaint", device, key])
 
 
 @click.command()
@@ -86,7 +86,7 @@ def untaint(device: str, key: str, name: str, node: str | None) -> None:
 @_node
 def health(device: str, status: str, message: str | None, name: str, node: str | None) -> None:
     """Say how a device is; the kubelet shows it in the status of pods that have it."""
-    _tell(name, node, device, ["health", device, status, *(["--message", message] if message else [])])
+    _change(name, node, device, ["health", device, status, *(["--message", message] if message else [])])
 
 
 @click.command()
@@ -95,7 +95,7 @@ def health(device: str, status: str, message: str | None, name: str, node: str |
 @_node
 def restore(device: str | None, name: str, node: str | None) -> None:
     """A device, or all of them, are as the hardware file says again."""
-    _tell(name, node, device, ["restore", *([device] if device else [])])
+    _change(name, node, device, ["restore", *([device] if device else [])])
 
 
 @click.command()
@@ -117,7 +117,7 @@ def fault(call: str, name: str, node: str | None, **how: Any) -> None:
     if call == "clear" and given:
         raise click.UsageError(f"fault clear takes all faults away; --{min(given)} means nothing to it")
     words = [word for key, value in given.items() for word in ([f"--{key}"] + ([] if value is True else [str(value)]))]
-    _tell(name, node, how["device"], [call] if call == "clear" else ["fault", call, *words])
+    _change(name, node, how["device"], [call] if call == "clear" else ["fault", call, *words])
 
 
 @click.command()
@@ -126,7 +126,7 @@ def fault(call: str, name: str, node: str | None, **how: Any) -> None:
 @_node
 def crash(point: str, name: str, node: str | None) -> None:
     """Let the driver die, as by kill -9, the next time that it is at that point, such as after-checkpoint."""
-    _tell(name, node, None, ["crash", point])
+    _change(name, node, None, ["crash", point])
 
 
 @click.command("lose-cdi")
@@ -134,7 +134,7 @@ def crash(point: str, name: str, node: str | None) -> None:
 @_node
 def lose_cdi(name: str, node: str | None) -> None:
     """Remove the driver's CDI files, as a reboot does on most nodes."""
-    _tell(name, node, None, ["lose-cdi"])
+    _change(name, node, None, ["lose-cdi"])
 
 
 @click.command()
@@ -144,7 +144,7 @@ def lose_cdi(name: str, node: str | None) -> None:
 @_node
 def release(claim: str, force: bool, name: str, node: str | None) -> None:
     """Give back the devices of a claim that is gone, and that the kubelet did not unprepare."""
-    _tell(name, node, None, ["release", claim, *["--force"] * force])
+    _change(name, node, None, ["release", claim, *["--force"] * force])
 
 
 @click.command()
@@ -156,7 +156,7 @@ def release(claim: str, force: bool, name: str, node: str | None) -> None:
 def journal(since: int, limit: int | None, name: str, node: str | None, output: str) -> None:
     """What happened: every call, write, change and fault."""
     words = ["journal", "--since", str(since), *(["--limit", str(limit)] if limit else [])]
-    found = _asked(name, node, None, words)
+    found = _ask(name, node, None, words)
     if output == "json":
         options.print_json([{"node": each, **answer} for each, answer in found.items()])
         return
@@ -170,7 +170,7 @@ def journal(since: int, limit: int | None, name: str, node: str | None, output: 
 COMMANDS = (unplug, plug, set_, taint, untaint, health, restore, fault, crash, lose_cdi, release, journal)
 
 
-def altered(name: str, node: str | None) -> dict[str, Any]:
+def live_states(name: str, node: str | None) -> dict[str, Any]:
     """By node, what a running driver says of changes and faults; nothing of drivers that cannot be asked."""
     testbed = bringup.attach(name)
     its = testbed.driver_file
@@ -182,7 +182,7 @@ def altered(name: str, node: str | None) -> dict[str, Any]:
     }
 
 
-def told(states: Mapping[str, Any]) -> Iterator[str]:
+def describe_states(states: Mapping[str, Any]) -> Iterator[str]:
     """What is changed and armed, for people; nothing where all is as the hardware file says."""
     for node, state in states.items():
         for device, change in state["changes"].items():
@@ -193,15 +193,15 @@ def told(states: Mapping[str, Any]) -> Iterator[str]:
             yield f"{node}: dies at {point}"
 
 
-def _tell(name: str, node: str | None, device: str | None, words: list[str]) -> None:
+def _change(name: str, node: str | None, device: str | None, words: list[str]) -> None:
     """Have it done, and say where something has changed."""
-    for each, answer in _asked(name, node, device, words).items():
+    for each, answer in _ask(name, node, device, words).items():
         counts = [f"{key} {value}" for key, value in answer.items() if key != "changed"]
         said = ", ".join(["done" if answer["changed"] else "nothing to do: it is so already", *counts])
         click.echo(f"{each}: {' '.join(words)}: {said}")
 
 
-def _asked(name: str, node: str | None, device: str | None, words: list[str]) -> dict[str, Any]:
+def _ask(name: str, node: str | None, device: str | None, words: list[str]) -> dict[str, Any]:
     testbed = bringup.attach(name)
     its = _driver_file(testbed)
     there = live_control.nodes_for(testbed.kube, its, node, device)
