@@ -60,10 +60,10 @@ def test_a_container_that_shows_no_device_says_its_cause_first(judge: Judge) -> 
     run = judge(_BAD, fault="no-env")
     said = run.row("T-002").message.splitlines()
     assert said[0].startswith("expected container container1 of pod pod-with-cats to see gpu-1 of node-1; it sees no")
-    assert said[1].startswith("  likely cause: no line of what the probe printed matches spec.probe.matches")
+    assert said[1].startswith("  likely cause: the driver added nothing to the container")
     assert said[2].startswith("  last seen: the probe printed 1 line in container container1")
     assert "World(" not in run.output
-    assert "→ likely cause: no line of what the probe printed" in run.output
+    assert "→ likely cause: the driver added nothing to the container" in run.output
     assert (run.folder / run.row("T-002").evidence / "probe/pod-with-cats.container1.txt").read_text() == "PATH=/bin\n"
 
 

@@ -142,7 +142,7 @@ def test_pods_that_a_dead_kubelet_never_ends_are_not_the_drivers_fault(world: Ma
 
 def test_a_daemonset_without_a_pod_on_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
     here = world()
-    with new_scenario(here, "REG-001") as scenario, pytest.raises(NotObserved, match="got no device on that node"):
+    with new_scenario(here, "REG-001") as scenario, pytest.raises(NotObserved, match="was not allocated on that node"):
         scenario.daemonset("one-per-node").pods_on(["node-1"])
     gone = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
     _kube(here).objects["Node", "default", "node-1"]["status"]["conditions"] = [gone]

@@ -1,4 +1,4 @@
-"""The word `container`: the devices that a container of a pod was given, and those that it really sees."""
+"""Containers of a pod: the devices that were allocated to them, and those that they see."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from testbed.waiting import NotYet, eventually
 if TYPE_CHECKING:
     from testbed.vocabulary.pods.pod import Pod
 
-# In the background, so that the answer still comes when the container's end takes the program with it.
+# In the background, so that the exec call returns before the container ends.
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
-_KEY = secrets.token_bytes(16)  # of this process alone, so that nobody guesses a value from what is told
-# Variables in a line each, also those whose values have several; then an empty line, and places.
-_LOOK_AROUND = (
+_KEY = secrets.token_bytes(16)  # of this process only, so that values cannot be guessed from their digests
+# One line for each variable (line breaks in values are replaced), an empty line, then mount points and device nodes.
+_PRINT_ENVIRONMENT = (
     r"tr '\n\0' '\1\n' </proc/self/environ; echo; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
 )
 
@@ -38,7 +38,7 @@ class Container:
 
     @property
     def devices(self) -> frozenset[Device]:
-        """The devices of the claims, or of the single requests in them, that it refers to."""
+        """Return the devices of the claims, or of their requests, that the container refers to."""
         spec = self.pod.object["spec"]
         mine = next(
             each for each in (*spec.get("initContainers", ()), *spec["containers"]) if each["name"] == self.name
@@ -49,27 +49,27 @@ class Container:
 
     @property
     def extended_devices(self) -> frozenset[Device]:
-        """The devices that it asked for as extended resources."""
-        made = self.pod.object.get("status", {}).get("extendedResourceClaimStatus", {})
-        claim = self.pod.extended_claim
-        mine = [each["requestName"] for each in made.get("requestMappings", ()) if each["containerName"] == self.name]
+        """Return the devices for the container's extended resources."""
+        status = self.pod.object.get("status", {}).get("extendedResourceClaimStatus", {})
+        claim, mappings = self.pod.extended_claim, status.get("requestMappings", ())
+        mine = [each["requestName"] for each in mappings if each["containerName"] == self.name]
         return frozenset(device for request in mine if claim for device in claim.devices_of(request))
 
     @property
     def seen_devices(self) -> SeenDevices:
-        """The devices that it sees, as its driver file says how to look. Asks the container itself, not Kubernetes."""
-        return self._found_in(self._said(self.pod.world.driver_file.probe.command))
+        """Return the devices that the driver file's probe finds in the running container."""
+        return self._found_in(self._output(self.pod.world.driver_file.probe.command))
 
     @property
     def printed_devices(self) -> SeenDevices:
-        """The devices that it printed, where its command is the driver file's probe. For containers that have ended."""
+        """Return the devices in the log of a container whose command is the driver file's probe, also after it has ended."""
         return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
 
     @property
     def settings(self) -> Settings:
-        """The settings (one, other) that it shows its device to have, as its driver file says how to look."""
+        """Return the settings (one, other) that the driver file's command finds in the running container."""
         known = self.pod.world.driver_file.configuration
-        printed = self._said(known.command) if known else ""
+        printed = self._output(known.command) if known else ""
         self.pod.world.probe_results.keep(
             self.pod.namespace, ProbeResult(self.pod.name, self.name, printed, matches="", of_settings=True)
         )
@@ -78,83 +78,85 @@ class Container:
 
     @property
     def environment(self) -> frozenset[str]:
-        """All that it has around it: variables, mounted places and device nodes. Its own name is left out.
+        """Return the environment variables without HOSTNAME, the mount points and the device nodes.
 
-        A variable's value is only told from others: it may be a secret, and what a comparison finds stands in reports.
+        Values of variables are replaced by digests: they may be secrets, and reports show comparisons.
         """
-        variables, _, places = self._said(("sh", "-c", _LOOK_AROUND)).partition("\n\n")
+        variables, _, paths = self._output(("sh", "-c", _PRINT_ENVIRONMENT)).partition("\n\n")
         others = [line for line in variables.split("\n") if not line.startswith("HOSTNAME=")]
-        return frozenset(map(_veiled, others)) | frozenset(places.splitlines())
+        return frozenset(map(_with_digest, others)) | frozenset(paths.splitlines())
 
     @property
     def environment_names(self) -> frozenset[str]:
-        """The same without the values of variables, which what a claim adds may replace: PATH, for one."""
+        """Return the same without the values of variables, some of which a claim may replace, such as PATH."""
         return frozenset(line.partition("=")[0] for line in self.environment)
 
     @property
     def metadata_files(self) -> frozenset[str]:
-        """The files with metadata of its devices, as seen from the folder where all drivers put them."""
-        look = f"cd {device_metadata.FOLDER} 2>/dev/null && ls -d */*/*/* || true"
-        found = self._said(("sh", "-c", look))
-        return frozenset(found.split())
+        """Return the device metadata files, relative to the folder that all drivers use."""
+        script = f"cd {device_metadata.FOLDER} 2>/dev/null && ls -d */*/*/* || true"
+        return frozenset(self._output(("sh", "-c", script)).split())
 
     def metadata(self, request: str) -> Metadata:
-        """What the driver under test says in the file for a request, such as resourceclaims/my-claim/my-request."""
-        name = f"{request}/{self.pod.world.driver_file.driver}-metadata.json"
-        if name not in self.metadata_files:
-            there = ", ".join(sorted(self.metadata_files)) or "no file at all"
-            raise DriverFailed(f"container {self.name} of pod {self.pod.name} has no {name}; it has {there}")
+        """Return the driver's metadata for a request, such as resourceclaims/my-claim/my-request."""
+        name, files = f"{request}/{self.pod.world.driver_file.driver}-metadata.json", self.metadata_files
+        if name not in files:
+            found = ", ".join(sorted(files)) or "no file"
+            raise DriverFailed(
+                f"container {self.name} of pod {self.pod.name} has no device metadata file {name}\n  last seen: {found}"
+            )
         path = f"{device_metadata.FOLDER}/{name}"
-        text = self._said(("cat", path))
-        return device_metadata.read(text, path)
+        return device_metadata.read(self._output(("cat", path)), path)
 
     def should_have_health(self, claim: str, health: str) -> Container:
-        """Wait until the pod's status says so of every device of a claim, by the name that the pod has for it."""
+        """Wait until the pod's status reports this health for every device of a claim; `claim` is its name in the pod's spec."""
         check = pod_states.has_health(self.name, f"claim:{claim}", health)
-        self.pod.should(f"say {health} of {claim} in container {self.name}", check, budgets.HEALTH)
+        self.pod.should(f"report {health} for {claim} in container {self.name}", check, budgets.HEALTH)
         return self
 
     @property
     def health_messages(self) -> tuple[str, ...]:
-        """What is said of the health of its devices, for people."""
+        """Return the messages in the health entries of the container."""
         return tuple(each.get("message", "") for each in pod_states.health_of(self.pod.object, self.name))
 
     @property
     def restarts(self) -> int:
-        """How often it was started again."""
+        """Return how often the container was restarted."""
         statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
         return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
 
     def restart(self) -> Container:
-        """Let its process end, and wait until the kubelet has started it again."""
+        """Kill the container's process, and wait until the kubelet has restarted the container."""
         before = self.restarts
         self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
         check = pod_states.restarted(self.name, before)
-        self.pod.should(f"run again in container {self.name}", check, budgets.RESTARTED)
+        self.pod.should(f"have its container {self.name} restarted", check, budgets.RESTARTED)
         return self
 
-    def _said(self, command: Sequence[str]) -> str:
+    def _output(self, command: Sequence[str]) -> str:
         return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
     def _found_in(self, text: str) -> SeenDevices:
-        """A pool may just be written anew; what nobody publishes at last is told."""
-        look = ProbeResult(self.pod.name, self.name, text, self.pod.world.driver_file.probe.matches)
+        """Return the devices in the output. Wait for their slices, which the driver may be publishing again, or raise DriverFailed."""
+        result = ProbeResult(self.pod.name, self.name, text, self.pod.world.driver_file.probe.matches)
         probe_results, namespace = self.pod.world.probe_results, self.pod.namespace
-        probe_results.keep(namespace, look)
-        expected = f"all that container {self.name} of pod {self.pod.name} sees to be published"
+        probe_results.keep(namespace, result)
+        expected = f"the devices in container {self.name} of pod {self.pod.name} to be published"
         try:
             devices = eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
-            return SeenDevices([probe_results.keep(namespace, replace(look, devices=devices))])
+            return SeenDevices([probe_results.keep(namespace, replace(result, devices=devices))])
         except WaitTimeout as late:
             raise DriverFailed(late.last_seen, hint=self._hint()) from late
 
     def _hint(self) -> str:
-        """What to look at where a container shows what is not published."""
+        """Return what to check if a container shows a device that is not published."""
         if self.pod.world.slices():
-            return "look at spec.probe of the driver file, or why the driver does not publish it"
+            return "check spec.probe of the driver file, and why the driver does not publish the device"
         every = self.pod.world.kube.list(RESOURCE, "ResourceSlice")
-        others = ", ".join(sorted({str(each["spec"]["driver"]) for each in every})) or "nobody"
-        return f"is spec.driver of the driver file right? The driver publishes nothing at all; {others} does"
+        others = ", ".join(sorted({str(each["spec"]["driver"]) for each in every})) or "none"
+        return (
+            f"check spec.driver of the driver file: this driver publishes no ResourceSlice; drivers that do: {others}"
+        )
 
     def _published(self, text: str) -> frozenset[Device]:
         world, probe = self.pod.world, self.pod.world.driver_file.probe
@@ -162,22 +164,23 @@ class Container:
         known = self._known(found)
         missing = sorted(set(found) - set(known))
         if missing:
+            identity = "name" if probe.shows_names else probe.identity_attribute
             raise NotYet(
                 f"container {self.name} of pod {self.pod.name} sees a device {missing[0]}, but no ResourceSlice of "
-                f"{world.driver_file.driver} has a device with that {'name' if probe.shows_names else probe.identity_attribute}; "
-                f"known are {', '.join(sorted(known)) or 'none'}"
+                f"{world.driver_file.driver} has a device with that {identity}; "
+                f"published: {', '.join(sorted(known)) or 'none'}"
             )
         return frozenset(known[each] for each in found)
 
     def _known(self, shown: Sequence[str]) -> dict[str, Device]:
-        """The published devices, by what a container shows of them."""
+        """Return the published devices by what the probe shows: their names or their identities."""
         world, driver, probe = self.pod.world, self.pod.world.driver_file.driver, self.pod.world.driver_file.probe
         if probe.shows_names:
             return devices_by_name(world.slices(), driver, self.pod.node, shown)
         return devices_by_attribute(world.slices(), driver, probe.identity_attribute)
 
 
-def _veiled(variable: str) -> str:
-    """Its name, and by what its value is told from others."""
+def _with_digest(variable: str) -> str:
+    """Return the variable with a digest for its value."""
     name, _, value = variable.partition("=")
     return f"{name}={hashlib.blake2b(value.encode(), key=_KEY, digest_size=6).hexdigest()}"

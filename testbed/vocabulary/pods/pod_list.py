@@ -1,4 +1,4 @@
-"""The word `pods`: several pods of which the same is expected, and what they have together."""
+"""Several pods that are expected to behave alike."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from testbed.vocabulary.pods.pod import Pod
 
 
 class Pods(tuple[Pod, ...]):
-    """Several pods of which the same is expected."""
+    """Several pods. Verbs apply to each; properties are of all together or by the pods' names."""
 
     __slots__ = ()
 
     def should_run(self) -> Pods:
-        """Wait until all of them run."""
+        """Wait until all run."""
         return Pods(pod.should_run() for pod in self)
 
     def should_recover(self) -> Pods:
-        """Wait until all of them run, now that nothing keeps them from it any more."""
+        """Wait until all run, after the cause of earlier failures was removed."""
         return Pods(pod.should_recover() for pod in self)
 
     def should_succeed(self) -> Pods:
-        """Wait until all of them have succeeded."""
+        """Wait until all have succeeded."""
         return Pods(pod.should_succeed() for pod in self)
 
     def should_be_gone(self) -> None:
-        """Wait until none of them is there any more."""
+        """Wait until none exists any more."""
         for pod in self:
             pod.should_be_gone()
 
     def delete(self) -> Pods:
-        """Ask for the end of all of them."""
+        """Delete all without waiting."""
         return Pods(pod.delete() for pod in self)
 
     def containers(self, name: str) -> tuple[Container, ...]:
-        """The container of that name in each of them."""
+        """Return the container of this name in each pod."""
         return tuple(pod.container(name) for pod in self)
 
     def seen_by(self, container: str) -> dict[str, frozenset[Device]]:
-        """The devices that the container of that name in each sees, by the pods' names."""
+        """Return the devices that the container of this name sees in each pod, by the pods' names."""
         return {pod.name: pod.container(container).seen_devices for pod in self}
 
     @property
     def all_devices(self) -> frozenset[Device]:
-        """The devices of the claims of all of them together."""
+        """Return the devices that are allocated to all pods together."""
         return frozenset(device for pod in self for device in pod.devices)
 
     @property
     def nodes(self) -> frozenset[str]:
-        """The nodes that they are on."""
+        """Return the nodes that the pods are bound to."""
         return frozenset(pod.node for pod in self)
 
     @property
     def claims(self) -> frozenset[str]:
-        """The names of all their claims."""
+        """Return the names of all claims."""
         return frozenset(claim.name for pod in self for claim in pod.claims.values())
 
     @property
     def devices(self) -> dict[str, frozenset[Device]]:
-        """The devices of the claims of each, by the pods' names."""
+        """Return the devices that are allocated to each pod, by the pods' names."""
         return {pod.name: pod.devices for pod in self}
 
     @property
     def seen_devices(self) -> dict[str, frozenset[Device]]:
-        """The devices that the containers of each see, by the pods' names."""
+        """Return the devices that the probe finds in each pod, by the pods' names."""
         return {pod.name: pod.seen_devices for pod in self}

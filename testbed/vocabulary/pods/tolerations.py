@@ -1,7 +1,4 @@
-"""Give the pods of a manifest the tolerations of the driver file: nodes with devices are often tainted, so that no other pod goes there.
-
-`scenario` does it with all that it applies.
-"""
+"""Add the tolerations of the driver file to the pods of a manifest, because nodes with devices are often tainted. For scenarios."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _POD_SPECS = {
 
 
 def with_tolerations(manifest: Object, tolerations: Sequence[Toleration]) -> Object:
-    """The object with these tolerations beside those that it has; as it is, if it makes no pods."""
+    """Return the object with these tolerations added to its own; unchanged if it creates no pods."""
     if not tolerations or manifest["kind"] not in _POD_SPECS:
         return manifest
     made = copy.deepcopy(manifest)

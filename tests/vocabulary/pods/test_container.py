@@ -22,23 +22,23 @@ BY_NAME = {"command": ["env"], "matches": r"^DEVICE=(?P<name>\S+)$"}
 
 @pytest.fixture
 def here(world: Callable[..., World]) -> World:
-    """A world whose driver shows names, which are the same on all nodes."""
+    """Return a world whose probe shows names, which are the same on all nodes."""
     made = world()
     spec = made.driver_file.spec.model_copy(update={"probe": Probe.model_validate_json(json.dumps(BY_NAME))})
     return replace(made, driver_file=made.driver_file.model_copy(update={"spec": spec}))
 
 
-def _says(here: World, container: str, text: str) -> None:
+def _print(here: World, container: str, text: str) -> None:
     kube: Any = here.kube
     kube.said[container] = text
 
 
-def test_a_name_is_that_of_a_device_of_the_node_where_the_container_runs(here: World) -> None:
+def test_a_name_is_that_of_a_device_on_the_pods_node(here: World) -> None:
     with new_scenario(here, "REG-001") as scenario:
         scenario.apply("basic/one-pod-per-node.yaml")
         pods = scenario.daemonset("one-per-node").pods_on(["node-1", "node-2"]).should_run()
         for pod in pods:
-            _says(here, f"{pod.name}/workload", "DEVICE=gpu-0\n")
+            _print(here, f"{pod.name}/workload", "DEVICE=gpu-0\n")
 
         assert pods.seen_devices == pods.devices
         assert set().union(*pods.seen_devices.values()) == {
@@ -46,67 +46,69 @@ def test_a_name_is_that_of_a_device_of_the_node_where_the_container_runs(here: W
         }
 
 
-def test_where_the_driver_publishes_nothing_its_name_is_doubted(here: World) -> None:
+def test_a_driver_that_publishes_nothing_may_have_another_name(here: World) -> None:
     kube: Any = here.kube
     with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
-        _says(here, "first/cat", "DEVICE=gpu-0\n")
+        _print(here, "first/cat", "DEVICE=gpu-0\n")
         for node in ("node-1", "node-2"):
             kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["driver"] = "another.example"
 
-        with pytest.raises(DriverFailed, match=r"is spec.driver of the driver file right\?.*; another.example does"):
+        with pytest.raises(
+            DriverFailed, match=r"check spec\.driver of the driver file: .*; drivers that do: another\.example"
+        ):
             _ = pod.seen_devices
 
 
-def test_a_name_that_nobody_publishes_is_told(here: World) -> None:
+def test_a_name_that_is_not_published_is_reported(here: World) -> None:
     with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
-        _says(here, "first/cat", "DEVICE=gpu-9\n")
+        _print(here, "first/cat", "DEVICE=gpu-9\n")
 
-        with pytest.raises(DriverFailed, match="has a device with that name; known are gpu-0, gpu-1"):
+        with pytest.raises(DriverFailed, match="has a device with that name; published: gpu-0, gpu-1"):
             _ = pod.seen_devices
 
 
-def test_a_container_is_started_again(pod: Callable[..., Pod]) -> None:
+def test_a_container_is_restarted(pod: Callable[..., Pod]) -> None:
     running = pod(RUNS)
     kube = kube_of(running)
     kube.said["p/c"] = ""
-    again = {**RUNS, "restartCount": 1}
-    kube.react = lambda it: it.objects["Pod", "here", "p"]["status"].update(containerStatuses=[again])
+    restarted = {**RUNS, "restartCount": 1}
+    kube.react = lambda it: it.objects["Pod", "here", "p"]["status"].update(containerStatuses=[restarted])
     assert running.container("c").restart().restarts == 1
     assert "kill 1" in kube.asked[0][2][-1]
 
 
-def test_a_container_that_is_not_started_again(pod: Callable[..., Pod]) -> None:
+def test_a_container_that_is_not_restarted(pod: Callable[..., Pod]) -> None:
     running = pod(RUNS)
     kube_of(running).said["p/c"] = ""
-    with pytest.raises(NotObserved, match="expected pod p to run again in container c"):
+    with pytest.raises(NotObserved, match="expected pod p to have its container c restarted"):
         running.container("c").restart()
 
 
-def test_what_a_container_printed_before_it_ended(pod: Callable[..., Pod]) -> None:
+def test_the_devices_that_an_ended_container_printed(pod: Callable[..., Pod]) -> None:
     ended = pod(phase="Succeeded")
     kube_of(ended).texts["p/c"] = "GPU_DEVICE_GPU_0_UUID=node-2-uuid-1\n"
     assert ended.container("c").printed_devices == frozenset({Device("gpu.dra-testbed.example", "node-2", "gpu-1")})
 
 
-def test_a_container_shows_its_settings(pod: Callable[..., Pod]) -> None:
+def test_the_settings_of_a_container(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
     kube_of(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n"
 
     assert found.container("c").settings == frozenset({"other"})
 
 
-def test_surroundings_tell_values_from_others_and_say_none(pod: Callable[..., Pod]) -> None:
+def test_the_environment_distinguishes_values_without_showing_them(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
     kube_of(found).said["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"
-    around = found.container("c").environment
+    environment = found.container("c").environment
 
     assert found.container("c").environment_names == {"KEY", "/dev/null", "/mnt/a"}
-    assert {"/dev/null", "/mnt/a=b"} < around
-    assert not [each for each in around if "Long" in each or "more" in each]
+    assert {"/dev/null", "/mnt/a=b"} < environment
+    assert not [each for each in environment if "Long" in each or "more" in each]
 
     kube_of(found).said["p/c"] = "HOSTNAME=q\nKEY=Long\1/and\1less==\n\n/dev/null\n/mnt/a=b\n"
-    assert len(around - found.container("c").environment) == 1
+    assert len(environment - found.container("c").environment) == 1

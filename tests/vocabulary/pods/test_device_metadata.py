@@ -50,7 +50,7 @@ def test_versions_are_compared_as_kubernetes_does(versions: list[str], is_newest
     ("text", "problem"),
     [("", "has no object of"), ('{"apiVersion": "x"} []', "has no object of"), ("{", "is not JSON")],
 )
-def test_what_nobody_can_read_is_the_drivers_fault(text: str, problem: str) -> None:
+def test_an_unreadable_file_blames_the_driver(text: str, problem: str) -> None:
     with pytest.raises(DriverFailed, match=f"/path in the container {problem}"):
         read(text, "/path")
 
@@ -59,19 +59,19 @@ def test_what_nobody_can_read_is_the_drivers_fault(text: str, problem: str) -> N
     ("part", "problem"),
     [
         ({"requests": [{"devices": [{"driver": "d", "name": "gpu-0"}]}]}, "has a device without 'pool'"),
-        ({"requests": [{"devices": ["gpu-0"]}]}, "is not shaped as its version says"),
-        ({"requests": {"name": "r"}}, "is not shaped as its version says"),
-        ({"requests": [{"devices": [{**DEVICE, "attributes": {"model": "F100"}}]}]}, "is not shaped as"),
-        ({"metadata": None}, "is not shaped as its version says"),
-        ({"metadata": {"generation": "first"}}, "is not shaped as its version says"),
+        ({"requests": [{"devices": ["gpu-0"]}]}, "does not match the schema of its version"),
+        ({"requests": {"name": "r"}}, "does not match the schema of its version"),
+        ({"requests": [{"devices": [{**DEVICE, "attributes": {"model": "F100"}}]}]}, "does not match"),
+        ({"metadata": None}, "does not match the schema of its version"),
+        ({"metadata": {"generation": "first"}}, "does not match the schema of its version"),
     ],
 )
-def test_what_is_not_shaped_as_it_should_be_is_the_drivers_fault(part: Any, problem: str) -> None:
+def test_a_file_that_does_not_match_its_schema_blames_the_driver(part: Any, problem: str) -> None:
     with pytest.raises(DriverFailed, match=f"/path in the container {problem}") as raised:
         read(json.dumps({**FILE, **part}), "/path")
     assert blame(raised.value) is Verdict.FAIL
 
 
-def test_a_file_may_leave_out_what_is_optional() -> None:
+def test_optional_fields_may_be_missing() -> None:
     found = read(json.dumps({"apiVersion": FILE["apiVersion"], "requests": [{"name": "r", "devices": None}]}), "x")
     assert (found.claim, found.generation, found.devices) == (("", "", ""), 0, frozenset())

@@ -318,7 +318,7 @@ def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) 
     for name, more in {"b": {}, "a": {}, "old": {"deletionTimestamp": "now"}}.items():
         kube.put("Pod", name, "here", spec={}, metadata={"labels": {"app": "web"}, **more})
     assert [each.name for each in pods_of(here, "here", "web", 2)] == ["a", "b"]
-    with pytest.raises(WaitTimeout, match=r"3 pods of web(.|\n)*there are 2"):
+    with pytest.raises(WaitTimeout, match=r"3 pods of workload web(.|\n)*there are 2 pods"):
         pods_of(here, "here", "web", 3)
 
 

@@ -1,4 +1,4 @@
-"""A comparison of devices that failed is told in words, and what probes printed is kept without what may be a secret."""
+"""Failed comparisons of devices are explained, and the output of probes is kept without possible secrets."""
 
 from __future__ import annotations
 
@@ -28,100 +28,111 @@ def _seen(*devices: Device, printed: str = PRINTED) -> SeenDevices:
     return SeenDevices([ProbeResult("pod", "workload", printed, MATCHES, frozenset(devices))])
 
 
-def test_a_container_that_shows_no_device_says_so_in_its_first_line_and_which_line_was_meant() -> None:
+def test_a_container_without_devices_is_explained_by_the_most_similar_line() -> None:
     first, cause, seen = explain_comparison("==", _seen(), frozenset({TWO}))
     assert first == "expected container workload of pod pod to see gpu-0 of node-2; it sees no device"
     assert cause == (
-        "  likely cause: no line of what the probe printed matches spec.probe.matches, "
-        "or the driver put nothing into the container"
+        "  likely cause: the driver added nothing to the container, "
+        "or no line that the probe printed matches spec.probe.matches"
     )
     assert "the probe printed 3 lines in container workload of pod pod" in seen
-    assert "the nearest is GPU_DEVICE_GPU_0_UUID=…; all of it is in probe/ of the evidence" in seen
+    assert "the most similar is GPU_DEVICE_GPU_0_UUID=…; the whole output is in probe/ of the evidence" in seen
     assert "6c1f" not in seen
 
 
 @pytest.mark.parametrize("printed", ["PATH=/bin\nHOME=/\n", ""])
-def test_where_nothing_is_like_a_device_no_line_is_named(printed: str) -> None:
+def test_no_line_is_named_when_none_is_similar(printed: str) -> None:
     (*_, seen) = explain_comparison("==", _seen(printed=printed), frozenset({TWO}))
-    assert "nearest" not in seen
-    assert ("none is like it" if printed else "the probe printed nothing in container workload of pod pod") in seen
+    assert "most similar" not in seen
+    assert ("none is similar" if printed else "the probe printed nothing in container workload of pod pod") in seen
 
 
 @pytest.mark.parametrize(
     ("devices", "wanted", "first", "cause"),
     [
-        ({ONE}, {TWO}, "to see gpu-0 of node-2; it sees gpu-0 of node-1", "another device into the container"),
-        ({ONE}, {ONE, TWO}, "to see gpu-0 of node-1 and gpu-0 of node-2; it sees gpu-0 of node-1", "only a part"),
-        ({ONE, TWO}, {TWO}, "to see gpu-0 of node-2; it sees gpu-0 of node-1 and gpu-0", "more into the container"),
-        ({ONE}, set(), "to see no device; it sees gpu-0 of node-1", "more into the container"),
+        ({ONE}, {TWO}, "to see gpu-0 of node-2; it sees gpu-0 of node-1", "another device to the container"),
+        (
+            {ONE},
+            {ONE, TWO},
+            "to see gpu-0 of node-1 and gpu-0 of node-2; it sees gpu-0 of node-1",
+            "only some of the devices",
+        ),
+        (
+            {ONE, TWO},
+            {TWO},
+            "to see gpu-0 of node-2; it sees gpu-0 of node-1 and gpu-0",
+            "devices that were not allocated",
+        ),
+        ({ONE}, set(), "to see no device; it sees gpu-0 of node-1", "devices that were not allocated"),
     ],
 )
-def test_other_and_more_and_fewer_devices_are_told_apart(
+def test_other_surplus_and_missing_devices_have_different_causes(
     devices: set[Device], wanted: set[Device], first: str, cause: str
 ) -> None:
-    told = explain_comparison("==", _seen(*devices), wanted)
-    assert first in told[0]
-    assert cause in told[1]
-    assert explain_comparison("==", wanted, _seen(*devices)) == told
+    lines = explain_comparison("==", _seen(*devices), wanted)
+    assert first in lines[0]
+    assert cause in lines[1]
+    assert explain_comparison("==", wanted, _seen(*devices)) == lines
 
 
-def test_a_subset_is_told_with_what_is_beyond_it() -> None:
+def test_a_failed_subset_comparison_is_explained() -> None:
     assert "to see only gpu-0 of node-1; it sees gpu-0 of node-2" in explain_comparison("<=", _seen(TWO), {ONE})[0]
     assert "to see gpu-0 of node-1; it sees no device" in explain_comparison("<=", {ONE}, _seen())[0]
 
 
-def test_of_several_pods_the_first_wrong_one_is_told() -> None:
-    told = explain_comparison(
+def test_the_first_wrong_pod_is_explained() -> None:
+    lines = explain_comparison(
         "==", {"a": _seen(ONE), "b": _seen(), "c": _seen()}, {"a": {ONE}, "b": {TWO}, "c": {THREE}}
     )
-    assert "it sees no device" in told[0]
-    assert told[-1] == "  the same of 1 more"
+    assert "it sees no device" in lines[0]
+    assert lines[-1] == "  and 1 more that differ"
 
 
 @pytest.mark.parametrize(
     ("one", "other", "said", "cause", "looked"),
     [
-        (ONE, TWO, "the first sees gpu-0 of node-1, the other gpu-0 of node-2", "another device into one", "first"),
-        (None, TWO, "the first sees no device, the other gpu-0 of node-2", "no line of what the probe", "first"),
-        (ONE, None, "the first sees gpu-0 of node-1, the other no device", "no line of what the probe", "second"),
+        (ONE, TWO, "the first sees gpu-0 of node-1, the other gpu-0 of node-2", "another device to one", "first"),
+        (None, TWO, "the first sees no device, the other gpu-0 of node-2", "added nothing to the container", "first"),
+        (ONE, None, "the first sees gpu-0 of node-1, the other no device", "added nothing to the container", "second"),
     ],
 )
-def test_of_two_containers_none_is_taken_for_the_truth(
+def test_neither_of_two_containers_is_taken_as_correct(
     one: Device | None, other: Device | None, said: str, cause: str, looked: str
 ) -> None:
     first, second = (
         SeenDevices([ProbeResult(pod, "workload", PRINTED, MATCHES, frozenset(filter(None, [device])))])
         for pod, device in (("first", one), ("second", other))
     )
-    told, why, seen = explain_comparison("==", first, second)
+    lines, why, seen = explain_comparison("==", first, second)
 
     assert (
-        told == f"expected container workload of pod first and container workload of pod second to see the same; {said}"
+        lines
+        == f"expected container workload of pod first and container workload of pod second to see the same; {said}"
     )
     assert cause in why
     assert f"of pod {looked}" in seen
 
 
-def test_of_two_containers_with_settings_none_is_taken_for_the_truth() -> None:
-    told, why = explain_comparison(
+def test_neither_of_two_containers_with_settings_is_taken_as_correct() -> None:
+    lines, why = explain_comparison(
         "==", Settings("container a of pod first", ["one"]), Settings("container a of pod second", ())
     )
 
-    assert told == (
+    assert lines == (
         "expected container a of pod first and container a of pod second to see the same; "
         "the first sees 'one', the other none"
     )
-    assert "for one of them only" in why
+    assert "for only one of the containers" in why
 
 
-def test_comparisons_of_what_no_container_shows_are_not_told_here() -> None:
+def test_other_comparisons_are_not_explained() -> None:
     assert explain_comparison("==", {ONE}, {TWO}) == []
     assert explain_comparison("==", {"a"}, {"b"}) == []
     assert explain_comparison("!=", {ONE}, {ONE}) == []
     assert explain_comparison("==", 0, 1) == []
 
 
-def test_where_something_else_failed_only_containers_that_show_nothing_are_told() -> None:
+def test_only_containers_without_devices_are_described() -> None:
     probe_results = [*_seen(ONE).probe_results, *_seen().probe_results]
     (line,) = describe_empty_results(probe_results)
     assert line.startswith("  last seen: container workload of pod pod shows no device; the probe printed 3 lines")
@@ -132,7 +143,7 @@ def test_seen_devices_are_a_set_of_devices() -> None:
     assert repr(_seen(ONE)) == repr(frozenset({ONE}))
 
 
-def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
+def test_the_output_of_a_probe_is_evidence_without_possible_secrets(
     world: Callable[..., World], tmp_path: Path
 ) -> None:
     here = world("no-env")
@@ -156,29 +167,29 @@ def test_what_a_probe_printed_is_evidence_without_what_may_be_a_secret(
             set(),
             {"one"},
             "the setting 'one' of spec.configuration; it shows none",
-            "applied no configuration of the claim or of its class",
+            "did not apply the configuration of the claim or of its class",
         ),
         (
             {"other"},
             {"one"},
             "the setting 'one' of spec.configuration; it shows 'other'",
-            "configuration of another request, or not the one that counts",
+            "configuration of another request, or one of lower precedence",
         ),
         (
             {"one", "other"},
             {"one"},
             "the setting 'one' of spec.configuration; it shows 'one' and 'other'",
-            "a configuration that is for another request",
+            "a configuration for another request",
         ),
         (
             {"one"},
             frozenset(),
             "no setting of spec.configuration; it shows 'one'",
-            "a configuration that is for another request",
+            "a configuration for another request",
         ),
     ],
 )
-def test_settings_that_are_not_the_claims_are_told(shown: set[str], wanted: set[str], said: str, cause: str) -> None:
+def test_wrong_settings_are_explained(shown: set[str], wanted: set[str], said: str, cause: str) -> None:
     first, why, _ = explain_comparison("==", Settings("container left of pod pod", shown), wanted)
 
     assert first == f"expected container left of pod pod to show {said}"

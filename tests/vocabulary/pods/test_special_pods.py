@@ -91,5 +91,7 @@ def test_a_container_reads_what_the_driver_says_of_its_devices(
     monkeypatch.setattr(container.pod.world.kube, "exec", exec_)
     assert container.metadata_files == {file}
     assert container.metadata("resourceclaims/mine/gpu").claim == ("", "mine", "u")
-    with pytest.raises(DriverFailed, match=f"has no resourceclaims/mine/other/(.|\n)*it has {file}"):
+    with pytest.raises(
+        DriverFailed, match=f"has no device metadata file resourceclaims/mine/other/(.|\n)*last seen: {file}"
+    ):
         container.metadata("resourceclaims/mine/other")
