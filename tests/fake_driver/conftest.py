@@ -1,4 +1,4 @@
-"""What the driver's tests share: a small API server in this process, short folders (socket paths are short), and a kubelet's view."""
+"""Fixtures of the fake driver's tests: an API server in this process, a kubelet, and drivers that run in this process."""
 
 import tempfile
 import threading
@@ -43,7 +43,7 @@ class Kubelet:
 
     def channel(self, socket: Path) -> grpc.Channel:
         if socket not in self._channels:
-            # A kubelet that comes later has a connection of its own, and not the one that this process has to the same path.
+            # A later kubelet must not reuse a connection of this process to the same path.
             options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
             self._channels[socket] = grpc.insecure_channel(f"unix:{socket}", options=options)
         return self._channels[socket]
@@ -55,14 +55,14 @@ class Kubelet:
         return registration_v1_pb2_grpc.RegistrationStub(self.channel(socket))
 
     def register(self, socket: Path) -> Any:
-        """GetInfo and the good news, with the kubelet's own patience."""
+        """Register the driver, with the kubelet's timeouts."""
         stub = self.registration(socket)
         info = stub.GetInfo(registration_v1_pb2.InfoRequest(), timeout=1, wait_for_ready=True)
         stub.NotifyRegistrationStatus(registration_v1_pb2.RegistrationStatus(plugin_registered=True), timeout=5)
         return info
 
     def prepare(self, socket: Path, *claims: Object) -> Any:
-        """Claims by UID, each with its devices or its error."""
+        """Return the devices or the error of each claim by UID."""
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim) for claim in claims])
         return self.dra(socket).NodePrepareResources(request, timeout=10).claims
 
@@ -81,19 +81,19 @@ def node(tmp_path: Path) -> Node:
 
 
 @pytest.fixture
-def publishing(server: str, tmp_path: Path) -> Iterator[Callable[..., Publisher]]:
-    """Start to publish what a function says."""
-    ends: list[Callable[[], None]] = []
+def start_publisher(server: str, tmp_path: Path) -> Iterator[Callable[..., Publisher]]:
+    """Start a publisher of the slices that a function returns."""
+    at_end: list[Callable[[], None]] = []
 
     def started(slices: Callable[[Owner], list[Object]], node: str = "worker") -> Publisher:
         api = ApiClient(server)
         publisher = Publisher(api, DRIVER, node, slices, Journal(tmp_path / "journal.jsonl"))
-        ends.extend([api.close, publisher.stop])
+        at_end.extend([api.close, publisher.stop])
         publisher.start()
         return publisher
 
     yield started
-    for end in ends:
+    for end in at_end:
         end()
 
 
@@ -102,13 +102,13 @@ def fake_api() -> Iterator[FakeApi]:
     api = FakeApi()
     yield api
     api.close()
-    beyond = api.asked - granted("node") - granted("network") - {("", "get")}
-    assert not beyond, f"the driver asked for what its manifests do not allow: {sorted(beyond)}"
+    denied = api.requested - granted("node") - granted("network") - {("", "get")}
+    assert not denied, f"the driver made requests that its manifests do not allow: {sorted(denied)}"
 
 
 @pytest.fixture
 def server(fake_api: FakeApi) -> Iterator[str]:
-    """The URL of the fake API server."""
+    """Serve the fake API and return its URL."""
     handler = type("Bound", (Handler,), {"fake": fake_api})
     with Threads(("127.0.0.1", 0), handler) as listener:
         thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
@@ -121,7 +121,7 @@ def server(fake_api: FakeApi) -> Iterator[str]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with a short path: what goes into a socket address has 107 bytes."""
+    """A folder with a short path, because socket paths are limited to 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="fd-", dir="/tmp") as path:
         yield Path(path)
 
@@ -149,11 +149,11 @@ def kubelet() -> Iterator[Kubelet]:
 
 
 @pytest.fixture
-def start(settings: Settings) -> Iterator[Callable[..., NodeProcess]]:
-    """Start a driver process inside this one; it is stopped after the test, before its folders and its API server go."""
+def start_driver(settings: Settings) -> Iterator[Callable[..., NodeProcess]]:
+    """Start a node driver in this process; it is stopped after the test, before its folders and its API server are removed."""
     running: list[NodeProcess] = []
 
-    def started(settings: Settings, change: Callable[[Parts], Parts] = lambda right: right) -> NodeProcess:
+    def started(settings: Settings, change: Callable[[Parts], Parts] = lambda parts: parts) -> NodeProcess:
         process = NodeProcess(settings, change(read_parts(settings)))
         process.start()
         running.append(process)
@@ -166,7 +166,7 @@ def start(settings: Settings) -> Iterator[Callable[..., NodeProcess]]:
 
 @pytest.fixture
 def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[Backoff]:
-    """All times that something went wrong and was paced; nobody waits for long."""
+    """Record each back-off and shorten its delay."""
     found: list[Backoff] = []
 
     def next_delay(pace: Backoff) -> float:
@@ -178,13 +178,13 @@ def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[Backoff]:
 
 
 @pytest.fixture
-def until() -> Callable[[Callable[[], bool]], None]:
-    """Wait for something that another thread does."""
+def wait_until() -> Callable[[Callable[[], bool]], None]:
+    """Wait until another thread makes a condition true."""
 
     def waited(check: Callable[[], bool]) -> None:
-        late = time.monotonic() + 5
+        deadline = time.monotonic() + 5
         while not check():
-            assert time.monotonic() < late, "not reached in 5 s"
+            assert time.monotonic() < deadline, "not true within 5 s"
             threading.Event().wait(0.005)
 
     return waited

@@ -1,4 +1,4 @@
-"""A small API server in this process: it keeps objects, applies, selects and watches as far as the driver asks for it."""
+"""A small API server in this process, with the reads, writes, server-side apply, selectors and watches that the driver uses."""
 
 import contextlib
 import copy
@@ -18,16 +18,16 @@ DRIVER = "gpu.dra-testbed.example"
 
 
 class FakeApi:
-    """Nodes, claims and slices, with resource versions, conflicts and watches as the real server has them."""
+    """Nodes, claims and slices, with resource versions, conflicts and watches like those of a real API server."""
 
     def __init__(self) -> None:
         self.claims: dict[tuple[str, str], Object] = {}
         self.slices: dict[str, Object] = {}
         self.writes: list[str] = []
-        self.tries: list[str] = []  # the slices of writes that were no more than dry runs
+        self.dry_runs: list[str] = []  # the slices of dry runs
         self.versions = ["v1"]
         self.classes: dict[str, str] = {}
-        self.nodes: dict[str, str] = {}  # UIDs, where they are not the usual ones
+        self.nodes: dict[str, str] = {}  # UIDs that differ from the default ones
         self.minor = "37"
         self.down = False
         self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda _method, _path: None
@@ -35,7 +35,7 @@ class FakeApi:
         self.keep_status: Callable[[list[Object]], list[Object]] = lambda devices: devices
         self.applied: list[tuple[str, Object]] = []
         self.tokens: list[str] = []
-        self.asked: set[tuple[str, str]] = set()
+        self.requested: set[tuple[str, str]] = set()
         self.gate = threading.Event()
         self.gate.set()
         self.changed = threading.Condition()
@@ -53,7 +53,7 @@ class FakeApi:
         config: tuple[Object, ...] = (),
         **more: Any,
     ) -> Object:
-        """Put a claim there, allocated to these devices of node `worker`; returns how the kubelet would name it."""
+        """Store a claim that has these devices of node `worker`, and return it as in a request of the kubelet."""
         uid = uid or f"1d000000-0000-4000-8000-{name.encode().hex():0>12}"
         results = [
             {"request": "gpu", "driver": DRIVER, "pool": "worker", "device": device, **more} for device in devices
@@ -68,74 +68,74 @@ class FakeApi:
         return {"uid": uid, "namespace": "default", "name": name}
 
     def put_claim(self, claim: Object) -> None:
-        """A claim as it is from now on; who watches learns it."""
+        """Store a claim and notify watches."""
         with self.changed:
             self.claims[claim["metadata"]["namespace"], claim["metadata"]["name"]] = claim
             self._event("MODIFIED", claim)
 
     def remove_claim(self, name: str) -> None:
-        """The end of a claim."""
+        """Delete a claim."""
         with self.changed:
             self._event("DELETED", self.claims.pop(("default", name)))
 
     def edit(self, name: str, change: Callable[[Object], None]) -> None:
-        """What somebody else does to a slice."""
+        """Edit a slice as another client."""
         with self.changed:
             edited = copy.deepcopy(self.slices[name])
             change(edited)
             self._put("MODIFIED", edited)
 
     def remove(self, *names: str) -> None:
-        """Somebody else deletes slices; a starting kubelet does that."""
-        self.remove_these(names or tuple(self.slices))
+        """Delete these slices, or all, as another client, for example a starting kubelet."""
+        self.remove_all(names or tuple(self.slices))
 
-    def remove_these(self, names: Iterable[str]) -> None:
-        """Somebody else deletes these and no others."""
+    def remove_all(self, names: Iterable[str]) -> None:
+        """Delete exactly these slices as another client."""
         with self.changed:
             for name in names:
                 self._event("DELETED", self.slices.pop(name))
 
-    def collect(self, uid: str) -> None:
-        """The garbage collector deletes slices that belong to no object of that UID."""
+    def collect_garbage(self, uid: str) -> None:
+        """Delete the slices that are not owned by the object with this UID, as the garbage collector does."""
         with self.changed:
             owned = {name: one["metadata"]["ownerReferences"][0]["uid"] for name, one in self.slices.items()}
-            self.remove_these([name for name, owner in owned.items() if owner != uid])
+            self.remove_all([name for name, owner in owned.items() if owner != uid])
 
     def restore(self, slices: dict[str, Object], version: int) -> None:
-        """The store is that of an earlier time, and the server starts anew."""
+        """Restore the store from a backup and restart the server."""
         with self.changed:
             self.slices, self._version = slices, version
             self._events.clear()
         self.end_watches()
 
-    def until(self, check: Callable[[], bool], seconds: float = 5) -> None:
-        """Wait for a state of the API."""
+    def wait_until(self, check: Callable[[], bool], seconds: float = 5) -> None:
+        """Wait until a condition on the API's state is true."""
         with self.changed:
-            assert self.changed.wait_for(check, seconds), f"not reached in {seconds} s; writes: {self.writes}"
+            assert self.changed.wait_for(check, seconds), f"not true within {seconds} s; writes: {self.writes}"
 
     def end_watches(self) -> None:
-        """As when the server is started anew, or a watch has lasted long enough."""
+        """End all watches, as a restart or the watch timeout does."""
         with self.changed:
-            assert self.changed.wait_for(lambda: self._watches > 0, 5), "nobody watches"
+            assert self.changed.wait_for(lambda: self._watches > 0, 5), "there is no watch"
             self._epoch += 1
             self.changed.notify_all()
 
     def close(self) -> None:
-        """End all watches."""
+        """End all watches and refuse new ones."""
         with self.changed:
             self._closed = True
             self.changed.notify_all()
         self.gate.set()
 
     def status(self, name: str = "one") -> list[Object]:
-        """What drivers said of a claim's devices."""
+        """Return a claim's `status.devices`."""
         found: list[Object] = self.claims["default", name]["status"].get("devices", [])
         return found
 
-    def answer(
+    def respond(
         self, method: str, path: str, body: Object, query: Mapping[str, list[str]] = MappingProxyType({})
     ) -> tuple[int, Object]:
-        """One request that is no watch."""
+        """Handle a request other than a watch."""
         words = [unquote(word) for word in path.strip("/").split("/")]
         self.gate.wait(5)
         refused = (503, "the server is down") if self.down else self.refuse(method, path)
@@ -155,7 +155,7 @@ class FakeApi:
             return status, found
 
     def _fixed(self, words: list[str]) -> tuple[int, Object] | None:
-        """What stays as it is while a test runs: nodes, classes, and what the server says of itself."""
+        """Return objects that never change: nodes, classes, version and discovery."""
         match words:
             case ["api", "v1", "nodes", name]:
                 return 200, {"metadata": {"name": name, "uid": self.nodes.get(name, f"uid-of-{name}")}}
@@ -175,7 +175,7 @@ class FakeApi:
     def events(
         self, since: int, query: Mapping[str, list[str]] = MappingProxyType({}), of: str = "resourceslices"
     ) -> Iterator[Object]:
-        """Watch events from a version on. A claim here has no spec."""
+        """Yield watch events after a resource version. Claims are recognized by having no spec."""
         with self.changed:
             epoch = self._epoch
             self._watches += 1
@@ -210,36 +210,39 @@ class FakeApi:
         return self._apply(found, body, query["fieldManager"][0])
 
     def _apply(self, claim: Object, body: Object, manager: str) -> tuple[int, Object]:
-        """What a field manager says of devices, beside what others said; only devices that are allocated.
+        """Apply a field manager's `status.devices`, which may only contain allocated devices.
 
-        What it said before, and leaves out now, goes, unless somebody else says it as well.
+        Entries that the manager owned and leaves out now are removed, unless another manager owns them, too.
         """
         if body["metadata"]["uid"] != claim["metadata"]["uid"]:
-            return 409, {"message": "the UID is another"}
+            return 409, {"message": "the UID does not match"}
         wanted = self.keep_status(copy.deepcopy(body["status"]["devices"]))
         results = claim["status"].get("allocation", {}).get("devices", {}).get("results", [])
-        if not {_place(entry) for entry in wanted} <= {_place(result) for result in results}:
+        if not {_device_key(entry) for entry in wanted} <= {_device_key(result) for result in results}:
             return 422, {"message": "must be an allocated device in the claim"}
         with self.changed:
-            gone = {*map(_place, wanted), *self._own(claim["metadata"]["uid"], manager, set(map(_place, wanted)))}
-            others = [entry for entry in claim["status"].get("devices", []) if _place(entry) not in gone]
+            gone = {
+                *map(_device_key, wanted),
+                *self._set_owned(claim["metadata"]["uid"], manager, set(map(_device_key, wanted))),
+            }
+            others = [entry for entry in claim["status"].get("devices", []) if _device_key(entry) not in gone]
             if wanted or others:
                 claim["status"]["devices"] = others + wanted
             self.applied.append((manager, body))
             self._event("MODIFIED", claim)
         return 200, claim
 
-    def _own(self, uid: str, manager: str, places: set[tuple[object, ...]]) -> set[tuple[object, ...]]:
-        """Note what a manager owns from now on; what nobody owns any more."""
-        before, self._owned[uid, manager] = self._owned.get((uid, manager), set()), places
-        return before - {place for (of, _), owned in self._owned.items() if of == uid for place in owned}
+    def _set_owned(self, uid: str, manager: str, keys: set[tuple[object, ...]]) -> set[tuple[object, ...]]:
+        """Set the entries that a manager owns, and return those that no manager owns any more."""
+        before, self._owned[uid, manager] = self._owned.get((uid, manager), set()), keys
+        return before - {key for (of, _), owned in self._owned.items() if of == uid for key in owned}
 
     def _slice(self, method: str, name: list[str], body: Object, *, is_dry: bool) -> tuple[int, Object]:
         if method == "GET":
             return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
         there = self.slices.get(name[0] if name else body["metadata"]["name"])
         if is_dry:
-            self.tries.append(name[0] if name else body["metadata"]["name"])
+            self.dry_runs.append(name[0] if name else body["metadata"]["name"])
         else:
             self.writes.append(f"{method} {body['metadata']['name'] if method != 'DELETE' else name[0]}")
         if method == "POST":
@@ -263,7 +266,7 @@ class FakeApi:
         return stored
 
     def _kept(self, new: Object) -> Object:
-        """What would be stored."""
+        """Return the slice as it would be stored."""
         spec = self.keep(copy.deepcopy(new["spec"]))
         before = self.slices.get(new["metadata"]["name"])
         changed = before is None or before["spec"] != spec
@@ -278,19 +281,19 @@ class FakeApi:
         self.changed.notify_all()
 
 
-def _place(entry: Object) -> tuple[object, ...]:
+def _device_key(entry: Object) -> tuple[object, ...]:
     return tuple(entry.get(name) for name in ("driver", "pool", "device", "shareID"))
 
 
 def _selected(item: Object, query: Mapping[str, list[str]]) -> bool:
-    """Whether a field selector finds a slice; claims are not selected."""
+    """Return True if the field selector matches the slice; claims are not selected."""
     (selector,) = query.get("fieldSelector", [""])
     terms = (term.partition("=") for term in selector.split(",") if term)
     return all(item["spec"].get(field.removeprefix("spec."), "") == value for field, _, value in terms)
 
 
-def right(method: str, path: str, *, is_watch: bool) -> tuple[str, str]:
-    """Resource and verb that the API server's authorizer would be asked about; what everybody may see is ('', 'get')."""
+def permission(method: str, path: str, *, is_watch: bool) -> tuple[str, str]:
+    """Return the resource and the verb for authorization; ('', 'get') for discovery, which all users may read."""
     words = path.strip("/").split("/")
     words = words[2:] if words[0] == "api" else words[3:]
     if words[:1] == ["namespaces"] and len(words) > 2:
@@ -303,7 +306,7 @@ def right(method: str, path: str, *, is_watch: bool) -> tuple[str, str]:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """HTTP for a FakeApi."""
+    """Serves a FakeApi over HTTP."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -313,12 +316,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = parse_qs(url.query)
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-        self.fake.asked.add(right(self.command, url.path, is_watch="watch" in query))
+        self.fake.requested.add(permission(self.command, url.path, is_watch="watch" in query))
         self.fake.tokens.append(self.headers.get("Authorization", ""))
         if "watch" in query and not self.fake.down:
             self._stream(self.fake.events(int(query["resourceVersion"][0]), query, url.path.rpartition("/")[2]))
             return
-        status, content = self.fake.answer(self.command, url.path, body, query)
+        status, content = self.fake.respond(self.command, url.path, body, query)
         text = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
@@ -346,4 +349,4 @@ class Threads(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no trouble."""
+        """Ignore clients that have disconnected."""

@@ -1,4 +1,4 @@
-"""Documents as people, programs and disks may hand them over: a right one in which something was changed. For the tests that fuzz."""
+"""Documents for fuzzing: valid documents with random changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Place = tuple[Any, Any]
 
 @st.composite
 def with_random_changes(draw: st.DrawFn, *wholes: Any) -> Any:
-    """One of the documents, with up to three changes: a value is another one, is gone, is that of another place, or has company."""
+    """Draw one of the documents and change, remove, copy or add up to three values."""
     made = copy.deepcopy(draw(st.sampled_from(wholes)))
     for _ in range(draw(st.integers(0, 3))):
         places = list(_places(made))

@@ -1,4 +1,4 @@
-"""What the manifests allow the driver, by role: resources and verbs, as the API server's authorizer names them."""
+"""The permissions that the manifests grant the driver in each role: resources and verbs, as in RBAC rules."""
 
 import functools
 from pathlib import Path
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2] / "manifests" / "fake_driver" / "rendered"
 
 @functools.cache
 def granted(role: str) -> frozenset[tuple[str, str]]:
-    """The rights of the driver on nodes, or of the one for the network."""
+    """Return the permissions of the node driver or the network driver."""
     found = _cluster_roles()["gpu.dra-testbed.example" + ("-network" if role == "network" else "")]
     return frozenset(
         (resource, verb) for rule in found["rules"] for resource in rule["resources"] for verb in rule["verbs"]

@@ -1,4 +1,4 @@
-"""Whatever people, kubelets, API servers and disks hand to the driver is understood or refused, and nothing else happens.
+"""Fuzzing: any input from people, kubelets, API servers and disks is either processed or refused.
 
 A few examples of each are unit tests; `tox -e fuzz` tries 100,000.
 """
@@ -79,7 +79,7 @@ def _node(folder: Path) -> Node:
 
 
 @given(with_random_changes(*HARDWARE))
-def test_hardware(document: Any) -> None:
+def test_a_hardware_file_is_read_or_refused(document: Any) -> None:
     with contextlib.suppress(ConfigurationError):
         found = devices(hardware_file.parse(json.dumps(document), "x"), "worker")
         assert len({device.name for device in found}) == len(found)
@@ -87,18 +87,18 @@ def test_hardware(document: Any) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(claim=with_random_changes(CLAIM))
-def test_claim_of_an_api_server(node: Node, claim: Any) -> None:
+def test_a_claim_of_the_api_server_is_prepared_or_refused(node: Node, claim: Any) -> None:
     node.api["any"] = claim
     ref = ClaimRef(UID, "default", "any")
     with contextlib.suppress(DriverError):
         node.driver.prepare(ref)
     node.driver.unprepare(ref)
-    _is_well(node)
+    _assert_works(node)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(claims=st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=4))
-def test_call_of_a_kubelet(node: Node, tmp_path: Path, claims: list[tuple[str, str, str]]) -> None:
+def test_a_call_of_the_kubelet_is_answered(node: Node, tmp_path: Path, claims: list[tuple[str, str, str]]) -> None:
     journal = Journal(tmp_path / "asked.jsonl")
     service = DraService(node.driver, journal, dra_v1_pb2, ArmedFaults(journal))
     asked = [dra_v1_pb2.Claim(uid=uid, namespace=namespace, name=name) for uid, namespace, name in claims]
@@ -109,7 +109,7 @@ def test_call_of_a_kubelet(node: Node, tmp_path: Path, claims: list[tuple[str, s
     for entry in [*prepared.claims.values(), *released.claims.values()]:
         assert "internal error" not in entry.error
     assert all(entry.error for entry in prepared.claims.values())
-    _is_well(node)
+    _assert_works(node)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -117,20 +117,20 @@ def test_call_of_a_kubelet(node: Node, tmp_path: Path, claims: list[tuple[str, s
     data=with_random_changes(DATA), version=st.just(VERSION) | st.integers(), whole=st.binary(max_size=30) | st.none()
 )
 @example(data={}, version=VERSION, whole=b"")
-def test_checkpoint_of_a_disk(node: Node, data: Any, version: int, whole: bytes | None) -> None:
+def test_a_checkpoint_file_is_read_or_set_aside(node: Node, data: Any, version: int, whole: bytes | None) -> None:
     text = json.dumps(data)
     content = {"version": version, "checksum": hashlib.sha256(text.encode()).hexdigest(), "data": text}
     file = node.folder / "claims" / f"{UID}.json"
     file.write_bytes(json.dumps(content).encode() if whole is None else whole)
     node.start()
     node.driver.unprepare(ClaimRef(UID, "default", "any"))
-    _is_well(node)
+    _assert_works(node)
     for damaged in file.parent.glob("*.damaged-*"):
         damaged.unlink()
 
 
 class _Context:
-    """A call that has all the time."""
+    """A call without a deadline."""
 
     def time_remaining(self) -> None:
         return None
@@ -139,8 +139,8 @@ class _Context:
         return True
 
 
-def _is_well(node: Node) -> None:
-    """A claim like any other is prepared and unprepared, and nothing lies where nothing has to be."""
+def _assert_works(node: Node) -> None:
+    """Assert that a valid claim can be prepared and unprepared, and that no unexpected file exists."""
     ref = node.allocate("well", "gpu-0", uid=WELL)
     assert node.driver.prepare(ref)
     assert node.driver.unprepare(ref)

@@ -39,7 +39,7 @@ def test_it_starts_serves_and_stops_on_sigterm_without_leaving_a_socket(
 ) -> None:
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
     with Popen(command(settings), cwd=ROOT, stderr=PIPE, text=True) as process:
-        fake_api.until(lambda: bool(fake_api.slices), seconds=20)
+        fake_api.wait_until(lambda: bool(fake_api.slices), seconds=20)
         info = kubelet.register(registration)
         claim = fake_api.claim()
         assert not kubelet.prepare(Path(info.endpoint), claim)[claim["uid"]].error
@@ -60,7 +60,7 @@ def test_a_process_recovers_from_a_crash_between_checkpoint_and_cdi_file(
     socket, claim = settings.data / "dra.sock", fake_api.claim()
     for lives in (False, True):
         with Popen(command(settings, faults="crash-after-checkpoint"), cwd=ROOT, stderr=PIPE, text=True) as process:
-            fake_api.until(lambda: bool(fake_api.slices), seconds=20)
+            fake_api.wait_until(lambda: bool(fake_api.slices), seconds=20)
             with contextlib.closing(type(kubelet)()) as caller:
                 if lives:
                     assert not caller.prepare(socket, claim)[claim["uid"]].error

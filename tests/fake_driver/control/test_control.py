@@ -62,46 +62,46 @@ def published(fake_api: FakeApi) -> dict[str, Any]:
 
 
 def test_unplugging_a_device_is_one_write_and_survives_a_restart(
-    start: Start, settings: Settings, fake_api: FakeApi, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, tell: Told
 ) -> None:
-    process = start(settings)
-    fake_api.until(lambda: len(published(fake_api)) == 4)
+    process = start_driver(settings)
+    fake_api.wait_until(lambda: len(published(fake_api)) == 4)
     writes = len(fake_api.writes)
     assert tell("unplug", "gpu-1") == {"changed": True}
-    fake_api.until(lambda: list(published(fake_api)) == ["gpu-0", "gpu-2", "gpu-3"])
+    fake_api.wait_until(lambda: list(published(fake_api)) == ["gpu-0", "gpu-2", "gpu-3"])
     assert len(fake_api.writes) == writes + 1
     assert tell("unplug", "gpu-1") == {"changed": False}
     process.stop()
-    start(settings)
+    start_driver(settings)
     assert tell("state")["changes"] == {"gpu-1": {"absent": True}}
     tell("plug", "gpu-1")
-    fake_api.until(lambda: len(published(fake_api)) == 4)
+    fake_api.wait_until(lambda: len(published(fake_api)) == 4)
 
 
 def test_attributes_and_taints_are_published_and_can_be_undone(
-    start: Start, settings: Settings, fake_api: FakeApi, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, tell: Told
 ) -> None:
-    start(settings)
+    start_driver(settings)
     tell("set", "gpu-0", "model=F900", "--capacity", "memory=40Gi")
     tell("set", "gpu-0", "firmware={version: 2.0.1}", "--new")
     tell("taint", "gpu-0", "example.com/broken=ecc:NoExecute")
-    fake_api.until(lambda: "taints" in published(fake_api).get("gpu-0", {}))
+    fake_api.wait_until(lambda: "taints" in published(fake_api).get("gpu-0", {}))
     device = published(fake_api)["gpu-0"]
     assert device["attributes"]["model"] == {"string": "F900"}
     assert device["attributes"]["firmware"] == {"version": "2.0.1"}
     assert device["capacity"]["memory"] == {"value": "40Gi"}
     assert device["taints"] == [{"key": "example.com/broken", "value": "ecc", "effect": "NoExecute"}]
     tell("untaint", "gpu-0", "example.com/broken")
-    fake_api.until(lambda: "taints" not in published(fake_api)["gpu-0"])
+    fake_api.wait_until(lambda: "taints" not in published(fake_api)["gpu-0"])
     tell("restore")
-    fake_api.until(lambda: published(fake_api)["gpu-0"]["attributes"]["model"] == {"string": "F100"})
+    fake_api.wait_until(lambda: published(fake_api)["gpu-0"]["attributes"]["model"] == {"string": "F100"})
     assert tell("state")["changes"] == {}
 
 
 def test_a_claim_for_an_unplugged_device_is_refused_and_one_that_is_prepared_can_be_unprepared(
-    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
-    start(settings)
+    start_driver(settings)
     dra = settings.data / "dra.sock"
     before, after = fake_api.claim("one"), fake_api.claim("two", devices=("gpu-1",))
     assert not kubelet.prepare(dra, before)[before["uid"]].error
@@ -112,9 +112,9 @@ def test_a_claim_for_an_unplugged_device_is_refused_and_one_that_is_prepared_can
 
 
 def test_a_change_of_health_reaches_the_stream_until_the_device_is_unplugged(
-    start: Start, settings: Settings, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, kubelet: Kubelet, tell: Told
 ) -> None:
-    start(settings)
+    start_driver(settings)
     stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(kubelet.channel(settings.data / "dra.sock"))
     stream = stub.NodeWatchResources(dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=10)
 
@@ -134,9 +134,9 @@ def test_a_change_of_health_reaches_the_stream_until_the_device_is_unplugged(
 
 
 def test_three_calls_fail_and_the_fourth_succeeds(
-    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
-    start(settings)
+    start_driver(settings)
     dra, claim = settings.data / "dra.sock", fake_api.claim()
     tell("fault", "prepare", "--times", "3", "--code", "unavailable", "--message", "bus error")
     for _ in range(3):
@@ -149,9 +149,9 @@ def test_three_calls_fail_and_the_fourth_succeeds(
 
 @pytest.mark.parametrize("narrow", [["--claim", "default/two"], ["--device", "gpu-1"]])
 def test_a_fault_for_one_claim_or_device_does_not_affect_others(
-    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told, narrow: list[str]
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told, narrow: list[str]
 ) -> None:
-    start(settings)
+    start_driver(settings)
     dra, one, two = settings.data / "dra.sock", fake_api.claim("one"), fake_api.claim("two", devices=("gpu-1",))
     tell("fault", "prepare", "--times", "0", *narrow)
     answers = kubelet.prepare(dra, one, two)
@@ -164,9 +164,9 @@ def test_a_fault_for_one_claim_or_device_does_not_affect_others(
 
 
 def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_recreated(
-    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     dra, claim = settings.data / "dra.sock", fake_api.claim()
     kubelet.prepare(dra, claim)
     assert tell("lose-cdi") == {"changed": True, "lost": 1}
@@ -175,16 +175,16 @@ def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_recreated
     tell("crash", "after-cdi")
     assert tell("state")["crash"] == ["after-cdi"]
     process.stop()
-    start(settings)
+    start_driver(settings)
     assert {**tell("state"), "journal": 0}["faults"] == []
     assert not kubelet.prepare(dra, claim)[claim["uid"]].error
     assert len(list(Path(settings.cdi).glob("*.json"))) == 1
 
 
 def test_a_stale_claim_is_released(
-    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
-    start(settings)
+    start_driver(settings)
     dra, claim, other = settings.data / "dra.sock", fake_api.claim(), fake_api.claim("two")
     kubelet.prepare(dra, claim)
     assert "nothing was changed: claim default/one" in tell.refused("release", claim["uid"])
@@ -199,10 +199,10 @@ def test_a_stale_claim_is_released(
 
 
 def test_the_journal_has_calls_writes_changes_and_faults_in_order(
-    start: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
 ) -> None:
     # The API has the slice a moment before the driver notes that it wrote it.
-    assert start(settings)._publisher.published.wait(5)
+    assert start_driver(settings)._publisher.published.wait(5)
     dra, claim = settings.data / "dra.sock", fake_api.claim()
     since = tell("state")["journal"]
     tell("fault", "prepare")
@@ -240,9 +240,9 @@ def test_the_journal_has_calls_writes_changes_and_faults_in_order(
     ],
 )
 def test_an_invalid_request_is_explained_and_changes_nothing(
-    start: Start, settings: Settings, tell: Told, words: tuple[str, ...], said: str
+    start_driver: Start, settings: Settings, tell: Told, words: tuple[str, ...], said: str
 ) -> None:
-    start(settings)
+    start_driver(settings)
     assert said in tell.refused(*words)
     state = tell("state")
     assert (state["changes"], state["faults"], state["crash"]) == ({}, [], [])
@@ -267,21 +267,21 @@ def test_an_invalid_request_is_explained_and_changes_nothing(
     ],
 )
 def test_a_malformed_request_gets_an_error(
-    start: Start, settings: Settings, tell: Told, line: bytes, said: str
+    start_driver: Start, settings: Settings, tell: Told, line: bytes, said: str
 ) -> None:
-    start(settings)
+    start_driver(settings)
     answer = tell.raw(line)
     assert answer["ok"] is False
     assert said in answer["error"]
 
 
 def test_the_socket_is_private_named_after_the_pod_and_removed_at_the_end(
-    start: Start, settings: Settings, tell: Told, capsys: pytest.CaptureFixture[str]
+    start_driver: Start, settings: Settings, tell: Told, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     assert tell.path.stat().st_mode & 0o777 == 0o600
     uid = "8d4d8a0e-0b3c-4c56-9b1c-0d7f8f3f1a11"
-    start(replace(settings, pod_uid=uid))
+    start_driver(replace(settings, pod_uid=uid))
     environment = {"FAKE_DRIVER_PLUGINS": settings.plugins, "POD_UID": uid}
     assert control.main(["state"], environment) == 0
     process.stop()
@@ -291,19 +291,19 @@ def test_the_socket_is_private_named_after_the_pod_and_removed_at_the_end(
 
 
 def test_a_hanging_call_ends_when_faults_are_cleared(
-    start: Start,
+    start_driver: Start,
     settings: Settings,
     fake_api: FakeApi,
     kubelet: Kubelet,
     tell: Told,
-    until: Callable[[Callable[[], bool]], None],
+    wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
-    start(settings)
+    start_driver(settings)
     dra, claim = kubelet.dra(settings.data / "dra.sock"), fake_api.claim()
     tell("fault", "prepare", "--hang")
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
     call = dra.NodePrepareResources.future(request, timeout=30)
-    until(lambda: any(each["event"] == "fault" for each in tell("journal")["entries"]))
+    wait_until(lambda: any(each["event"] == "fault" for each in tell("journal")["entries"]))
     assert not call.done()
     tell("clear")
     assert call.exception(timeout=5).code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -313,11 +313,11 @@ def test_a_hanging_call_ends_when_faults_are_cleared(
 
 
 def test_in_a_large_pool_a_change_of_one_device_is_one_write_except_for_the_first_taint_in_a_slice(
-    start: Start, settings: Settings, tell: Told, fake_api: FakeApi
+    start_driver: Start, settings: Settings, tell: Told, fake_api: FakeApi
 ) -> None:
     many = Path(settings.hardware).read_text().replace("count: 4", "count: 300")
     Path(settings.hardware).write_text(many)
-    process = start(settings)
+    process = start_driver(settings)
     assert process._publisher.published.wait(5)
     fake_api.writes.clear()
 
@@ -328,8 +328,8 @@ def test_in_a_large_pool_a_change_of_one_device_is_one_write_except_for_the_firs
     def writes(*words: str) -> list[str]:
         before, names = len(fake_api.writes), published(fake_api)
         tell(*words)
-        fake_api.until(lambda: published(fake_api) != names)
-        fake_api.until(is_whole)
+        fake_api.wait_until(lambda: published(fake_api) != names)
+        fake_api.wait_until(is_whole)
         return [f"{verb} {name[:5]}" for verb, name in map(str.split, fake_api.writes[before:])]
 
     assert writes("unplug", "gpu-0") == ["PUT 00000"]
@@ -339,5 +339,5 @@ def test_in_a_large_pool_a_change_of_one_device_is_one_write_except_for_the_firs
     assert writes("taint", "gpu-130", "a:None") == ["PUT 00002"]
     assert writes("untaint", "gpu-130", "a") == ["PUT 00002"]
     process.stop()
-    assert start(settings)._publisher.published.wait(5)
+    assert start_driver(settings)._publisher.published.wait(5)
     assert len(fake_api.writes) == 9

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def socket(start: Callable[..., NodeProcess], settings: Settings) -> Path:
+def socket(start_driver: Callable[..., NodeProcess], settings: Settings) -> Path:
     """The DRA socket of a driver that runs."""
-    start(settings)
+    start_driver(settings)
     return settings.data / "dra.sock"
 
 
@@ -141,12 +141,12 @@ def test_an_internal_error_affects_only_its_claim(
 
 def test_a_cancelled_call_prepares_nothing_after_its_unprepare(
     kubelet: Kubelet,
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
-    until: Callable[..., None],
+    wait_until: Callable[..., None],
 ) -> None:
-    process, socket = start(settings), settings.data / "dra.sock"
+    process, socket = start_driver(settings), settings.data / "dra.sock"
     claims = [fake_api.claim("one"), fake_api.claim("two", ("gpu-1",))]
     reading, go_on = threading.Event(), threading.Event()
 
@@ -162,7 +162,7 @@ def test_a_cancelled_call_prepares_nothing_after_its_unprepare(
     call.cancel()
     assert not kubelet.unprepare(socket, claims[1])[claims[1]["uid"]].error
     go_on.set()
-    until(lambda: sum(each["event"] == "prepare" for each in journal(settings)) == 2)
+    wait_until(lambda: sum(each["event"] == "prepare" for each in journal(settings)) == 2)
     said = [each["error"] for each in journal(settings) if each["event"] == "prepare"]
     assert all(
         error.startswith("the call for claim default/") and "was cancelled or timed out" in error for error in said
@@ -175,12 +175,12 @@ def test_a_cancelled_call_prepares_nothing_after_its_unprepare(
 
 def test_a_call_that_timed_out_while_waiting_for_a_lock_prepares_nothing(
     kubelet: Kubelet,
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
-    until: Callable[..., None],
+    wait_until: Callable[..., None],
 ) -> None:
-    process, socket, claim = start(settings), settings.data / "dra.sock", fake_api.claim()
+    process, socket, claim = start_driver(settings), settings.data / "dra.sock", fake_api.claim()
     kubelet.prepare(socket)
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
     with (settings.data / "claims/.lock").open("rb") as other_process:
@@ -188,16 +188,16 @@ def test_a_call_that_timed_out_while_waiting_for_a_lock_prepares_nothing(
         with pytest.raises(grpc.RpcError) as late:
             kubelet.dra(socket).NodePrepareResources(request, timeout=0.5)
         over = time.monotonic() + 0.3  # the driver's clock for the call began a little later than ours
-        until(lambda: time.monotonic() > over)
+        wait_until(lambda: time.monotonic() > over)
     assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    until(lambda: any(each["event"] == "prepare" for each in journal(settings)))
+    wait_until(lambda: any(each["event"] == "prepare" for each in journal(settings)))
     assert process.driver.prepared == 0
     assert not kubelet.prepare(socket, claim)[claim["uid"]].error
 
 
 def test_the_timeout_for_the_api_server_is_computed_after_waiting_for_the_lock(
     kubelet: Kubelet,
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
     monkeypatch: pytest.MonkeyPatch,
@@ -210,7 +210,7 @@ def test_the_timeout_for_the_api_server_is_computed_after_waiting_for_the_lock(
         return really(access, namespace, name, patience)
 
     monkeypatch.setattr(ClaimClient, "get", get)
-    process, claim = start(settings), fake_api.claim()
+    process, claim = start_driver(settings), fake_api.claim()
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
     with process.driver._locks.hold(claim["uid"]):
         call = kubelet.dra(settings.data / "dra.sock").NodePrepareResources.future(request, timeout=3)
@@ -293,13 +293,13 @@ def test_the_journal_records_each_call_with_its_result(
 
 
 def test_a_restart_while_a_claim_is_prepared_loses_nothing(
-    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
+    kubelet: Kubelet, start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
 ) -> None:
-    first, claim = start(settings), fake_api.claim()
+    first, claim = start_driver(settings), fake_api.claim()
     before = kubelet.prepare(settings.data / "dra.sock", claim)
     first.stop()
     second = replace(settings, pod_uid="22222222-2222-4222-8222-222222222222")
-    start(second)
+    start_driver(second)
     socket = settings.data / f"dra-{second.pod_uid}.sock"
     assert kubelet.prepare(socket, claim) == before
     assert not kubelet.unprepare(socket, claim)[claim["uid"]].error
@@ -307,12 +307,12 @@ def test_a_restart_while_a_claim_is_prepared_loses_nothing(
 
 
 def test_a_running_prepare_finishes_when_the_driver_stops(
-    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
+    kubelet: Kubelet, start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
 ) -> None:
-    process, claim = start(settings), fake_api.claim()
+    process, claim = start_driver(settings), fake_api.claim()
     asked = threading.Event()
     fake_api.refuse = lambda _method, path: asked.set() if "resourceclaims" in path else None
-    fake_api.until(lambda: bool(fake_api.slices))
+    fake_api.wait_until(lambda: bool(fake_api.slices))
     fake_api.gate.clear()
     with ThreadPoolExecutor(2) as pool:
         call = pool.submit(kubelet.prepare, settings.data / "dra.sock", claim)
@@ -328,7 +328,7 @@ def test_the_status_of_the_claim_reports_its_devices(
 ) -> None:
     claim = fake_api.claim(devices=("gpu-1",))
     kubelet.prepare(socket, claim)
-    fake_api.until(lambda: bool(fake_api.status()))
+    fake_api.wait_until(lambda: bool(fake_api.status()))
     (entry,) = fake_api.status()
     assert (entry["driver"], entry["pool"], entry["device"]) == (settings.driver, "worker", "gpu-1")
     assert entry["data"]["model"] == "F100"
@@ -344,15 +344,15 @@ def test_a_refused_status_does_not_delay_prepare(kubelet: Kubelet, socket: Path,
 
 
 def test_a_status_that_was_not_written_before_a_restart_is_written_after_it(
-    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
+    kubelet: Kubelet, start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi
 ) -> None:
     fake_api.refuse = lambda method, _path: (500, "not now") if method == "PATCH" else None
-    first = start(settings)
+    first = start_driver(settings)
     kubelet.prepare(settings.data / "dra.sock", fake_api.claim())
     first.stop()
     fake_api.refuse = lambda _method, _path: None
-    start(settings)
-    fake_api.until(lambda: bool(fake_api.status()))
+    start_driver(settings)
+    fake_api.wait_until(lambda: bool(fake_api.status()))
 
 
 def test_invalid_configuration_affects_only_its_claim(

@@ -47,9 +47,13 @@ def seen(response: Any, messages: ModuleType) -> dict[tuple[str, str], tuple[str
 
 @VERSIONS
 def test_the_stream_has_all_devices_immediately_and_then_each_change(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, messages: ModuleType, stubs: ModuleType
+    start_driver: Callable[..., NodeProcess],
+    settings: Settings,
+    kubelet: Kubelet,
+    messages: ModuleType,
+    stubs: ModuleType,
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     stream = watch(kubelet, settings, messages, stubs)
     first = next(stream)
     assert seen(first, messages) == {("worker", f"gpu-{index}"): (HEALTHY, "") for index in range(4)}
@@ -62,7 +66,7 @@ def test_the_stream_has_all_devices_immediately_and_then_each_change(
 
 @VERSIONS
 def test_health_is_repeated_before_it_is_stale(
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     monkeypatch: pytest.MonkeyPatch,
@@ -71,15 +75,18 @@ def test_health_is_repeated_before_it_is_stale(
 ) -> None:
     assert health_service._REPEAT < health_service._TIMEOUT / 2
     monkeypatch.setattr(health_service, "_REPEAT", 0.01)
-    start(settings)
+    start_driver(settings)
     stream: Iterator[Any] = watch(kubelet, settings, messages, stubs)
     assert seen(next(stream), messages) == seen(next(stream), messages)
 
 
 def test_a_cancelled_stream_makes_room_for_another_one(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
+    start_driver: Callable[..., NodeProcess],
+    settings: Settings,
+    kubelet: Kubelet,
+    wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     service = process._server._health_services[0]
     streams = [watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc) for _ in range(4)]
     assert all(next(stream).devices for stream in streams)
@@ -87,14 +94,14 @@ def test_a_cancelled_stream_makes_room_for_another_one(
         next(watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc))
     for stream in streams:
         stream.cancel()
-    until(lambda: service._streams._value == 4)
+    wait_until(lambda: service._streams._value == 4)
     assert next(watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc)).devices
 
 
 def test_a_stream_does_not_delay_stopping(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     stream = watch(kubelet, settings, dra_health_v1_pb2, dra_health_v1_pb2_grpc)
     next(stream)
     ending = threading.Thread(target=process.stop)

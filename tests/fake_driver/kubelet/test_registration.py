@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def socket(start: Callable[..., NodeProcess], settings: Settings) -> Path:
+def socket(start_driver: Callable[..., NodeProcess], settings: Settings) -> Path:
     """The DRA socket of a driver that runs."""
-    start(settings)
+    start_driver(settings)
     return settings.data / "dra.sock"
 
 
@@ -54,9 +54,9 @@ def test_fifty_parallel_registrations_take_less_than_a_second(kubelet: Kubelet, 
 
 
 def test_a_refused_registration_is_logged_and_can_be_repeated(
-    kubelet: Kubelet, start: Callable[..., NodeProcess], settings: Settings, caplog: pytest.LogCaptureFixture
+    kubelet: Kubelet, start_driver: Callable[..., NodeProcess], settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
     refusal = registration_v1_pb2.RegistrationStatus(plugin_registered=False, error="no handler")
     kubelet.registration(registration).NotifyRegistrationStatus(refusal, timeout=5)

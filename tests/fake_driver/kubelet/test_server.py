@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def test_the_service_answers_before_the_registration_socket_exists(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[tuple[str, bool]] = []
     really = Listener.open
@@ -39,20 +39,20 @@ def test_the_service_answers_before_the_registration_socket_exists(
         order.append((listener.path.name, (Path(settings.registry) / f"{settings.driver}-reg.sock").exists()))
 
     monkeypatch.setattr(Listener, "open", opened)
-    start(settings)
+    start_driver(settings)
     assert order == [("dra.sock", False), (f"{settings.driver}-reg.sock", True)]
 
 
-def test_only_the_owner_can_access_the_sockets(start: Callable[..., NodeProcess], settings: Settings) -> None:
-    start(settings)
+def test_only_the_owner_can_access_the_sockets(start_driver: Callable[..., NodeProcess], settings: Settings) -> None:
+    start_driver(settings)
     for path in (settings.data / "dra.sock", Path(settings.registry) / f"{settings.driver}-reg.sock"):
         assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_registration_socket_is_removed_first_and_no_file_remains(
-    start: Callable[..., NodeProcess], settings: Settings, monkeypatch: pytest.MonkeyPatch
+    start_driver: Callable[..., NodeProcess], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
     service: Any = process._server._service
     really, seen = service.close, []
@@ -69,10 +69,10 @@ def test_the_registration_socket_is_removed_first_and_no_file_remains(
 
 
 def test_two_pods_serve_at_the_same_time_and_the_first_one_does_not_affect_the_second(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
     pods = [replace(settings, pod_uid=f"{digit * 8}-1111-4111-8111-111111111111") for digit in "12"]
-    first, _ = start(pods[0]), start(pods[1])
+    first, _ = start_driver(pods[0]), start_driver(pods[1])
     registrations = [Path(settings.registry) / f"{settings.driver}-{pod.pod_uid}-reg.sock" for pod in pods]
     endpoints = {kubelet.register(path).endpoint for path in registrations}
     assert len(endpoints) == 2
@@ -81,20 +81,20 @@ def test_two_pods_serve_at_the_same_time_and_the_first_one_does_not_affect_the_s
     assert kubelet.register(registrations[1]).name == settings.driver
 
 
-def test_a_socket_that_cannot_be_created_is_named(start: Callable[..., NodeProcess], settings: Settings) -> None:
+def test_a_socket_that_cannot_be_created_is_named(start_driver: Callable[..., NodeProcess], settings: Settings) -> None:
     (settings.data / "dra.sock").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=r"cannot listen on .*dra\.sock"):
-        start(settings)
+        start_driver(settings)
 
 
 def test_a_running_call_finishes_when_the_server_stops(
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     fake_api: FakeApi,
-    until: Callable[[Callable[[], bool]], None],
+    wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
-    process, claim, socket = start(settings), fake_api.claim(), settings.data / "dra.sock"
+    process, claim, socket = start_driver(settings), fake_api.claim(), settings.data / "dra.sock"
     reading, go_on = threading.Event(), threading.Event()
 
     def slowly(_method: str, path: str) -> None:
@@ -107,7 +107,7 @@ def test_a_running_call_finishes_when_the_server_stops(
         call = pool.submit(kubelet.prepare, socket, claim)
         assert reading.wait(5)
         stopping = pool.submit(process.stop)
-        until(lambda: not socket.exists())
+        wait_until(lambda: not socket.exists())
         with pytest.raises(FutureTimeoutError):
             stopping.result(1)  # longer than any call should have to be quick
         go_on.set()
@@ -116,9 +116,9 @@ def test_a_running_call_finishes_when_the_server_stops(
 
 
 def test_an_idle_server_stops_immediately_despite_connections_and_health_streams(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
     kubelet.prepare(settings.data / "dra.sock")
     stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(kubelet.channel(settings.data / "dra.sock"))
@@ -138,15 +138,18 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_removed_registration_socket_is_recreated_and_the_kubelet_can_register_again(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, until: Callable[[Callable[[], bool]], None]
+    start_driver: Callable[..., NodeProcess],
+    settings: Settings,
+    kubelet: Kubelet,
+    wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
     kubelet.register(registration)
     before = registration.stat().st_ino
     registration.unlink()
-    until(lambda: registration.exists() and registration.stat().st_ino != before)
-    until(lambda: not process._server.registered.is_set())
+    wait_until(lambda: registration.exists() and registration.stat().st_ino != before)
+    wait_until(lambda: not process._server.registered.is_set())
     assert registration.stat().st_mode & 0o777 == 0o600
     with contextlib.closing(type(kubelet)()) as later:
         assert later.register(registration).name == settings.driver
@@ -155,15 +158,15 @@ def test_a_removed_registration_socket_is_recreated_and_the_kubelet_can_register
 
 @pytest.mark.usefixtures("hurried")
 def test_a_removed_service_socket_is_recreated_and_running_calls_finish(
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     fake_api: FakeApi,
-    until: Callable[[Callable[[], bool]], None],
+    wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
-    start(settings)
+    start_driver(settings)
     socket, claim = settings.data / "dra.sock", fake_api.claim()
-    fake_api.until(lambda: bool(fake_api.slices))
+    fake_api.wait_until(lambda: bool(fake_api.slices))
     asked, go_on = threading.Event(), threading.Event()
 
     def slowly(_method: str, path: str) -> None:
@@ -176,7 +179,7 @@ def test_a_removed_service_socket_is_recreated_and_running_calls_finish(
         call = pool.submit(kubelet.prepare, socket, claim)
         assert asked.wait(5)
         shutil.rmtree(settings.data)
-        until(socket.exists)
+        wait_until(socket.exists)
         go_on.set()
         assert not call.result(5)[claim["uid"]].error
     with contextlib.closing(type(kubelet)()) as later:
@@ -185,10 +188,10 @@ def test_a_removed_service_socket_is_recreated_and_running_calls_finish(
 
 @pytest.mark.usefixtures("hurried")
 def test_a_socket_of_another_process_is_not_replaced(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:
-    first = start(settings)
-    second = start(settings)
+    first = start_driver(settings)
+    second = start_driver(settings)
     first.stop()
     socket = settings.data / "dra.sock"
     assert kubelet.prepare(socket) == {}

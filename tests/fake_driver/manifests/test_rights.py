@@ -35,39 +35,39 @@ def spoil(fake_api: FakeApi) -> None:
 
 
 def used(fake_api: FakeApi) -> set[tuple[str, str]]:
-    return fake_api.asked - {("", "get")}
+    return fake_api.requested - {("", "get")}
 
 
 def test_on_a_node_each_right_is_used_and_no_other(
-    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
+    start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
 ) -> None:
-    fake_api.answer("POST", SLICES, left_over("old", settings.driver, nodeName="worker"))
-    process = start(settings)
-    fake_api.until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
+    fake_api.respond("POST", SLICES, left_over("old", settings.driver, nodeName="worker"))
+    process = start_driver(settings)
+    fake_api.wait_until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
     assert process._publisher.published.wait(5)
     kubelet.prepare(settings.data / "dra.sock", fake_api.claim())
-    fake_api.until(lambda: bool(fake_api.applied))
+    fake_api.wait_until(lambda: bool(fake_api.applied))
     spoil(fake_api)
-    fake_api.until(lambda: ("resourceslices", "update") in fake_api.asked)
+    fake_api.wait_until(lambda: ("resourceslices", "update") in fake_api.requested)
     assert used(fake_api) == granted("node") - SYNTHETIC
 
 
 def test_for_the_network_each_right_is_used_and_no_other(settings: Settings, fake_api: FakeApi) -> None:
-    fake_api.answer("POST", SLICES, left_over("old", settings.driver, allNodes=True))
+    fake_api.respond("POST", SLICES, left_over("old", settings.driver, allNodes=True))
     mine = replace(settings, node="", role="network", hardware=str(FABRIC))
     process = NetworkDriverProcess(mine)
     process.start()
     try:
-        fake_api.until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
+        fake_api.wait_until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
         assert process._publisher.published.wait(5)
         conditions: dict[str, Any] = {
             "bindingConditions": ["dra-testbed.example/attached"],
             "bindingFailureConditions": ["dra-testbed.example/attaching-failed"],
         }
         fake_api.claim("one", ("accelerator-0",), pool="accelerator-box", **conditions)
-        fake_api.until(lambda: bool(fake_api.applied))
+        fake_api.wait_until(lambda: bool(fake_api.applied))
         spoil(fake_api)
-        fake_api.until(lambda: ("resourceslices", "update") in fake_api.asked)
+        fake_api.wait_until(lambda: ("resourceslices", "update") in fake_api.requested)
     finally:
         process.stop()
     assert used(fake_api) == granted("network") - SYNTHETIC

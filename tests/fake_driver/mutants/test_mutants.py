@@ -50,9 +50,9 @@ class Node:
 
 
 @pytest.fixture
-def node(start: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str], Node]:
+def node(start_driver: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str], Node]:
     def make(word: str) -> Node:
-        return Node(settings, kubelet, start(settings, partial(selection.apply, [word] if word else [])))
+        return Node(settings, kubelet, start_driver(settings, partial(selection.apply, [word] if word else [])))
 
     return make
 
@@ -160,7 +160,7 @@ def test_refuse_administrators(node: Made, fake_api: FakeApi, word: str, wrong: 
 @both("status-says-not-ready")
 def test_status_says_not_ready(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     node(word).prepare(fake_api.claim())
-    fake_api.until(lambda: bool(fake_api.status()))
+    fake_api.wait_until(lambda: bool(fake_api.status()))
     (condition,) = fake_api.status()[0]["conditions"]
     assert condition["status"] == str(not wrong)
 
@@ -173,15 +173,15 @@ def test_status_replaces_all(node: Made, fake_api: FakeApi, word: str, wrong: bo
     theirs = {"driver": "other.example", "pool": "worker", "device": "gpu-1", "data": {"speed": "100G"}}
     status["devices"] = [theirs]
     node(word).prepare(claim)
-    fake_api.until(lambda: "gpu-0" in {entry["device"] for entry in fake_api.status()})
+    fake_api.wait_until(lambda: "gpu-0" in {entry["device"] for entry in fake_api.status()})
     assert (theirs not in fake_api.status()) is wrong
-    fake_api.asked.discard(("resourceclaims/status", "update"))  # its manifests give it more rights
+    fake_api.requested.discard(("resourceclaims/status", "update"))  # its manifests give it more rights
 
 
 @both("publish-attributes-of-another-device")
 def test_publish_attributes_of_another_device(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     node(word)
-    fake_api.until(lambda: bool(fake_api.slices))
+    fake_api.wait_until(lambda: bool(fake_api.slices))
     (slice_,) = fake_api.slices.values()
     first = slice_["spec"]["devices"][0]
     assert (first["name"], first["attributes"]["index"]["int"]) == ("gpu-0", 1 if wrong else 0)
@@ -196,19 +196,19 @@ def test_register_on_odd_nodes(settings: Settings, name: str, registers: bool) -
 @both("never-heal-slices")
 def test_never_heal_slices(node: Made, fake_api: FakeApi, word: str, wrong: bool) -> None:
     publisher = node(word).process._publisher
-    fake_api.until(publisher.published.is_set)
+    fake_api.wait_until(publisher.published.is_set)
     (name,) = fake_api.slices
     writes = len(fake_api.writes)
     fake_api.edit(name, lambda slice_: slice_["spec"]["devices"].pop())
-    fake_api.until(lambda: len(fake_api.slices[name]["spec"]["devices"]) == (3 if wrong else 4))
+    fake_api.wait_until(lambda: len(fake_api.slices[name]["spec"]["devices"]) == (3 if wrong else 4))
     fake_api.remove(name)
-    fake_api.until(lambda: (name in fake_api.slices) is not wrong)
+    fake_api.wait_until(lambda: (name in fake_api.slices) is not wrong)
     assert (len(fake_api.writes) == writes) is wrong
 
 
 @both("publish-a-generation-too-low")
 def test_publish_a_generation_too_low(
-    start: Start, settings: Settings, fake_api: FakeApi, word: str, wrong: bool
+    start_driver: Start, settings: Settings, fake_api: FakeApi, word: str, wrong: bool
 ) -> None:
     file = Path(settings.hardware)
     file.write_text(file.read_text().replace("count: 4", "count: 100"))
@@ -220,11 +220,11 @@ def test_publish_a_generation_too_low(
     def growing(right: Parts) -> Parts:
         return selection.apply([word] if word else [], replace(right, published_devices=published))
 
-    publisher = start(settings, growing)._publisher
-    fake_api.until(publisher.published.is_set)
+    publisher = start_driver(settings, growing)._publisher
+    fake_api.wait_until(publisher.published.is_set)
     taints.append(Taint("a", "None"))  # beside which a slice may have no more than 64 devices
     publisher.refresh()
-    fake_api.until(lambda: len(fake_api.slices) == 2)
+    fake_api.wait_until(lambda: len(fake_api.slices) == 2)
     generations = {slice_["spec"]["pool"]["generation"] for slice_ in fake_api.slices.values()}
     assert (generations == {1}) is wrong
 

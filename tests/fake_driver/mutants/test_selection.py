@@ -28,61 +28,61 @@ def env(settings: Settings) -> set[str]:
     return {value for device in json.loads(file.read_text())["devices"] for value in device["containerEdits"]["env"]}
 
 
-def prepared(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, *words: str) -> str:
+def prepared(start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, *words: str) -> str:
     """Prepare gpu-2 with these faults; the name of the device in the answer."""
-    start(settings, partial(selection.apply, words))
+    start_driver(settings, partial(selection.apply, words))
     claim = fake_api.claim(devices=("gpu-2",))
     (device,) = kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].devices
     return str(device.device_name)
 
 
 def test_without_a_mutant_a_container_gets_its_own_device(
-    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+    start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
-    assert prepared(start, settings, kubelet, fake_api) == "gpu-2"
+    assert prepared(start_driver, settings, kubelet, fake_api) == "gpu-2"
     assert "GPU_DEVICE_GPU_2=gpu-2" in env(settings)
 
 
-def test_share_one_device(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
-    assert prepared(start, settings, kubelet, fake_api, "share-one-device") == "gpu-2"
+def test_share_one_device(start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    assert prepared(start_driver, settings, kubelet, fake_api, "share-one-device") == "gpu-2"
     assert "GPU_DEVICE_GPU_0=gpu-0" in env(settings)
 
 
-def test_no_env(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
-    prepared(start, settings, kubelet, fake_api, "no-env")
+def test_no_env(start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    prepared(start_driver, settings, kubelet, fake_api, "no-env")
     assert env(settings) == {"FAKE_DRIVER_FAULT=no-env"}
 
 
-def test_forget_registration_socket(start: Start, settings: Settings, fake_api: FakeApi) -> None:
-    process = start(settings, partial(selection.apply, ["forget-registration-socket"]))
-    fake_api.until(lambda: bool(fake_api.slices))
+def test_forget_registration_socket(start_driver: Start, settings: Settings, fake_api: FakeApi) -> None:
+    process = start_driver(settings, partial(selection.apply, ["forget-registration-socket"]))
+    fake_api.wait_until(lambda: bool(fake_api.slices))
     assert list(Path(settings.registry).iterdir()) == []
     assert "the kubelet has not registered this driver" in process.not_ready_reasons()
 
 
-def test_slices_missing(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
-    process = start(settings, partial(selection.apply, ["slices-missing"]))
+def test_slices_missing(start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    process = start_driver(settings, partial(selection.apply, ["slices-missing"]))
     kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
     assert process.not_ready_reasons() == ["the slices are not published"]
     assert process.not_alive_reasons() == []
     assert fake_api.writes == []
 
 
-def published(start: Start, settings: Settings, fake_api: FakeApi, word: str) -> list[Any]:
+def published(start_driver: Start, settings: Settings, fake_api: FakeApi, word: str) -> list[Any]:
     """The specs of the slices that the driver writes with this fault."""
-    start(settings, partial(selection.apply, [word]))
+    start_driver(settings, partial(selection.apply, [word]))
     count = 2 if word == "publish-devices-twice" else 1
-    fake_api.until(lambda: len(fake_api.slices) == count)
+    fake_api.wait_until(lambda: len(fake_api.slices) == count)
     return [slice_["spec"] for slice_ in fake_api.slices.values()]
 
 
-def test_count_one_slice_too_many(start: Start, settings: Settings, fake_api: FakeApi) -> None:
-    (spec,) = published(start, settings, fake_api, "count-one-slice-too-many")
+def test_count_one_slice_too_many(start_driver: Start, settings: Settings, fake_api: FakeApi) -> None:
+    (spec,) = published(start_driver, settings, fake_api, "count-one-slice-too-many")
     assert spec["pool"]["resourceSliceCount"] == 2
 
 
-def test_publish_devices_twice(start: Start, settings: Settings, fake_api: FakeApi) -> None:
-    one, other = published(start, settings, fake_api, "publish-devices-twice")
+def test_publish_devices_twice(start_driver: Start, settings: Settings, fake_api: FakeApi) -> None:
+    one, other = published(start_driver, settings, fake_api, "publish-devices-twice")
     assert one["pool"]["resourceSliceCount"] == other["pool"]["resourceSliceCount"] == 2
     assert one["devices"] == other["devices"]
 
@@ -93,9 +93,9 @@ def refused(kubelet: Kubelet, settings: Settings, claim: Any) -> str:
 
 @pytest.mark.parametrize("words", [(), ("admin-takes-device",)])
 def test_admin_takes_device(
-    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, words: tuple[str, ...]
+    start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, words: tuple[str, ...]
 ) -> None:
-    start(settings, partial(selection.apply, words))
+    start_driver(settings, partial(selection.apply, words))
     assert not refused(kubelet, settings, fake_api.claim("user"))
     assert bool(refused(kubelet, settings, fake_api.claim("admin", adminAccess=True))) is bool(words)
 
@@ -122,15 +122,15 @@ CONFIGS = (
     ],
 )
 def test_ignored_configuration(
-    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, variables: set[str]
+    start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, variables: set[str]
 ) -> None:
-    start(settings, partial(selection.apply, [word] if word else []))
+    start_driver(settings, partial(selection.apply, [word] if word else []))
     assert not refused(kubelet, settings, fake_api.claim(config=CONFIGS))
     assert {one for one in env(settings) if one.startswith(("user_", "admin_")) or "STRATEGY" in one} == variables
 
 
-def test_status_never_written(start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
-    process = start(settings, partial(selection.apply, ["status-never-written"]))
+def test_status_never_written(start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi) -> None:
+    process = start_driver(settings, partial(selection.apply, ["status-never-written"]))
     assert not refused(kubelet, settings, fake_api.claim())
     process.stop()
     assert fake_api.applied == []
@@ -138,22 +138,22 @@ def test_status_never_written(start: Start, settings: Settings, kubelet: Kubelet
 
 @pytest.mark.parametrize(("word", "index"), [("", 1), ("status-of-another-device", 0)])
 def test_status_of_another_device(
-    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, index: int
+    start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, index: int
 ) -> None:
-    start(settings, partial(selection.apply, [word] if word else []))
+    start_driver(settings, partial(selection.apply, [word] if word else []))
     assert not refused(kubelet, settings, fake_api.claim(devices=("gpu-1",)))
-    fake_api.until(lambda: bool(fake_api.status()))
+    fake_api.wait_until(lambda: bool(fake_api.status()))
     (entry,) = fake_api.status()
     assert (entry["device"], entry["data"]["index"]) == ("gpu-1", index)
 
 
 @pytest.mark.parametrize(("word", "named"), [("", False), ("status-message-of-another-device", True)])
 def test_status_message_of_another_device(
-    start: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, named: bool
+    start_driver: Start, settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, named: bool
 ) -> None:
-    process = start(settings, partial(selection.apply, [word] if word else []))
+    process = start_driver(settings, partial(selection.apply, [word] if word else []))
     assert not refused(kubelet, settings, fake_api.claim(devices=("gpu-1",)))
-    fake_api.until(lambda: bool(fake_api.status()))
+    fake_api.wait_until(lambda: bool(fake_api.status()))
     (entry,) = fake_api.status()
     other, right = (str(each.attributes["uuid"]) for each in process._parts.inventory.devices[:2])
     assert entry["data"]["uuid"] == right

@@ -53,10 +53,10 @@ class Judged:
 
 @pytest.fixture
 def judged(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> Callable[[str], Judged]:
     def make(word: str) -> Judged:
-        start(settings, partial(selection.apply, [word] if word else []))
+        start_driver(settings, partial(selection.apply, [word] if word else []))
         return Judged(settings, kubelet, fake_api)
 
     return make
@@ -89,9 +89,14 @@ def test_an_answer_without_shares(judged: Make, fake_api: FakeApi, word: str, sa
     ("word", "what"), [("", f"gpu/{DRIVER}-metadata.json"), ("mounts-hide-those-of-others", "gpu")]
 )
 def test_mounts_hide_those_of_others(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi, word: str, what: str
+    start_driver: Callable[..., NodeProcess],
+    settings: Settings,
+    kubelet: Kubelet,
+    fake_api: FakeApi,
+    word: str,
+    what: str,
 ) -> None:
-    start(replace(settings, metadata="v1beta1"), partial(selection.apply, [word] if word else []))
+    start_driver(replace(settings, metadata="v1beta1"), partial(selection.apply, [word] if word else []))
     claim = fake_api.claim()
     assert not kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]].error
     (file,) = Path(settings.cdi).glob("*.json")

@@ -38,9 +38,9 @@ class Wrong:
 
 
 @pytest.fixture
-def wrong(start: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str], Wrong]:
+def wrong(start_driver: Start, settings: Settings, kubelet: Kubelet) -> Callable[[str], Wrong]:
     def make(word: str) -> Wrong:
-        start(settings, partial(selection.apply, [word] if word else []))
+        start_driver(settings, partial(selection.apply, [word] if word else []))
         return Wrong(settings, kubelet)
 
     return make
@@ -80,7 +80,7 @@ def test_cdi_file_is_lost(wrong: Callable[[str], Wrong], fake_api: FakeApi, monk
     monkeypatch.setattr(cdi, "_SECONDS_UNTIL_CONTAINERS_RUN", 0)
     driver, claim = wrong("cdi-file-is-lost"), fake_api.claim()
     assert driver.prepare(claim).devices
-    fake_api.until(lambda: not driver.has_file(claim))
+    fake_api.wait_until(lambda: not driver.has_file(claim))
 
 
 @pytest.mark.parametrize(("word", "count"), [("", 2), ("first-device-only", 1)])
@@ -141,7 +141,7 @@ def test_cdi_names_of_devices(wrong: Callable[[str], Wrong], fake_api: FakeApi, 
     ],
 )
 def test_wrong_metadata(
-    start: Start,
+    start_driver: Start,
     settings: Settings,
     kubelet: Kubelet,
     fake_api: FakeApi,
@@ -150,7 +150,7 @@ def test_wrong_metadata(
     versions: list[str],
 ) -> None:
     with_metadata = replace(settings, metadata="v1beta1,v1alpha1")
-    start(with_metadata, partial(selection.apply, [word] if word else []))
+    start_driver(with_metadata, partial(selection.apply, [word] if word else []))
     assert not Wrong(with_metadata, kubelet).prepare(fake_api.claim()).error
     (path,) = (settings.data / "metadata").rglob("*.json")
     said = path.read_text()

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 class Lives:
     """Processes of one driver with a fault, one after another, and their kubelet."""
 
-    def __init__(self, start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, word: str) -> None:
-        self._start, self._settings, self._kubelet = start, settings, kubelet
+    def __init__(
+        self, start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, word: str
+    ) -> None:
+        self._start, self._settings, self._kubelet = start_driver, settings, kubelet
         self._words = [word] if word else []
         self.cdi = Path(settings.cdi)
         self.begin()
@@ -48,8 +50,8 @@ class Lives:
 
 
 @pytest.fixture
-def lives(start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet) -> Callable[[str], Lives]:
-    return lambda word: Lives(start, settings, kubelet, word)
+def lives(start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet) -> Callable[[str], Lives]:
+    return lambda word: Lives(start_driver, settings, kubelet, word)
 
 
 def test_registers_once(lives: Callable[[str], Lives]) -> None:

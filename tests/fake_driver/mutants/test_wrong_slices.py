@@ -39,7 +39,7 @@ def test_slices_after_a_change(settings: Settings, word: str, names: set[str]) -
 
 @pytest.mark.parametrize(("word", "generations"), [("", {1, 2}), ("publish-with-wrong-generation", {1})])
 def test_publish_with_wrong_generation(
-    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, word: str, generations: set[int]
+    start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, word: str, generations: set[int]
 ) -> None:
     seen: set[int] = set()
 
@@ -51,21 +51,21 @@ def test_publish_with_wrong_generation(
         one_each = selection.apply(["publish-with-wrong-generation"], right)
         return one_each if word else replace(one_each, plan=right.plan)
 
-    process = start(settings, sliced)
-    fake_api.until(lambda: len(published()) == 4)
+    process = start_driver(settings, sliced)
+    fake_api.wait_until(lambda: len(published()) == 4)
     process._hardware.change("unplug", Section("", {"device": "gpu-0"}, []))
-    fake_api.until(lambda: published() == ["gpu-1", "gpu-2", "gpu-3"])
+    fake_api.wait_until(lambda: published() == ["gpu-1", "gpu-2", "gpu-3"])
     assert seen == generations
 
 
 @pytest.mark.parametrize(("word", "writes"), [("", []), ("publishes-nothing-at-first", ["PUT", "PUT"])])
 def test_publishes_nothing_at_first(
-    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, word: str, writes: list[str]
+    start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, word: str, writes: list[str]
 ) -> None:
     def begin() -> None:
-        process = start(settings, lambda right: selection.apply([word] if word else [], right))
-        fake_api.until(process._publisher.published.is_set)
-        fake_api.until(lambda: [len(each["spec"]["devices"]) for each in fake_api.slices.values()] == [4])
+        process = start_driver(settings, lambda right: selection.apply([word] if word else [], right))
+        fake_api.wait_until(process._publisher.published.is_set)
+        fake_api.wait_until(lambda: [len(each["spec"]["devices"]) for each in fake_api.slices.values()] == [4])
 
     begin()
     before = len(fake_api.writes)

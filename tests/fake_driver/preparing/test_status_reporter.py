@@ -54,7 +54,7 @@ def claim(fake_api: FakeApi, *devices: str, name: str = "one") -> PreparedClaim:
 
 def test_each_device_has_its_entry(make: Callable[..., StatusReporter], fake_api: FakeApi) -> None:
     make().prepared(claim(fake_api, "gpu-0", "gpu-1"), None)
-    fake_api.until(lambda: len(fake_api.status()) == 2)
+    fake_api.wait_until(lambda: len(fake_api.status()) == 2)
     assert [(entry["device"], entry["data"]) for entry in fake_api.status()] == [
         ("gpu-0", {"of": "gpu-0"}),
         ("gpu-1", {"of": "gpu-1"}),
@@ -78,10 +78,10 @@ def test_a_status_that_is_present_is_not_written_again(make: Callable[..., Statu
     one = claim(fake_api)
     first = make()
     first.prepared(one, None)
-    fake_api.until(lambda: len(fake_api.applied) == 1)
+    fake_api.wait_until(lambda: len(fake_api.applied) == 1)
     first.prepared(one, None)
     first.prepared(claim(fake_api, name="two"), None)
-    fake_api.until(lambda: len(fake_api.status("two")) == 1)
+    fake_api.wait_until(lambda: len(fake_api.status("two")) == 1)
     assert len(fake_api.applied) == 2
 
 
@@ -94,7 +94,7 @@ def test_two_drivers_write_with_their_own_field_managers(
     make().prepared(one, None)
     other = read_allocation(fake_api.claims["default", "one"], one.ref, "nic.example")
     make("nic.example").prepared(other, None)
-    fake_api.until(lambda: len(fake_api.status()) == 2)
+    fake_api.wait_until(lambda: len(fake_api.status()) == 2)
     assert {entry["driver"] for entry in fake_api.status()} == {DRIVER, "nic.example"}
     assert {name for name, _ in fake_api.applied} == {f"{DRIVER}-worker", "nic.example-worker"}
 
@@ -119,7 +119,7 @@ def test_a_failed_write_is_retried_until_it_succeeds(
 
     fake_api.refuse = refuse
     make().prepared(claim(fake_api), None)
-    fake_api.until(lambda: bool(fake_api.status()))
+    fake_api.wait_until(lambda: bool(fake_api.status()))
     assert len(attempts) == 4
 
 
@@ -154,7 +154,7 @@ def test_the_thread_survives_an_internal_error(
         return {"data": {}}
 
     make(status_data=status_data).prepared(claim(fake_api), None)
-    fake_api.until(lambda: bool(fake_api.status()))
+    fake_api.wait_until(lambda: bool(fake_api.status()))
     assert "oops" in caplog.text
 
 
@@ -172,7 +172,7 @@ def test_the_status_of_a_changed_claim_is_not_written(
     asked = make()
     asked.prepared(old, None)
     asked.prepared(claim(fake_api, name="next"), None)
-    fake_api.until(lambda: bool(fake_api.status("next")))
+    fake_api.wait_until(lambda: bool(fake_api.status("next")))
     assert len(fake_api.applied) == 1
     assert old.ref.uid not in asked._jobs
 
@@ -185,9 +185,9 @@ def test_the_status_of_a_released_claim_is_not_written(make: Callable[..., Statu
     asked.prepared(one, None)
     asked.released(one.ref.uid)
     fake_api.gate.set()
-    fake_api.until(lambda: bool(fake_api.status("busy")))
+    fake_api.wait_until(lambda: bool(fake_api.status("busy")))
     asked.prepared(claim(fake_api, name="next"), None)
-    fake_api.until(lambda: bool(fake_api.status("next")))
+    fake_api.wait_until(lambda: bool(fake_api.status("next")))
     assert fake_api.status("one") == []
 
 
@@ -207,10 +207,10 @@ def test_fields_that_the_server_drops_are_logged_once(
     asked = make()
     for name in ("one", "two"):
         asked.prepared(claim(fake_api, name=name), None)
-    fake_api.until(lambda: len(fake_api.applied) == 2)
+    fake_api.wait_until(lambda: len(fake_api.applied) == 2)
     fake_api.keep_status = lambda devices: devices
     asked.prepared(claim(fake_api, name="three"), None)
-    fake_api.until(lambda: bool(fake_api.status("three")))
+    fake_api.wait_until(lambda: bool(fake_api.status("three")))
     warning = "dropped fields of the device status, probably because a feature gate is off: status.devices[gpu-0]"
     assert caplog.text.count(f"the API server {warning}") == 1
     assert (tmp_path / "journal.jsonl").read_text().count("status-fields-dropped") == 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_dropped_fields_are_reported_and_not_sent_again(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     def without_index(spec: dict[str, Any]) -> dict[str, Any]:
         for device in spec["devices"]:
@@ -24,12 +24,12 @@ def test_dropped_fields_are_reported_and_not_sent_again(
         return spec
 
     fake_api.keep = without_index
-    assert publishing(lambda owner: for_node(DRIVER, owner, gpus(1))).published.wait(5)
+    assert start_publisher(lambda owner: for_node(DRIVER, owner, gpus(1))).published.wait(5)
     (name,) = fake_api.slices
     # A change that is none of the spec's makes the publisher look again.
     fake_api.edit(name, lambda slice_: slice_["metadata"].update(labels={"seen": "yes"}))
     fake_api.remove()
-    fake_api.until(lambda: len(fake_api.writes) == 2)
+    fake_api.wait_until(lambda: len(fake_api.writes) == 2)
     assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
     assert [note["fields"] for note in journal_entries(tmp_path, "slice-fields-dropped")] == [
         ["spec.devices[0].attributes.index.int"]
@@ -41,12 +41,12 @@ def without_taints(spec: Object) -> Object:
 
 
 def test_a_new_process_finds_dropped_fields_without_a_write(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_taints
     tainted = [Device(f"gpu-{index}", "gpu", {}, {}, taints=(Taint("a", "None"),)) for index in range(100)]
     for _ in range(2):
-        publisher = publishing(lambda owner: for_node(DRIVER, owner, tainted))
+        publisher = start_publisher(lambda owner: for_node(DRIVER, owner, tainted))
         assert publisher.published.wait(5)
     assert len(journal_entries(tmp_path, "slice-write")) == 2
     told = journal_entries(tmp_path, "slice-fields-dropped")
@@ -56,28 +56,30 @@ def test_a_new_process_finds_dropped_fields_without_a_write(
 
 
 def test_fields_are_sent_again_when_the_server_keeps_them(
-    publishing: Callable[..., Publisher], fake_api: FakeApi
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.keep = without_taints
-    publisher = publishing(
+    publisher = start_publisher(
         lambda owner: for_node(DRIVER, owner, [Device("gpu-0", "gpu", {}, {}, taints=(Taint("a", "None"),))])
     )
     assert publisher.published.wait(5)
     fake_api.keep = lambda spec: spec
     fake_api.end_watches()
-    fake_api.until(lambda: "taints" in next(iter(fake_api.slices.values()))["spec"]["devices"][0])
+    fake_api.wait_until(lambda: "taints" in next(iter(fake_api.slices.values()))["spec"]["devices"][0])
     assert len(fake_api.writes) == 2
 
 
 def test_list_attributes_are_left_out_if_the_server_refuses_them(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     def refuse(method: str, path: str) -> tuple[int, str] | None:
         return (422, "must specify one of: `int`") if method in {"POST", "PUT"} and next(tries, None) else None
 
     tries = iter([True])
     fake_api.refuse = refuse
-    publisher = publishing(lambda owner: for_node(DRIVER, owner, [Device("gpu-0", "gpu", {"l": (1,), "i": 1}, {})]))
+    publisher = start_publisher(
+        lambda owner: for_node(DRIVER, owner, [Device("gpu-0", "gpu", {"l": (1,), "i": 1}, {})])
+    )
     assert publisher.published.wait(5)
     (slice_,) = fake_api.slices.values()
     assert slice_["spec"]["devices"][0]["attributes"] == {"i": {"int": 1}}
@@ -109,11 +111,11 @@ def published(fake_api: FakeApi) -> list[str]:
 
 
 def test_if_the_server_drops_counters_a_device_and_its_partitions_are_never_both_published(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_counters
     for _ in range(2):
-        assert publishing(lambda owner: for_node(DRIVER, owner, in_parts(2))).published.wait(5)
+        assert start_publisher(lambda owner: for_node(DRIVER, owner, in_parts(2))).published.wait(5)
     assert published(fake_api) == ["gpu-0", "gpu-1"]
     assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
     told = journal_entries(tmp_path, "devices-withheld")
@@ -127,18 +129,18 @@ def test_if_the_server_drops_counters_a_device_and_its_partitions_are_never_both
 
 
 def test_partitions_are_published_when_the_server_keeps_counters_later(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_counters
-    assert publishing(lambda owner: for_node(DRIVER, owner, in_parts())).published.wait(5)
+    assert start_publisher(lambda owner: for_node(DRIVER, owner, in_parts())).published.wait(5)
     fake_api.keep = lambda spec: spec
     fake_api.end_watches()
-    fake_api.until(lambda: len(published(fake_api)) == 3)
+    fake_api.wait_until(lambda: len(published(fake_api)) == 3)
     assert [note["count"] for note in journal_entries(tmp_path, "devices-withheld")][:1] == [2]
 
 
 def test_a_server_may_drop_counters_and_refuse_lists(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     fake_api.keep = without_counters
     tries = iter([True])
@@ -146,7 +148,7 @@ def test_a_server_may_drop_counters_and_refuse_lists(
     listed = [
         Device(each.name, "gpu", {"l": (1,)}, {}, consumes_counters=each.consumes_counters) for each in in_parts()
     ]
-    assert publishing(lambda owner: for_node(DRIVER, owner, listed)).published.wait(5)
+    assert start_publisher(lambda owner: for_node(DRIVER, owner, listed)).published.wait(5)
     assert published(fake_api) == ["gpu-0"]
     assert {gate for note in journal_entries(tmp_path, "slice-fields-dropped") for gate in note["gates"]} == {
         "DRAListTypeAttributes",
@@ -155,9 +157,9 @@ def test_a_server_may_drop_counters_and_refuse_lists(
 
 
 def test_a_server_that_keeps_counters_gets_one_dry_run_and_no_extra_write(
-    publishing: Callable[..., Publisher], fake_api: FakeApi
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     for _ in range(2):
-        assert publishing(lambda owner: for_node(DRIVER, owner, in_parts())).published.wait(5)
+        assert start_publisher(lambda owner: for_node(DRIVER, owner, in_parts())).published.wait(5)
     assert len(published(fake_api)) == 3
-    assert (len(fake_api.writes), len(fake_api.tries)) == (2, 1)
+    assert (len(fake_api.writes), len(fake_api.dry_runs)) == (2, 1)

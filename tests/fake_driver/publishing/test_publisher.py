@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def publish(publishing: Callable[..., Publisher]) -> Callable[[int], Publisher]:
+def publish(start_publisher: Callable[..., Publisher]) -> Callable[[int], Publisher]:
     """Start to publish this number of devices."""
-    return lambda count: publishing(lambda owner: for_node(DRIVER, owner, gpus(count)))
+    return lambda count: start_publisher(lambda owner: for_node(DRIVER, owner, gpus(count)))
 
 
 def devices(fake_api: FakeApi) -> int:
@@ -50,20 +50,20 @@ def test_slices_that_a_starting_kubelet_deleted_are_restored_immediately(
 ) -> None:
     assert publish(300).published.wait(5)
     fake_api.remove()
-    fake_api.until(lambda: devices(fake_api) == 300, seconds=2)
+    fake_api.wait_until(lambda: devices(fake_api) == 300, seconds=2)
 
 
 def test_an_edit_by_another_client_is_repaired(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
     assert publish(2).published.wait(5)
     (name,) = fake_api.slices
     fake_api.edit(name, lambda slice_: slice_["spec"]["devices"].pop())
-    fake_api.until(lambda: devices(fake_api) == 2)
+    fake_api.wait_until(lambda: devices(fake_api) == 2)
 
 
 def test_stale_slices_are_removed(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
     (old,) = for_node(DRIVER, Owner("worker", "x"), (Device("gpu-9", "gpu", {}, {}),))
     with fake_api.changed:
-        fake_api.answer("POST", "/apis/resource.k8s.io/v1/resourceslices", {**old, "metadata": {"name": "old"}})
+        fake_api.respond("POST", "/apis/resource.k8s.io/v1/resourceslices", {**old, "metadata": {"name": "old"}})
     assert publish(2).published.wait(5)
     assert list(fake_api.slices) == [f"00000-{DRIVER}-worker"]
 
@@ -90,21 +90,21 @@ def test_after_a_node_is_recreated_it_owns_the_slices_immediately(
     assert publish(130).published.wait(5)
     fake_api.nodes["worker"] = "another-uid"
     fake_api.writes.clear()
-    fake_api.collect("another-uid")
-    fake_api.until(lambda: len(fake_api.slices) == 2)
+    fake_api.collect_garbage("another-uid")
+    fake_api.wait_until(lambda: len(fake_api.slices) == 2)
     assert owners(fake_api) == {"another-uid"}
     assert [write.split()[0] for write in fake_api.writes] == ["POST", "POST"]
 
 
 def test_after_the_device_class_is_recreated_it_owns_the_slices_of_the_network_immediately(
-    publishing: Callable[..., Publisher], fake_api: FakeApi
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
     pool = Pool("far", tuple(gpus(1)))
-    assert publishing(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert start_publisher(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
     fake_api.classes[DRIVER] = "another-uid"
-    fake_api.collect("another-uid")
-    fake_api.until(lambda: len(fake_api.slices) == 1)
+    fake_api.collect_garbage("another-uid")
+    fake_api.wait_until(lambda: len(fake_api.slices) == 1)
     assert owners(fake_api) == {"another-uid"}
 
 
@@ -117,7 +117,7 @@ def test_slices_are_repaired_after_the_store_was_restored_from_a_backup(
 ) -> None:
     assert publish(130).published.wait(5)
     fake_api.restore({}, version=20)
-    fake_api.until(lambda: devices(fake_api) == 130)
+    fake_api.wait_until(lambda: devices(fake_api) == 130)
 
 
 def test_two_processes_publish_each_device_once(publish: Callable[[int], Publisher], fake_api: FakeApi) -> None:
@@ -128,7 +128,7 @@ def test_two_processes_publish_each_device_once(publish: Callable[[int], Publish
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"index": 7}], ids=["more", "other"])
 def test_a_change_of_one_device_is_one_write(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, change: dict[str, Any]
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, change: dict[str, Any]
 ) -> None:
     found, asked = gpus(1000), SimpleQueue[Owner]()
 
@@ -136,7 +136,7 @@ def test_a_change_of_one_device_is_one_write(
         asked.put(owner)
         return for_node(DRIVER, owner, found)
 
-    publisher = publishing(slices)
+    publisher = start_publisher(slices)
     assert publisher.published.wait(5)
     assert len(fake_api.writes) == 8
     asked.get(timeout=5)
@@ -148,14 +148,16 @@ def test_a_change_of_one_device_is_one_write(
     assert {one["spec"]["pool"]["generation"] for one in fake_api.slices.values()} == {1}
 
 
-def test_a_refresh_without_a_change_writes_nothing(publishing: Callable[..., Publisher], fake_api: FakeApi) -> None:
+def test_a_refresh_without_a_change_writes_nothing(
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi
+) -> None:
     asked: SimpleQueue[Owner] = SimpleQueue()
 
     def slices(owner: Owner) -> list[Object]:
         asked.put(owner)
         return for_node(DRIVER, owner, gpus(1))
 
-    publisher = publishing(slices)
+    publisher = start_publisher(slices)
     assert publisher.published.wait(5)
     for _ in range(3):  # when it asks again, it is through with what came before
         asked.get(timeout=5)
@@ -164,10 +166,10 @@ def test_a_refresh_without_a_change_writes_nothing(publishing: Callable[..., Pub
 
 
 def test_invalid_slices_are_not_sent_and_a_later_change_is(
-    publishing: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi, tmp_path: Path
 ) -> None:
     found = [Device("gpu-0", "gpu", {f"a{index}": index for index in range(33)}, {})]
-    publisher = publishing(lambda owner: for_node(DRIVER, owner, found))
+    publisher = start_publisher(lambda owner: for_node(DRIVER, owner, found))
     assert not publisher.published.wait(0.5)
     assert fake_api.writes == []
     (note,) = journal_entries(tmp_path, "slices-refused")
@@ -178,22 +180,22 @@ def test_invalid_slices_are_not_sent_and_a_later_change_is(
 
 
 def test_slices_of_the_network_and_of_a_node_do_not_affect_each_other(
-    publishing: Callable[..., Publisher], publish: Callable[[int], Publisher], fake_api: FakeApi
+    start_publisher: Callable[..., Publisher], publish: Callable[[int], Publisher], fake_api: FakeApi
 ) -> None:
     pool = Pool("far", tuple(gpus(3)))
     assert publish(2).published.wait(5)
-    assert publishing(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert start_publisher(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
     assert sorted(len(one["spec"]["devices"]) for one in fake_api.slices.values()) == [2, 3]
     assert len(fake_api.writes) == 2
     assert "ownerReferences" not in fake_api.slices[f"pool-00000-{DRIVER}-far"]["metadata"]
 
 
 def test_slices_of_the_network_are_owned_by_the_device_class(
-    publishing: Callable[..., Publisher], fake_api: FakeApi
+    start_publisher: Callable[..., Publisher], fake_api: FakeApi
 ) -> None:
     fake_api.classes[DRIVER] = "uid-of-class"
     pool = Pool("far", tuple(gpus(1)))
-    assert publishing(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
+    assert start_publisher(lambda owner: for_network(DRIVER, [pool], owner), node="").published.wait(5)
     (slice_,) = fake_api.slices.values()
     assert slice_["metadata"]["ownerReferences"] == [
         {
@@ -216,14 +218,14 @@ def test_slices_are_published_in_an_older_api_version(
     assert slice_["apiVersion"] == f"resource.k8s.io/{version}"
     assert ("basic" in slice_["spec"]["devices"][0]) is (version == "v1beta1")
     fake_api.edit(slice_["metadata"]["name"], lambda one: one["spec"]["devices"].pop())
-    fake_api.until(lambda: devices(fake_api) == 2)
+    fake_api.wait_until(lambda: devices(fake_api) == 2)
 
 
 def test_watches_that_end_immediately_are_retried_with_back_off(
     publish: Callable[..., Publisher],
     fake_api: FakeApi,
     backoffs: list[Backoff],
-    until: Callable[[Callable[[], bool]], None],
+    wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
     lists: list[int] = []
 
@@ -233,5 +235,5 @@ def test_watches_that_end_immediately_are_retried_with_back_off(
     fake_api.refuse = count
     fake_api.close()
     publish(1)
-    until(lambda: len(lists) >= 4)
+    wait_until(lambda: len(lists) >= 4)
     assert lists[:4] == [0, 1, 2, 3]

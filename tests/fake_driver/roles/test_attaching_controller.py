@@ -57,19 +57,19 @@ def said(fake_api: FakeApi, name: str = "one") -> list[str]:
 def test_existing_and_new_claims_are_attached(attach: Callable[..., AttachController], fake_api: FakeApi) -> None:
     fake_api.claim("old", **CONDITIONS)
     attach()
-    fake_api.until(lambda: said(fake_api, "old") == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api, "old") == ["attached"])
     fake_api.claim("new", ("gpu-1",), **CONDITIONS)
-    fake_api.until(lambda: said(fake_api, "new") == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api, "new") == ["attached"])
     assert all(manager.startswith(f"{DRIVER}-attacher-") for manager, _ in fake_api.applied)
 
 
 def test_each_device_of_a_claim_is_attached_and_stays_attached(
-    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, wait_until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach()
     fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
-    fake_api.until(lambda: len(fake_api.applied) == 2)
-    until(lambda: attacher._queue.claim_uids() == set())
+    fake_api.wait_until(lambda: len(fake_api.applied) == 2)
+    wait_until(lambda: attacher._queue.claim_uids() == set())
     assert sorted(entry["device"] for entry in fake_api.status()) == ["gpu-0", "gpu-1"]
     assert all(len(manager) <= 128 for manager, _ in fake_api.applied)
 
@@ -81,24 +81,24 @@ def test_attached_devices_stay_attached_when_another_process_attaches_the_rest(
     fake_api.refuse = refused
     first = attach()
     fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
-    fake_api.until(lambda: len(fake_api.applied) == 1)
+    fake_api.wait_until(lambda: len(fake_api.applied) == 1)
     first._api.close()
     first.stop()
     fake_api.refuse = lambda _method, _path: None
     attach()
-    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
+    fake_api.wait_until(lambda: said(fake_api) == ["attached", "attached"])
 
 
 def test_a_condition_that_another_client_removed_is_written_again(
-    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, wait_until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach()
     fake_api.claim("one", ("gpu-0", "gpu-1"), **CONDITIONS)
-    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
-    until(lambda: attacher._queue.claim_uids() == set())
+    fake_api.wait_until(lambda: said(fake_api) == ["attached", "attached"])
+    wait_until(lambda: attacher._queue.claim_uids() == set())
     claim = fake_api.claims["default", "one"]
     fake_api.put_claim({**claim, "status": {**claim["status"], "devices": claim["status"]["devices"][:1]}})
-    fake_api.until(lambda: said(fake_api) == ["attached", "attached"])
+    fake_api.wait_until(lambda: said(fake_api) == ["attached", "attached"])
 
 
 def test_a_device_without_binding_conditions_is_ignored(
@@ -107,7 +107,7 @@ def test_a_device_without_binding_conditions_is_ignored(
     attach()
     fake_api.claim("plain")
     fake_api.claim("bound", ("gpu-1",), **CONDITIONS)
-    fake_api.until(lambda: said(fake_api, "bound") == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api, "bound") == ["attached"])
     assert fake_api.status("plain") == []
 
 
@@ -116,22 +116,22 @@ def test_attaching_fails_as_often_as_the_hardware_file_says(
 ) -> None:
     attach(failures=1)
     fake_api.claim("one", **CONDITIONS)
-    fake_api.until(lambda: said(fake_api) == ["failed"])
+    fake_api.wait_until(lambda: said(fake_api) == ["failed"])
     fake_api.claim("one", ())  # the scheduler takes the device back, and allocates it once more
     fake_api.claim("one", **CONDITIONS)
-    fake_api.until(lambda: said(fake_api) == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api) == ["attached"])
 
 
 def test_a_device_that_is_deallocated_early_is_not_attached(
-    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, wait_until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach(seconds=600)
     fake_api.claim("one", **CONDITIONS)
     fake_api.claim("two", ("gpu-1",), **CONDITIONS)
-    until(lambda: len(attacher._queue.claim_uids()) == 2)
+    wait_until(lambda: len(attacher._queue.claim_uids()) == 2)
     fake_api.claim("one", ())
     fake_api.remove_claim("two")
-    until(lambda: attacher._queue.claim_uids() == set())
+    wait_until(lambda: attacher._queue.claim_uids() == set())
     assert fake_api.applied == []
 
 
@@ -140,19 +140,19 @@ def test_a_refused_write_is_retried(attach: Callable[..., AttachController], fak
     fake_api.refuse = lambda method, _path: refusals.pop() if method == "PATCH" and refusals else None
     attach()
     fake_api.claim("one", **CONDITIONS)
-    fake_api.until(lambda: said(fake_api) == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api) == ["attached"])
     assert refusals == []
 
 
 def test_a_claim_that_was_deleted_between_two_watches_is_forgotten(
-    attach: Callable[..., AttachController], fake_api: FakeApi, until: Callable[[Callable[[], bool]], None]
+    attach: Callable[..., AttachController], fake_api: FakeApi, wait_until: Callable[[Callable[[], bool]], None]
 ) -> None:
     attacher = attach(seconds=600)
     fake_api.claim("one", **CONDITIONS)
-    until(lambda: len(attacher._queue.claim_uids()) == 1)
+    wait_until(lambda: len(attacher._queue.claim_uids()) == 1)
     del fake_api.claims["default", "one"]
     fake_api.end_watches()
-    until(lambda: attacher._queue.claim_uids() == set())
+    wait_until(lambda: attacher._queue.claim_uids() == set())
 
 
 @pytest.mark.parametrize("device", ["of-others", "left-the-file"])
@@ -162,7 +162,7 @@ def test_a_device_without_attaching_in_the_hardware_file_is_ignored(
     fake_api.claim("not-mine", (device,), **CONDITIONS)
     attach()
     fake_api.claim("mine", ("gpu-1",), **CONDITIONS)
-    fake_api.until(lambda: said(fake_api, "mine") == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api, "mine") == ["attached"])
     assert fake_api.status("not-mine") == []
 
 
@@ -181,7 +181,7 @@ def test_watches_that_end_immediately_are_retried_with_back_off(
     attach: Callable[..., AttachController],
     fake_api: FakeApi,
     backoffs: list[Backoff],
-    until: Callable[[Callable[[], bool]], None],
+    wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
     lists: list[int] = []
 
@@ -191,7 +191,7 @@ def test_watches_that_end_immediately_are_retried_with_back_off(
     fake_api.refuse = count
     fake_api.close()
     attach()
-    until(lambda: len(lists) >= 4)
+    wait_until(lambda: len(lists) >= 4)
     assert lists[:4] == [0, 1, 2, 3]
 
 
@@ -202,6 +202,6 @@ def test_claims_are_attached_in_an_older_api_version(
     fake_api.versions = [version]
     fake_api.claim("old", **CONDITIONS)
     attach()
-    fake_api.until(lambda: said(fake_api, "old") == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api, "old") == ["attached"])
     fake_api.claim("new", ("gpu-1",), **CONDITIONS)
-    fake_api.until(lambda: said(fake_api, "new") == ["attached"])
+    fake_api.wait_until(lambda: said(fake_api, "new") == ["attached"])

@@ -73,13 +73,13 @@ def test_the_resource_of_a_path(where: str, name: str) -> None:
 
 
 def test_a_process_serves_its_metrics(
-    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
+    start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
 ) -> None:
-    process = start(replace(settings, probes="127.0.0.1:0"))
-    fake_api.until(lambda: bool(fake_api.slices))
+    process = start_driver(replace(settings, probes="127.0.0.1:0"))
+    fake_api.wait_until(lambda: bool(fake_api.slices))
     kubelet.prepare(Path(settings.data) / "dra.sock", fake_api.claim(), fake_api.claim("two", ("gpu-9",)))
     assert process._publisher.published.wait(5)
-    fake_api.until(lambda: bool(fake_api.applied))
+    fake_api.wait_until(lambda: bool(fake_api.applied))
     assert process._probes
     with urlopen(f"http://127.0.0.1:{process._probes.port}/metrics", timeout=5) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")

@@ -51,7 +51,7 @@ def test_the_network_driver_ignores_kinds_of_other_drivers(
     run: Callable[..., NetworkDriverProcess], fake_api: FakeApi
 ) -> None:
     run(kinds="port")
-    fake_api.until(lambda: len(fake_api.slices) == 1)
+    fake_api.wait_until(lambda: len(fake_api.slices) == 1)
 
 
 def test_the_network_driver_reports_why_it_is_not_ready_or_alive(
@@ -70,7 +70,7 @@ def test_the_network_driver_attaches_devices(run: Callable[..., NetworkDriverPro
     conditions = ["dra-testbed.example/attached"], ["dra-testbed.example/attaching-failed"]
     bound: dict[str, Any] = {"bindingConditions": conditions[0], "bindingFailureConditions": conditions[1]}
     fake_api.claim(devices=("accelerator-0",), pool="accelerator-box", **bound)
-    fake_api.until(lambda: bool(fake_api.status()))
+    fake_api.wait_until(lambda: bool(fake_api.status()))
     assert [one["type"] for one in fake_api.status()[0]["conditions"]] == ["dra-testbed.example/attached"]
     assert process.not_alive_reasons() == []
 

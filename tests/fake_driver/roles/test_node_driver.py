@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def test_ready_means_registered_and_published(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
     fake_api.gate.clear()
-    process = start(replace(settings, probes="127.0.0.1:0"))
+    process = start_driver(replace(settings, probes="127.0.0.1:0"))
     assert process.not_ready_reasons() == ["the kubelet has not registered this driver", "the slices are not published"]
     kubelet.register(Path(settings.registry) / f"{settings.driver}-reg.sock")
     assert process.not_ready_reasons() == ["the slices are not published"]
@@ -36,9 +36,9 @@ def test_ready_means_registered_and_published(
 
 
 def test_the_liveness_probe_fails_if_the_publisher_has_ended(
-    start: Callable[..., NodeProcess], settings: Settings
+    start_driver: Callable[..., NodeProcess], settings: Settings
 ) -> None:
-    process = start(settings)
+    process = start_driver(settings)
     assert process.not_alive_reasons() == []
     process._api.close()
     process._publisher.stop()
@@ -46,22 +46,22 @@ def test_the_liveness_probe_fails_if_the_publisher_has_ended(
 
 
 def test_the_token_is_only_sent_over_tls(
-    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, folder: Path
+    start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, folder: Path
 ) -> None:
     (folder / "token").write_text("secret")
-    start(replace(settings, token_file=str(folder / "token")))
-    fake_api.until(lambda: bool(fake_api.slices))
+    start_driver(replace(settings, token_file=str(folder / "token")))
+    fake_api.wait_until(lambda: bool(fake_api.slices))
     assert set(fake_api.tokens) == {""}
 
 
 def test_two_drivers_share_the_hardware_of_a_node(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
+    start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, fake_api: FakeApi
 ) -> None:
     text = Path(settings.hardware).read_text()
     Path(settings.hardware).write_text(f"{text}  - {{kind: nic, count: 2}}\n")
-    start(replace(settings, kinds="gpu"))
-    start(replace(settings, driver="nic.dra-testbed.example", kinds="nic"))
-    fake_api.until(lambda: len(fake_api.slices) == 2)
+    start_driver(replace(settings, kinds="gpu"))
+    start_driver(replace(settings, driver="nic.dra-testbed.example", kinds="nic"))
+    fake_api.wait_until(lambda: len(fake_api.slices) == 2)
     found = {
         each["spec"]["driver"]: [one["name"] for one in each["spec"]["devices"]] for each in fake_api.slices.values()
     }
@@ -73,18 +73,18 @@ def test_two_drivers_share_the_hardware_of_a_node(
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
 def test_claims_are_prepared_and_reported_in_an_older_version_of_the_api(
-    start: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet, version: str
+    start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet, version: str
 ) -> None:
     fake_api.versions = [version]
     claim = fake_api.claim()
-    start(settings)
+    start_driver(settings)
     answer = kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]]
     assert (answer.error, [device.device_name for device in answer.devices]) == ("", ["gpu-0"])
-    fake_api.until(lambda: [entry["device"] for entry in fake_api.status()] == ["gpu-0"])
+    fake_api.wait_until(lambda: [entry["device"] for entry in fake_api.status()] == ["gpu-0"])
 
 
-def test_a_mutant_can_replace_the_initial_health(start: Callable[..., NodeProcess], settings: Settings) -> None:
-    process = start(settings, ALL_MUTANTS["health-unknown"])
+def test_a_mutant_can_replace_the_initial_health(start_driver: Callable[..., NodeProcess], settings: Settings) -> None:
+    process = start_driver(settings, ALL_MUTANTS["health-unknown"])
     assert process.health_store.count_by_status() == {UNKNOWN: 4}
 
 
@@ -100,10 +100,13 @@ def whole_one_other(settings: Settings, fake_api: FakeApi) -> tuple[Any, Any, An
 
 
 def test_a_device_and_its_partition_are_never_prepared_together_even_if_one_is_unplugged(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+    start_driver: Callable[..., NodeProcess],
+    settings: Settings,
+    kubelet: Kubelet,
+    whole_one_other: tuple[Any, Any, Any],
 ) -> None:
     whole, one, other = whole_one_other
-    process, socket = start(settings), settings.data / "dra.sock"
+    process, socket = start_driver(settings), settings.data / "dra.sock"
     assert [kubelet.prepare(socket, claim)[claim["uid"]].error for claim in (one, other)] == ["", ""]
     process._hardware.change("unplug", Section("", {"device": "gpu-0-half-0"}, []))
     kubelet.unprepare(socket, other)
@@ -116,14 +119,14 @@ def test_a_device_and_its_partition_are_never_prepared_together_even_if_one_is_u
 
 
 def test_a_refusal_advises_to_release_a_stale_claim_that_holds_a_partition_of_the_device(
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     kubelet: Kubelet,
     fake_api: FakeApi,
     whole_one_other: tuple[Any, Any, Any],
 ) -> None:
     whole, one, _ = whole_one_other
-    start(settings)
+    start_driver(settings)
     kubelet.prepare(settings.data / "dra.sock", one)
     del fake_api.claims["default", one["name"]]
     refusal = kubelet.prepare(settings.data / "dra.sock", whole)[whole["uid"]].error
@@ -133,9 +136,12 @@ def test_a_refusal_advises_to_release_a_stale_claim_that_holds_a_partition_of_th
 
 
 def test_forget_what_parts_share_prepares_a_device_and_its_partition(
-    start: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet, whole_one_other: tuple[Any, Any, Any]
+    start_driver: Callable[..., NodeProcess],
+    settings: Settings,
+    kubelet: Kubelet,
+    whole_one_other: tuple[Any, Any, Any],
 ) -> None:
     whole, one, _ = whole_one_other
-    start(settings, ALL_MUTANTS["forget-what-parts-share"])
+    start_driver(settings, ALL_MUTANTS["forget-what-parts-share"])
     answers = [kubelet.prepare(settings.data / "dra.sock", claim)[claim["uid"]] for claim in (whole, one)]
     assert [answer.error for answer in answers] == ["", ""]

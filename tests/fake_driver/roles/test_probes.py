@@ -46,7 +46,9 @@ def test_any_other_path_is_not_found(probes: ProbeServer) -> None:
     assert ask(probes, "/etc/passwd") == (404, "not found; there are /readyz, /healthz")
 
 
-def test_slow_clients_do_not_block_the_probes(probes: ProbeServer, until: Callable[[Callable[[], bool]], None]) -> None:
+def test_slow_clients_do_not_block_the_probes(
+    probes: ProbeServer, wait_until: Callable[[Callable[[], bool]], None]
+) -> None:
     with contextlib.ExitStack() as slow:
         for _ in range(20):
             client = slow.enter_context(socket.create_connection(("127.0.0.1", probes.port)))
@@ -54,7 +56,7 @@ def test_slow_clients_do_not_block_the_probes(probes: ProbeServer, until: Callab
         began = time.monotonic()
         assert ask(probes, "/healthz") == (200, "ok")
         assert time.monotonic() - began < 1
-        until(lambda: len(probes._server._busy) <= _MAX_REQUESTS)
+        wait_until(lambda: len(probes._server._busy) <= _MAX_REQUESTS)
 
 
 def test_a_slow_request_is_closed_even_if_bytes_keep_coming(

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
 POD = "11111111-1111-4111-8111-111111111111"
-Until = Callable[[Callable[[], bool]], None]
+WaitUntil = Callable[[Callable[[], bool]], None]
 
 
 @pytest.fixture
 def remove(settings: Settings) -> Iterator[Callable[..., RemovalProcess]]:
-    """Start the role that removes."""
+    """Start the removal role."""
     running: list[RemovalProcess] = []
 
     def started(settings: Settings = settings) -> RemovalProcess:
@@ -39,7 +39,7 @@ def remove(settings: Settings) -> Iterator[Callable[..., RemovalProcess]]:
 
 
 def bound(path: Path) -> socket.socket:
-    """A socket at a path, alive until it is closed."""
+    """Return a listening socket at a path."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()
@@ -47,14 +47,14 @@ def bound(path: Path) -> socket.socket:
 
 
 def test_all_files_of_the_driver_are_removed_and_no_others(
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
     kubelet: Kubelet,
     remove: Callable[..., RemovalProcess],
-    until: Until,
+    wait_until: WaitUntil,
 ) -> None:
-    process, claim = start(settings), fake_api.claim()
+    process, claim = start_driver(settings), fake_api.claim()
     kubelet.prepare(settings.data / "dra.sock", claim)
     kubelet.unprepare(settings.data / "dra.sock", claim)
     process.stop()
@@ -77,8 +77,8 @@ def test_all_files_of_the_driver_are_removed_and_no_others(
         assert settings.data.exists()
 
         removal = remove()
-        until(lambda: not removal.not_ready_reasons())
-        until(lambda: not removal._thread.is_alive())
+        wait_until(lambda: not removal.not_ready_reasons())
+        wait_until(lambda: not removal._thread.is_alive())
     assert not settings.data.exists()
     assert sorted(Path(settings.registry).iterdir()) == sorted(other[3:])
     assert all(path.exists() for path in other)
@@ -86,7 +86,7 @@ def test_all_files_of_the_driver_are_removed_and_no_others(
 
 @pytest.mark.parametrize("length", [40, 63])
 def test_stale_sockets_with_short_names_are_removed(
-    settings: Settings, folder: Path, remove: Callable[..., RemovalProcess], until: Until, length: int
+    settings: Settings, folder: Path, remove: Callable[..., RemovalProcess], wait_until: WaitUntil, length: int
 ) -> None:
     settings = replace(settings, driver="d" * length, registry=str(folder / ("r" * 17)))
     dead = SocketPaths(settings.driver, POD, Path(settings.registry), settings.data)
@@ -95,18 +95,18 @@ def test_stale_sockets_with_short_names_are_removed(
     bound(dead.registration).close()
 
     removal = remove(settings)
-    until(lambda: not removal._thread.is_alive())
+    wait_until(lambda: not removal._thread.is_alive())
     assert list(Path(settings.registry).iterdir()) == []
 
 
 def test_nothing_is_removed_while_the_driver_runs_or_a_claim_is_prepared(
-    start: Callable[..., NodeProcess],
+    start_driver: Callable[..., NodeProcess],
     settings: Settings,
     fake_api: FakeApi,
     kubelet: Kubelet,
     remove: Callable[..., RemovalProcess],
 ) -> None:
-    process, claim = start(settings), fake_api.claim()
+    process, claim = start_driver(settings), fake_api.claim()
     kubelet.prepare(settings.data / "dra.sock", claim)
     running, held = remove().not_ready_reasons()
     assert running == "the driver is still running: uninstall it first"
