@@ -63,7 +63,7 @@ def test_a_container_that_shows_no_device_says_its_cause_first(judge: Judge) -> 
     assert said[1].startswith("  likely cause: the driver added nothing to the container")
     assert said[2].startswith("  last seen: the probe printed 1 line in container container1")
     assert "World(" not in run.output
-    assert "→ likely cause: the driver added nothing to the container" in run.output
+    assert "→ likely cause: the driver added nothing to the" in run.output
     assert (run.folder / run.row("T-002").evidence / "probe/pod-with-cats.container1.txt").read_text() == "PATH=/bin\n"
 
 
