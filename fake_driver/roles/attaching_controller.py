@@ -122,7 +122,7 @@ class AttachController:
             except ApiError as error:
                 if not self._stopped.wait(self._watch_errors.next_delay()):
                     log.warning("cannot watch the claims, trying again: %s", error)
-            except Exception:  # without this thread, no pod with such a device would ever start
+            except Exception:  # without this thread, pods with devices to attach would never start
                 log.exception("unexpected error in the attach controller, trying again")
                 self._stopped.wait(self._watch_errors.next_delay())
 

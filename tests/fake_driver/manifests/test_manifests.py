@@ -1,4 +1,4 @@
-"""The templates render, fit each other, and ask for no right that the driver does not use."""
+"""The manifests of the fake driver render, are consistent, and grant no permission that the driver does not use."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ Object = dict[str, Any]
 
 
 def rendered(driver: str = "fake-gpu", **more: object) -> list[Object]:
-    """All objects, in the order in which they are applied."""
+    """Return all objects in the order in which they are applied."""
     spec = DRIVER_FILES[driver]["spec"]
     paths = [ROOT / "drivers" / relative for relative in spec["install"]["manifests"]]
     variables = {
@@ -51,7 +51,7 @@ def test_every_template_is_installed() -> None:
 
 
 @pytest.mark.parametrize("driver", DRIVER_FILES)
-def test_the_driver_file_finds_the_pods(driver: str) -> None:
+def test_the_driver_file_selects_the_pods(driver: str) -> None:
     pods, daemon = DRIVER_FILES[driver]["spec"]["pods"], find("DaemonSet", driver)
     key, _, value = pods["selector"].partition("=")
     assert daemon["metadata"]["namespace"] == pods["namespace"] == find("Namespace", driver)["metadata"]["name"]
@@ -60,14 +60,14 @@ def test_the_driver_file_finds_the_pods(driver: str) -> None:
 
 
 @pytest.mark.parametrize("driver", DRIVER_FILES)
-def test_the_class_and_the_driver_have_the_names_of_the_driver_file(driver: str) -> None:
+def test_class_and_driver_are_named_as_in_the_driver_file(driver: str) -> None:
     spec = DRIVER_FILES[driver]["spec"]
     classes = [each["metadata"]["name"] for each in rendered(driver) if each["kind"] == "DeviceClass"]
     assert sorted(classes) == sorted([spec["deviceClass"], *spec.get("classes", {}).values()])
     assert {"name": "FAKE_DRIVER_NAME", "value": spec["driver"]} in container(driver=driver)["env"]
 
 
-def test_the_two_drivers_have_no_object_in_common_and_share_out_the_devices() -> None:
+def test_the_two_drivers_have_no_common_object_and_divide_the_devices() -> None:
     names = [{(one["kind"], one["metadata"]["name"]) for one in rendered(driver)} for driver in DRIVER_FILES]
     assert not set.intersection(*names)
     server = hardware_file.read(ROOT / "hardware/server.yaml")
@@ -85,7 +85,7 @@ def kinds(driver: str) -> str:
 
 
 @pytest.mark.parametrize("driver", DRIVER_FILES)
-def test_pools_of_the_network_get_one_process_of_their_own_without_root(driver: str) -> None:
+def test_pools_of_the_network_get_one_process_that_does_not_run_as_root(driver: str) -> None:
     assert "Deployment" not in {one["kind"] for one in rendered(driver)}
     deployment = find("Deployment", driver, **FABRIC)
     assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
@@ -97,10 +97,12 @@ def test_pools_of_the_network_get_one_process_of_their_own_without_root(driver: 
     assert only["securityContext"]["readOnlyRootFilesystem"]
     assert not any("hostPath" in volume for volume in pod["volumes"])
     selector = DRIVER_FILES[driver]["spec"]["pods"]["selector"].partition("=")[2]
-    assert deployment["spec"]["template"]["metadata"]["labels"]["app"] != selector, "it is no pod of a node"
+    assert deployment["spec"]["template"]["metadata"]["labels"]["app"] != selector, (
+        "it must not be selected as a node driver"
+    )
 
 
-def test_a_driver_may_speak_of_devices_of_the_network_only_where_there_are_some() -> None:
+def test_a_driver_may_write_the_status_of_network_devices_only_if_there_are_some() -> None:
     without, along = str(rendered()), str(rendered("fake-gpu", **FABRIC))
     assert "arbitrary-node:patch" not in without
     assert "mayBeHere" not in without
@@ -108,21 +110,21 @@ def test_a_driver_may_speak_of_devices_of_the_network_only_where_there_are_some(
     assert "|| variables.mayBeHere" in along
 
 
-def test_the_hardware_arrives_as_it_was_written() -> None:
+def test_the_hardware_file_is_in_the_config_map_unchanged() -> None:
     text = find("ConfigMap")["data"]["hardware.yaml"]
     assert hardware_file.parse(text, "x") == hardware_file.read(ROOT / "hardware/gpus.yaml")
 
 
 @pytest.mark.parametrize(("faults", "value"), [([], ""), (["no-env", "slices-missing"], "no-env,slices-missing")])
-def test_faults_reach_the_driver(faults: list[str], value: str) -> None:
+def test_mutants_are_passed_to_the_driver(faults: list[str], value: str) -> None:
     assert {"name": "FAKE_DRIVER_FAULTS", "value": value} in container(faults=faults)["env"]
 
 
-def test_no_fault_without_asking() -> None:
+def test_by_default_the_driver_is_no_mutant() -> None:
     assert {"name": "FAKE_DRIVER_FAULTS", "value": ""} in container()["env"]
 
 
-def test_the_container_has_no_power_that_it_does_not_use() -> None:
+def test_the_container_has_minimal_privileges() -> None:
     assert container()["securityContext"] == {
         "runAsUser": 0,
         "privileged": False,
@@ -133,13 +135,13 @@ def test_the_container_has_no_power_that_it_does_not_use() -> None:
     }
 
 
-def test_an_update_has_no_gap() -> None:
+def test_an_update_has_no_downtime() -> None:
     assert find("DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     names = {one["name"] for one in container()["env"]}
     assert {"POD_UID", "NODE_NAME"} <= names
 
 
-def test_paths_are_the_same_inside_and_outside() -> None:
+def test_paths_are_the_same_in_the_container_and_on_the_node() -> None:
     outside = {
         one["name"]: one["hostPath"]["path"]
         for one in find("DaemonSet")["spec"]["template"]["spec"]["volumes"]
@@ -150,12 +152,12 @@ def test_paths_are_the_same_inside_and_outside() -> None:
     assert inside["data"].endswith(DRIVER_FILE["spec"]["driver"])
 
 
-def test_the_right_to_write_a_status_is_for_devices_of_this_driver_alone() -> None:
+def test_the_permission_to_write_a_status_is_limited_to_devices_of_this_driver() -> None:
     (rule,) = (one for one in find("ClusterRole")["rules"] if one["resources"] == ["resourceclaims/driver"])
     assert rule["resourceNames"] == [DRIVER_FILE["spec"]["driver"]]
 
 
-def test_the_policies_speak_of_the_account_of_the_pods_and_are_bound() -> None:
+def test_the_policies_match_the_service_account_of_the_pods_and_are_bound() -> None:
     account = find("ServiceAccount")["metadata"]
     assert find("DaemonSet")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
     policies = [one for one in rendered() if one["kind"] == "ValidatingAdmissionPolicy"]
@@ -173,7 +175,7 @@ def test_the_policies_speak_of_the_account_of_the_pods_and_are_bound() -> None:
     assert resources == {"resourceslices", "resourceclaims/status"}
 
 
-def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
+def test_the_optional_policy_allows_the_fields_that_the_driver_supports() -> None:
     text = render_file(
         ROOT / "fake_driver/optional/config-policy.yaml",
         {"driver_name": DRIVER_FILE["spec"]["driver"]},
@@ -190,7 +192,7 @@ def test_the_optional_policy_knows_the_fields_that_the_driver_knows() -> None:
     assert set(re.findall(r"'(\w+)'", nic)) == shared | {key for key, *_ in opaque_configuration._NIC_FIELDS}
 
 
-def test_the_optional_policy_keeps_no_claim_from_being_released() -> None:
+def test_the_optional_policy_does_not_block_the_release_of_claims() -> None:
     (policy, _) = yaml.safe_load_all(
         render_file(ROOT / "fake_driver/optional/config-policy.yaml", {"driver_name": "x"}, allow_unused=True)
     )
@@ -208,16 +210,16 @@ def test_the_optional_policy_keeps_no_claim_from_being_released() -> None:
     }
 
 
-def test_containers_get_metadata_unless_somebody_wants_none() -> None:
+def test_containers_get_metadata_unless_it_is_disabled() -> None:
     assert {"name": "FAKE_DRIVER_METADATA", "value": "v1beta1,v1alpha1"} in container()["env"]
     assert {"name": "FAKE_DRIVER_METADATA", "value": ""} in container(metadata=[])["env"]
 
 
 def granted(*faults: str) -> list[Object]:
-    """All but the driver itself, which is told its faults in any case."""
+    """Return all objects except the DaemonSet, whose environment always contains the mutants."""
     return [one for one in rendered(faults=list(faults)) if one["kind"] != "DaemonSet"]
 
 
 @pytest.mark.parametrize("fault", [*PERMISSION_MUTANTS, "status-replaces-all"])
-def test_wrong_rights_are_there_only_when_they_are_asked_for(fault: str) -> None:
+def test_wrong_permissions_are_granted_only_to_their_mutants(fault: str) -> None:
     assert granted(fault) != granted() == granted("no-env")

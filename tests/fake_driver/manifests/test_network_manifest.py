@@ -1,4 +1,4 @@
-"""The process for what belongs to no node asks for no right that it does not use, and for none of a node's folders."""
+"""The manifest of the network driver grants only the permissions that it uses, and mounts no folder of a node."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ALL = _objects(has_pools=True, attaches=False)
 OBJECTS: dict[str, Any] = {one["kind"]: one for one in ALL}
 
 
-def test_the_rights_are_those_that_it_uses() -> None:
-    rights = {
+def test_the_permissions_are_those_that_it_uses() -> None:
+    permissions = {
         (resource, verb)
         for rule in OBJECTS["ClusterRole"]["rules"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert rights == {
+    assert permissions == {
         ("resourceclaims", "list"),
         ("resourceclaims", "watch"),
         ("resourceclaims/status", "patch"),
@@ -44,12 +44,12 @@ def test_the_rights_are_those_that_it_uses() -> None:
     }
 
 
-def test_what_can_be_limited_to_this_driver_is() -> None:
+def test_permissions_are_limited_to_this_driver_where_possible() -> None:
     limited = [rule for rule in OBJECTS["ClusterRole"]["rules"] if rule.get("resourceNames") == [NAME]]
     assert [rule["resources"] for rule in limited] == [["resourceclaims/driver"], ["deviceclasses"]]
 
 
-def test_it_is_no_root_and_sees_nothing_of_its_node() -> None:
+def test_it_does_not_run_as_root_and_cannot_access_its_node() -> None:
     spec = OBJECTS["Deployment"]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert container["securityContext"]["runAsNonRoot"] is True
@@ -58,19 +58,19 @@ def test_it_is_no_root_and_sees_nothing_of_its_node() -> None:
     assert {"name": "FAKE_DRIVER_ROLE", "value": "network"} in container["env"]
 
 
-def test_its_pods_are_not_taken_for_drivers_of_nodes() -> None:
-    """Readiness and suites look at the pods of the driver file's selector."""
+def test_its_pods_are_not_selected_as_node_drivers() -> None:
+    """The driver file's selector must match only the pods of the node driver."""
     driver_file = yaml.safe_load((ROOT / "drivers/fake-gpu.yaml").read_text())
     labels = OBJECTS["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert driver_file["spec"]["pods"]["selector"] != f"app={labels['app']}"
 
 
 @pytest.mark.parametrize(("has_pools", "attaches"), [(True, True), (True, False), (False, True), (False, False)])
-def test_it_is_there_only_for_hardware_that_needs_it(has_pools: bool, attaches: bool) -> None:
+def test_it_is_installed_only_for_hardware_that_needs_it(has_pools: bool, attaches: bool) -> None:
     assert bool(_objects(has_pools=has_pools, attaches=attaches)) is (has_pools or attaches)
 
 
-def test_each_policy_is_bound_and_speaks_of_its_account() -> None:
+def test_each_policy_is_bound_and_matches_its_service_account() -> None:
     account = OBJECTS["ServiceAccount"]["metadata"]["name"]
     policies = [one for one in ALL if one["kind"] == "ValidatingAdmissionPolicy"]
     bound = {one["spec"]["policyName"] for one in ALL if one["kind"] == "ValidatingAdmissionPolicyBinding"}

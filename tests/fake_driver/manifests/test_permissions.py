@@ -1,4 +1,4 @@
-"""The manifests allow what the driver does, and nothing more. `fake_api` checks the first half in every test that uses it."""
+"""The driver uses every permission that the manifests grant. The fixture `fake_api` checks that it uses no others."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
 
 FABRIC = Path(__file__).parents[3] / "manifests" / "hardware" / "fabric.yaml"
-# The authorizer asks for these by itself when a status is written; no request has their name.
+# The API server checks these additionally when a status is written; no request has these names.
 SYNTHETIC = {("resourceclaims/driver", "associated-node:patch"), ("resourceclaims/driver", "arbitrary-node:patch")}
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 
-def left_over(name: str, driver: str, **place: Any) -> dict[str, Any]:
-    """A slice that an earlier version of the driver left, and that nobody wants any more."""
-    spec = {"driver": driver, "pool": {"name": "old", "generation": 1, "resourceSliceCount": 1}, **place}
+def stale_slice(name: str, driver: str, **node_selection: Any) -> dict[str, Any]:
+    """Return a slice of an earlier version of the driver, which must be deleted."""
+    spec = {"driver": driver, "pool": {"name": "old", "generation": 1, "resourceSliceCount": 1}, **node_selection}
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def spoil(fake_api: FakeApi) -> None:
-    """Somebody else edits every slice, so that it has to be written anew."""
+def edit_slices(fake_api: FakeApi) -> None:
+    """Edit all slices as another client, so that they must be written again."""
     for name in tuple(fake_api.slices):
         fake_api.edit(name, lambda each: each["spec"].pop("devices"))
 
@@ -38,24 +38,24 @@ def used(fake_api: FakeApi) -> set[tuple[str, str]]:
     return fake_api.requested - {("", "get")}
 
 
-def test_on_a_node_each_right_is_used_and_no_other(
+def test_the_node_driver_uses_exactly_its_permissions(
     start_driver: Callable[..., NodeProcess], settings: Settings, fake_api: FakeApi, kubelet: Kubelet
 ) -> None:
-    fake_api.respond("POST", SLICES, left_over("old", settings.driver, nodeName="worker"))
+    fake_api.respond("POST", SLICES, stale_slice("old", settings.driver, nodeName="worker"))
     process = start_driver(settings)
     fake_api.wait_until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
     assert process._publisher.published.wait(5)
     kubelet.prepare(settings.data / "dra.sock", fake_api.claim())
     fake_api.wait_until(lambda: bool(fake_api.applied))
-    spoil(fake_api)
+    edit_slices(fake_api)
     fake_api.wait_until(lambda: ("resourceslices", "update") in fake_api.requested)
     assert used(fake_api) == granted("node") - SYNTHETIC
 
 
-def test_for_the_network_each_right_is_used_and_no_other(settings: Settings, fake_api: FakeApi) -> None:
-    fake_api.respond("POST", SLICES, left_over("old", settings.driver, allNodes=True))
-    mine = replace(settings, node="", role="network", hardware=str(FABRIC))
-    process = NetworkDriverProcess(mine)
+def test_the_network_driver_uses_exactly_its_permissions(settings: Settings, fake_api: FakeApi) -> None:
+    fake_api.respond("POST", SLICES, stale_slice("old", settings.driver, allNodes=True))
+    network_settings = replace(settings, node="", role="network", hardware=str(FABRIC))
+    process = NetworkDriverProcess(network_settings)
     process.start()
     try:
         fake_api.wait_until(lambda: "old" not in fake_api.slices and bool(fake_api.slices))
@@ -66,7 +66,7 @@ def test_for_the_network_each_right_is_used_and_no_other(settings: Settings, fak
         }
         fake_api.claim("one", ("accelerator-0",), pool="accelerator-box", **conditions)
         fake_api.wait_until(lambda: bool(fake_api.applied))
-        spoil(fake_api)
+        edit_slices(fake_api)
         fake_api.wait_until(lambda: ("resourceslices", "update") in fake_api.requested)
     finally:
         process.stop()
