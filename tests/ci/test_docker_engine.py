@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from testbed.process import Completed, run
-from testbed.providers.kind.engine import CHOICE, DECIDING
+from testbed.providers.kind.engine import CHOICE, SELECTING
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "ci/docker"
@@ -248,5 +248,5 @@ def test_tox_passes_every_variable_that_selects_an_engine(script: ModuleType, mo
     variables = script.environment()
 
     assert variables.keys() == {"DOCKER_HOST", "DOCKER_API_VERSION"}
-    wanted = (*variables, *DECIDING, CHOICE, "KUBECONFIG")
+    wanted = (*variables, *SELECTING, CHOICE, "KUBECONFIG")
     assert [name for name in wanted if not any(fnmatch.fnmatch(name, each) for each in passed)] == []

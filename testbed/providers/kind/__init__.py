@@ -1,4 +1,4 @@
-"""Clusters that kind makes: nodes are containers of Docker, Podman or nerdctl, whichever kind itself would choose."""
+"""Clusters that kind makes. Nodes are containers of Docker, Podman or nerdctl, whichever kind itself would choose."""
 
 from testbed.providers.kind.provider import KindProvider
 

@@ -1,4 +1,4 @@
-"""A kind cluster that exists: its nodes, and what can be done to them. Found again by the provider."""
+"""A kind cluster: its nodes, its logs, and restarts of its components. The provider creates it and attaches to it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from testbed.providers.kind.node_processes import first_process
 from testbed.waiting import Budget, NotYet, eventually
 
 _ABILITIES = frozenset(Capability) - {Capability.PROCESS_ON_NODE, Capability.DRIVER_SOCKET}
-_KUBELET = Budget("kubelet serving", 60, "1 s on a quiet machine, after a reboot of the node 10 s")
-_SERVER = Budget("API server ready", 120, "the kubelet starts it again, with a back-off after several times")
+_KUBELET = Budget("kubelet serving", 60, "1 s on a quiet machine, 10 s after a reboot of the node")
+_SERVER = Budget("API server ready", 120, "the kubelet restarts it, with a back-off after several restarts")
 _CTR = ("ctr", "--namespace", "k8s.io", "images")
-# It would wait a minute for open watches to end by themselves.
+# With SIGTERM alone it would wait a minute for open watches to end.
 _END_SERVER = "server=$(pidof kube-apiserver); kill $server; sleep 2; kill -KILL $server 2>/dev/null || true"
 _SNAPSHOTTER = r"""sed -n 's/^ *snapshotter = "\(.*\)"/\1/p' /etc/containerd/config.toml | head -n 1"""
 
@@ -36,7 +36,7 @@ class KindNode:
     engine: Engine
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
-        """Run a program on the node and keep what it said."""
+        """Run a program on the node and return its output."""
         return self.engine.run("exec", self.name, *argv, check=check, timeout=timeout)
 
 
@@ -52,74 +52,74 @@ class KindCluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """An administrator's kubeconfig, readable by its owner alone."""
+        """The administrator's kubeconfig; only its owner can read it."""
         return self.folder / "kubeconfig"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """A program that we start on a node would not end with it. Sockets are reached where the nodes' processes can be seen."""
+        """All but PROCESS_ON_NODE, because such a process would outlive its node. DRIVER_SOCKET needs access to the nodes' processes."""
         nodes = self.nodes()
-        seen = bool(nodes) and all(first_process(node.name) for node in nodes)
-        return _ABILITIES | ({Capability.DRIVER_SOCKET} if seen else set())
+        visible = bool(nodes) and all(first_process(node.name) for node in nodes)
+        return _ABILITIES | ({Capability.DRIVER_SOCKET} if visible else set())
 
     def nodes(self) -> Sequence[KindNode]:
-        """Its nodes, sorted by name; the control plane is one of them."""
+        """Return all nodes, sorted by name, including the control plane."""
         return [KindNode(name, self.engine) for name in self.engine.containers(self.kind_name)]
 
     def node(self, name: str) -> KindNode:
-        """The node of that name."""
+        """Return the node of that name. Raise UsageError if there is none."""
         nodes = {node.name: node for node in self.nodes()}
         if name not in nodes:
             raise UsageError(f"testbed {self.name} has no node {name}", hint=did_you_mean(name, nodes))
         return nodes[name]
 
     def components(self) -> Sequence[Component]:
-        """The nodes' containers; what runs in them is systemd's to watch."""
+        """Return the nodes' containers. systemd watches the processes in them."""
         return [Component(node.name, None, self.engine.running(node.name)) for node in self.nodes()]
 
     def collect_logs(self, into: Path) -> None:
-        """What kind said, and what it gathers from the nodes: journals, containers, pods."""
-        said = self.folder / "kind.log"
-        if said.exists():
-            shutil.copy(said, into / "kind.log")
+        """Copy kind's own output, and the logs that kind exports from the nodes: journals, containers, pods."""
+        log = self.folder / "kind.log"
+        if log.exists():
+            shutil.copy(log, into / "kind.log")
         if self.nodes():
             export: list[str | Path] = [self.kind, "export", "logs", into, "--name", self.kind_name]
             process.run(export, check=False, timeout=180, env=self.engine.environment)
 
     def load_image(self, archive: Path) -> None:
-        """Import an OCI archive into every node, all at once."""
+        """Import an OCI archive into all nodes in parallel."""
         self.load_images([archive])
 
     def load_images(self, archives: Sequence[Path]) -> None:
-        """Import archives into all nodes at once, each only where it is missing."""
-        with _visible(archives, self.folder / "shared") as names, ThreadPoolExecutor(max_workers=8) as pool:
+        """Import archives into all nodes in parallel, each only where its images are missing."""
+        with _shared_archives(archives, self.folder / "shared") as names, ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(lambda node: _import(node, archives, names), self.nodes()))
 
     def stop_kubelet(self, node: str) -> None:
-        """End the kubelet; its pods go on."""
+        """Stop the kubelet; its pods keep running."""
         self.node(node).run("systemctl", "stop", "kubelet")
 
     def start_kubelet(self, node: str) -> None:
-        """Start the kubelet again; returns when it serves."""
+        """Start the kubelet and wait until it serves."""
         self.node(node).run("systemctl", "start", "kubelet")
-        _kubelet_serves(self.node(node))
+        _wait_for_kubelet(self.node(node))
 
     def stop_runtime(self, node: str) -> None:
-        """End containerd; containers go on under their shims."""
+        """Stop containerd; containers keep running under their shims."""
         self.node(node).run("systemctl", "stop", "containerd")
 
     def start_runtime(self, node: str) -> None:
-        """Start containerd again; systemd returns when it answers."""
+        """Start containerd; systemd waits until it is ready."""
         self.node(node).run("systemctl", "start", "containerd")
 
     def reboot(self, node: str) -> None:
-        """Everything on the node ends, what lies on tmpfs is lost, and it comes back."""
+        """Reboot the node: all processes end, the content of tmpfs is lost, and the node starts again."""
         self.node(node)
         self.engine.run("restart", "--time", "5", node, timeout=120)
-        _kubelet_serves(self.node(node))
+        _wait_for_kubelet(self.node(node))
 
     def restart_api_server(self) -> None:
-        """End the API server, which the kubelet starts again; returns when another one is ready."""
+        """Kill the API server and wait until the kubelet has started another one that is ready."""
         control_plane = next(node for node in self.nodes() if node.name.endswith("-control-plane"))
         before = control_plane.run("pidof", "kube-apiserver").stdout
         control_plane.run("sh", "-c", _END_SERVER)
@@ -127,25 +127,26 @@ class KindCluster:
         def ready() -> None:
             now = control_plane.run("pidof", "kube-apiserver", check=False).stdout
             if not now or now == before:
-                raise NotYet("the old one is ending" if now else "it was not started again yet")
-            asked = ("kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "get", "--raw", "/readyz")
-            said = control_plane.run(*asked, check=False)
-            if not said.ok:
-                raise NotYet(said.stderr.strip())
+                raise NotYet("the old process is still ending" if now else "no new process yet")
+            request = ("kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "get", "--raw", "/readyz")
+            answer = control_plane.run(*request, check=False)
+            if not answer.ok:
+                raise NotYet(answer.stderr.strip())
 
         eventually(ready, "the API server to be ready again", _SERVER, longest_pause=0.5)
 
     def socket(self, node: str, path: str) -> Path:
-        """The socket as this host sees it, through the root of the node's first process."""
+        """Return the socket's path on this host, through the root of the node's first process."""
         found = first_process(self.node(node).name)
         if found is None:
             raise TestbedError(
-                f"this host does not see the processes of node {node}", hint="run it as root, where the engine runs"
+                f"this host does not see the processes of node {node}",
+                hint="run dra-testbed as root, on the host of the container engine",
             )
         return Path(f"/proc/{found}/root{path}")
 
 
-def _kubelet_serves(node: KindNode) -> None:
+def _wait_for_kubelet(node: KindNode) -> None:
     def check() -> None:
         try:
             node.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/10248", timeout=10)
@@ -165,8 +166,8 @@ def _import(node: KindNode, archives: Sequence[Path], names: Sequence[str]) -> N
 
 
 @contextlib.contextmanager
-def _visible(archives: Sequence[Path], shared: Path) -> Iterator[list[str]]:
-    """The archives in the folder that nodes see, for the time of the import: linked, or copied where that is not possible."""
+def _shared_archives(archives: Sequence[Path], shared: Path) -> Iterator[list[str]]:
+    """Link or copy the archives into the folder that is mounted into nodes; yield their names there, and remove them at the end."""
     names = [f"{number}-{archive.name}" for number, archive in enumerate(archives)]
     targets = [shared / name for name in names]
     try:

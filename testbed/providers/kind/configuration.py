@@ -1,4 +1,4 @@
-"""The configuration that `kind create cluster` gets: our template, filled in, with the user's patch merged over it. Pure."""
+"""Renders the configuration for `kind create cluster`: our template with the user's patch merged over it. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from testbed.models.sections import KindSection
 from testbed.providers.base import ClusterSpec
 from testbed.rendering import render_file
 
-SHARED = (
-    "/kind/dra-testbed"  # in every node: the folder of the host that tells whose cluster it is, and brings archives in
-)
+# In every node, the mount of a folder of this host: it passes archives to the node, and its source names the testbed.
+SHARED = "/kind/dra-testbed"
 _API_VERSION = "kind.x-k8s.io/v1alpha4"
-_NAMED_BY_ROLE = "nodes"
+_NODES = "nodes"  # its entries are merged by role
 _ROLES = ("control-plane", "worker")
 _PATCHES = {"kubeadmConfigPatches", "kubeadmConfigPatchesJSON6902"}
-# What kind reads, by where it stands; below other places everything is the user's own. kind refuses any other key, but late.
+# The keys that kind reads, by path; below other paths, all keys are allowed. kind refuses unknown keys too, but late.
 _KEYS: Mapping[tuple[str, ...], set[str]] = {
     (): {
         "kind", "apiVersion", "name", "nodes", "networking", "featureGates", "runtimeConfig", *_PATCHES,
@@ -41,7 +40,7 @@ _KEYS: Mapping[tuple[str, ...], set[str]] = {
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What depends on the host and on earlier steps: the nodes' images, the shared folder, and what the host cannot do."""
+    """The input that depends on the host and on earlier steps."""
 
     control_plane_image: str
     worker_image: str
@@ -51,7 +50,7 @@ class Surroundings:
 
 
 def rendered(name: str, spec: ClusterSpec, around: Surroundings) -> str:
-    """The whole configuration as YAML."""
+    """Return the whole configuration as YAML."""
     section = section_of(spec)
     made = render_file(
         folders.data("manifests") / "clusters" / "kind.yaml",
@@ -72,12 +71,12 @@ def rendered(name: str, spec: ClusterSpec, around: Surroundings) -> str:
 
 
 def section_of(spec: ClusterSpec) -> KindSection:
-    """What the configuration says to this provider."""
+    """Return the testbed configuration's section for kind."""
     return spec.options if isinstance(spec.options, KindSection) else KindSection()
 
 
 def mirror_files(mirrors: Mapping[str, str]) -> dict[str, str]:
-    """For containerd, a file per registry: its path below certs.d, and its content."""
+    """Return the content of containerd's hosts.toml for each registry, by path below certs.d."""
     return {
         f"{registry}/hosts.toml": f'server = "https://{registry}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'
         for registry, url in mirrors.items()
@@ -85,30 +84,32 @@ def mirror_files(mirrors: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_patch(path: Path) -> dict[str, Any]:
-    """The user's patch: part of a kind cluster configuration."""
+    """Read the user's patch, a part of a kind cluster configuration. Raise UsageError for anything that kind would refuse."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as broken:
         raise UsageError(f"{path} cannot be read as YAML: {broken}") from broken
     if not isinstance(content, dict):
         raise UsageError(
-            f"{path} is no part of a kind cluster configuration", hint="it is a mapping, like `nodes: […]`"
+            f"{path} is no part of a kind cluster configuration", hint="it must be a mapping, such as `nodes: […]`"
         )
-    said = (content.get("kind", "Cluster"), content.get("apiVersion", _API_VERSION))
-    if said != ("Cluster", _API_VERSION):
-        raise UsageError(f"{path} is of kind {said[0]}, {said[1]}", hint=f"kind: Cluster, apiVersion: {_API_VERSION}")
+    given = (content.get("kind", "Cluster"), content.get("apiVersion", _API_VERSION))
+    if given != ("Cluster", _API_VERSION):
+        raise UsageError(
+            f"{path} has kind {given[0]}, apiVersion {given[1]}", hint=f"kind: Cluster, apiVersion: {_API_VERSION}"
+        )
     if "name" in content:
-        raise UsageError(f"{path} names the cluster", hint="the testbed names it; use --name")
+        raise UsageError(f"{path} sets the cluster's name", hint="remove `name`; --name names the testbed")
     unknown = list(_unknown_keys(content))
     if unknown:
-        raise UsageError("\n  ".join([f"{path} says what kind does not know:", *unknown]))
-    if _NAMED_BY_ROLE in content:
-        _check_nodes(path, content[_NAMED_BY_ROLE])
+        raise UsageError("\n  ".join([f"{path} has keys that kind does not know:", *unknown]))
+    if _NODES in content:
+        _check_nodes(path, content[_NODES])
     return content
 
 
 def _unknown_keys(content: Any, place: tuple[str, ...] = ()) -> Iterator[str]:
-    """Each with a near match. What is no mapping is left to kind, or to the check of the nodes."""
+    """Yield a line for each unknown key, with suggestions. Skip values that should be mappings and are not: kind checks those."""
     for each in content if isinstance(content, list) else [content]:
         if place not in _KEYS or not isinstance(each, dict):
             continue
@@ -121,20 +122,21 @@ def _unknown_keys(content: Any, place: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _check_nodes(path: Path, nodes: Any) -> None:
-    """Each entry goes into the nodes of its role, so one without would be lost, or do what nobody meant."""
+    """Raise UsageError for an entry without a role: entries are merged into the nodes of their role."""
     hint = "nodes: [{role: worker, labels: {zone: a}}]; the role is control-plane or worker"
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
-        raise UsageError(f"{path}: nodes is no list of mappings", hint=hint)
+        raise UsageError(f"{path}: nodes is not a list of mappings", hint=hint)
     for node in nodes:
         if node.get("role") not in _ROLES:
-            raise UsageError(f"{path}: nodes has an entry with role {node.get('role', 'not given')}", hint=hint)
+            role = f"with role {node['role']}" if "role" in node else "without a role"
+            raise UsageError(f"{path}: nodes has an entry {role}", hint=hint)
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Maps are joined, lists appended, other values replaced; an entry of `nodes` goes into every node of its role."""
+    """Merge two configurations: join mappings, append lists, replace other values. Merge an entry of `nodes` into all nodes of its role."""
     made = dict(below)
     for key, value in above.items():
-        if key == _NAMED_BY_ROLE and key in below:
+        if key == _NODES and key in below:
             made[key] = [_with_patches(node, value) for node in below[key]]
         else:
             made[key] = _joined(below.get(key), value)

@@ -1,7 +1,4 @@
-"""One container engine, asked through its command line: containers, images, volumes, and what it says of itself.
-
-For the provider and its clusters; `engine_choice` says which engine it is.
-"""
+"""A container engine, through its command line: containers, images, volumes, and `info`. For the kind provider and its clusters."""
 
 from __future__ import annotations
 
@@ -19,20 +16,22 @@ from testbed.providers.cgroup_freezer import thaw
 from testbed.waiting import Budget, NotYet, eventually
 
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"  # kind's own variable
-# What decides which engine a client speaks with. Whoever comes back to a cluster may have set them to something else.
-DECIDING = (
+# The variables that select the engine. They are recorded, because a later command may run with other values.
+SELECTING = (
     "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_API_VERSION", "CONTAINER_HOST", "CONTAINER_CONNECTION",
     "CONTAINERD_ADDRESS", "CONTAINERD_NAMESPACE",
 )  # fmt: skip
-_GONE = Budget("nodes gone", 90, "5 s; an engine that is busy says that it could not, and then has")
+_GONE = Budget("nodes gone", 90, "5 s; a busy engine may report a failure although it then succeeds")
 _CLUSTER_LABEL = "io.x-k8s.kind.cluster"
-_PODMAN_LABELS = 5  # the first version that can show one label; before it has a map of them, which version 6 has not
+_PODMAN_LABELS = (
+    5  # the first version whose templates have `.Label`; older ones have the map `.Labels`, which version 6 lacks
+)
 
-# What `info` calls things: Docker and nerdctl, Podman. Podman has no daemon with an id; it is where its containers lie.
+# The templates for `info`: of Docker and nerdctl, and of Podman. Podman has no daemon ID, so its storage folder identifies it.
 _FACTS = {
     "id": ("{{.ID}}", "{{.Store.GraphRoot}}"),
     "host": ("{{.Name}}", "{{.Host.Hostname}}"),
-    "folder": ("{{.DockerRootDir}}", "{{.Store.GraphRoot}}"),  # where it keeps containers
+    "folder": ("{{.DockerRootDir}}", "{{.Store.GraphRoot}}"),  # of its containers
     "rootless": ("{{.SecurityOptions}}", "{{.Host.Security.Rootless}}"),
     "runtime": ("{{.DefaultRuntime}}", "{{.Host.OCIRuntime.Name}}"),
     "cgroups": ("{{.CgroupVersion}}", "{{.Host.CgroupsVersion}}"),
@@ -41,81 +40,81 @@ _FACTS = {
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine: the name of its program, and the variables (of DECIDING) that lead to it."""
+    """A container engine: the name of its program, and the values of the SELECTING variables."""
 
     program: str
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
-        """Ours, but such that the client and kind speak with this engine and no other."""
-        others = {name: value for name, value in os.environ.items() if name not in DECIDING}
+        """The environment with which the client and kind use this engine and no other."""
+        others = {name: value for name, value in os.environ.items() if name not in SELECTING}
         return {**others, **self.variables, CHOICE: self.program}
 
     @property
     def is_podman(self) -> bool:
-        """Podman says and keeps several things differently."""
+        """True for Podman, whose output and storage differ in several ways."""
         return self.program == "podman"
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
-        """Run a command of the engine."""
+        """Run a command of the engine's program."""
         return process.run([self.program, *argv], check=check, timeout=timeout, env=self.environment)
 
-    def says(self, fact: str) -> str:
-        """One of _FACTS; empty where the engine does not say."""
-        said = self.run("info", "--format", _FACTS[fact][self.is_podman], check=False)
-        return said.stdout.strip() if said.ok else ""
+    def info(self, fact: str) -> str:
+        """Return one of _FACTS; '' if the engine does not answer or does not know it."""
+        answer = self.run("info", "--format", _FACTS[fact][self.is_podman], check=False)
+        return answer.stdout.strip() if answer.ok else ""
 
     def has_image(self, reference: str) -> bool:
-        """Whether a container of that image starts without asking a registry."""
+        """Return True if the engine has the image, so that it need not pull it."""
         return self.run("image", "inspect", "--format", "{{.Id}}", reference, check=False).ok
 
     def pull(self, reference: str) -> None:
-        """Fetch an image from its registry."""
+        """Pull an image from its registry."""
         self.run("pull", "--quiet", reference, timeout=900)
 
     def load(self, archive: Path) -> None:
-        """Take over an image from an archive."""
+        """Load an image from an archive."""
         self.run("load", "--input", str(archive), timeout=300)
 
     def containers(self, cluster: str | None = None) -> dict[str, str]:
-        """The node containers of one kind cluster, or of all, running or not: name to cluster."""
+        """Return the node containers of one kind cluster, or of all, running or not: container name to cluster name."""
         wanted = f"label={_CLUSTER_LABEL}" + (f"={cluster}" if cluster else "")
         shown = f"{{{{.Names}}}} {{{{{self._label()}}}}}"
-        said = self.run("ps", "--all", "--filter", wanted, "--format", shown).stdout
-        return dict(sorted(line.split() for line in said.splitlines() if len(line.split()) == 2))
+        output = self.run("ps", "--all", "--filter", wanted, "--format", shown).stdout
+        return dict(sorted(line.split() for line in output.splitlines() if len(line.split()) == 2))
 
     def running(self, container: str) -> bool:
-        """Whether a container runs."""
-        said = self.run("inspect", "--format", "{{.State.Running}}", container, check=False)
-        return said.ok and said.stdout.strip() == "true"
+        """Return True if a container runs."""
+        answer = self.run("inspect", "--format", "{{.State.Running}}", container, check=False)
+        return answer.ok and answer.stdout.strip() == "true"
 
     def identity(self, container: str) -> str:
-        """The long name of a container, which its cgroups carry; empty when it is gone."""
+        """Return the full ID of a container, which is part of its cgroups' names; '' if there is no such container."""
         return self.run("inspect", "--format", "{{.Id}}", container, check=False).stdout.strip()
 
     def mounted_from(self, container: str, target: str) -> Path | None:
-        """The folder of the host that a container sees at a place."""
+        """Return the folder of the host that is mounted into a container at `target`; None if there is none."""
         shown = '{{range .Mounts}}{{.Destination}} {{.Source}}{{"\\n"}}{{end}}'
         for line in self.run("inspect", "--format", shown, container, check=False).stdout.splitlines():
-            place, _, source = line.partition(" ")
-            if place == target:
+            destination, _, source = line.partition(" ")
+            if destination == target:
                 return Path(source)
         return None
 
     def remove(self, cluster: str) -> list[str]:
-        """Remove every container of a kind cluster with its volumes; returns their names. None is fine."""
+        """Remove all containers of a kind cluster with their volumes; return the containers' names."""
         removed: set[str] = set()
 
         def gone() -> None:
-            """Again after a success, because one may have been starting while we looked; and after a refusal of a busy engine."""
+            """Remove them until none is left: another one may have been starting, and a busy engine may refuse."""
             while found := self.containers(cluster):
                 removed.update(found)
-                said = self.run("rm", "--force", "--volumes", *found, check=False, timeout=120)
-                if not said.ok:
+                removal = self.run("rm", "--force", "--volumes", *found, check=False, timeout=120)
+                if not removal.ok:
                     for container in found:
                         thaw(self.identity(container))
-                    raise NotYet(said.stderr.strip())
+                    raise NotYet(removal.stderr.strip())
             if volumes := self._named_volumes(cluster):
                 self.run("volume", "rm", "--force", *volumes)
 
@@ -123,7 +122,7 @@ class Engine:
         return sorted(removed)
 
     def _label(self) -> str:
-        """How a template shows the label that names a container's cluster."""
+        """Return the template expression for the label with the name of a container's cluster."""
         if self.is_podman:
             version = re.search(r"(\d+)\.", self.run("--version").stdout)
             if version and int(version[1]) < _PODMAN_LABELS:
@@ -131,7 +130,7 @@ class Engine:
         return f'.Label "{_CLUSTER_LABEL}"'
 
     def _named_volumes(self, cluster: str) -> list[str]:
-        """For Podman, kind makes each node's /var a volume with the node's name as a label, before there is a container."""
+        """Return the volumes of the nodes: with Podman, kind creates one for /var of each node, labelled with its name."""
         if not self.is_podman:
             return []
         node = re.compile(rf"{re.escape(cluster)}-(control-plane|worker)\d*")
@@ -140,24 +139,24 @@ class Engine:
 
 
 def is_rootless(engine: Engine) -> bool:
-    """Whether root in its containers is the user who started it."""
-    said = engine.says("rootless")
-    return said == "true" if engine.is_podman else "name=rootless" in said
+    """Return True if root in the engine's containers is the user who started the engine."""
+    answer = engine.info("rootless")
+    return answer == "true" if engine.is_podman else "name=rootless" in answer
 
 
 def cgroup_version(engine: Engine) -> int:
-    """The version of the cgroups that nodes will see."""
-    found = re.search(r"[12]", engine.says("cgroups"))
+    """Return the version of the cgroups in the engine's containers."""
+    found = re.search(r"[12]", engine.info("cgroups"))
     return int(found[0]) if found else 2
 
 
-def lost(engine: Engine, what: str, failed: CommandFailed) -> TestbedError:
-    """The error for something that the engine refused."""
+def engine_failed(engine: Engine, what: str, failed: CommandFailed) -> TestbedError:
+    """Return the error for a command that the engine refused."""
     return TestbedError(
-        f"{engine.program} {what}: {last_line(failed)}", hint=f"try it by hand: {' '.join(failed.argv)}"
+        f"{engine.program} {what}: {last_line(failed)}", hint=f"run the command yourself: {' '.join(failed.argv)}"
     )
 
 
 def last_line(failed: CommandFailed) -> str:
-    """The last line of what a command said, or how it ended."""
+    """Return the last line of a command's output, or its status if it has none."""
     return next((line for line in reversed(failed.output.strip().splitlines()) if line.strip()), failed.status)

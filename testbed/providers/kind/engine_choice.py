@@ -1,4 +1,4 @@
-"""Which container engine kind would use here, whether it is one of this host, and whether it answers. For the provider."""
+"""Determines which container engine kind would use, whether it runs on this host, and whether it answers. For the provider."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from testbed import process
 from testbed.errors import CommandFailed
 from testbed.providers.base import Problem
-from testbed.providers.kind.engine import CHOICE, DECIDING, Engine, last_line
+from testbed.providers.kind.engine import CHOICE, SELECTING, Engine, last_line
 
-_CHOOSABLE = ("docker", "nerdctl", "nerdctl.lima", "finch", "podman")  # other words kind ignores
-# In the order in which kind looks; podman-docker is a `docker` that says it is Podman.
+_CHOOSABLE = ("docker", "nerdctl", "nerdctl.lima", "finch", "podman")  # kind ignores other values
+# In kind's order. podman-docker is a program `docker` that reports to be Podman.
 _DETECTED = (
     ("docker", "Docker version"),
     ("nerdctl", "nerdctl version"),
@@ -23,19 +23,19 @@ _DETECTED = (
 
 
 def chosen(environment: Mapping[str, str] = os.environ) -> Engine:
-    """The engine that kind would use here."""
-    variables = {name: environment[name] for name in DECIDING if environment.get(name)}
+    """Return the engine that kind would use."""
+    variables = {name: environment[name] for name in SELECTING if environment.get(name)}
     return Engine(_program(environment.get(CHOICE, "")), variables)
 
 
 def problems(engine: Engine) -> list[Problem]:
-    """Why the engine cannot make nodes here, if so."""
+    """Return why the engine cannot run nodes on this host; an empty list if it can."""
     if not shutil.which(engine.program):
         names = ", ".join(name for name, _ in _DETECTED)
-        return [Problem(f"kind needs a container engine, and {names} are not here", "install Docker, or Podman")]
+        return [Problem(f"kind needs a container engine, but none is on PATH: {names}", "install Docker or Podman")]
     if remote := _remote(engine):
-        what = f"the engine of {engine.program} is at {remote}, on another host: nodes would see the folders of that one, and serve there"
-        return [Problem(what, "use an engine of this host: unset DOCKER_HOST and DOCKER_CONTEXT (CONTAINER_HOST)")]
+        what = f"the engine of {engine.program} is on another host, {remote}: nodes could not mount this host's folders"
+        return [Problem(what, "use an engine on this host: unset DOCKER_HOST and DOCKER_CONTEXT (CONTAINER_HOST)")]
     try:
         engine.run("info", "--format", "{{json .}}", timeout=30)
     except CommandFailed as refused:
@@ -43,28 +43,28 @@ def problems(engine: Engine) -> list[Problem]:
     return []
 
 
-def _program(said: str) -> str:
-    if said in _CHOOSABLE:
-        return said
-    return next((name for name, words in _DETECTED if _calls_itself(name, words)), "docker")
+def _program(given: str) -> str:
+    if given in _CHOOSABLE:
+        return given
+    return next((name for name, prefix in _DETECTED if _has_version(name, prefix)), "docker")
 
 
-def _calls_itself(program: str, words: str) -> bool:
+def _has_version(program: str, prefix: str) -> bool:
     if not shutil.which(program):
         return False
     try:
-        said = process.run([program, "-v"], timeout=20).stdout.splitlines()
+        lines = process.run([program, "-v"], timeout=20).stdout.splitlines()
     except CommandFailed:
         return False
-    return len(said) == 1 and said[0].startswith(words)
+    return len(lines) == 1 and lines[0].startswith(prefix)
 
 
 def _remote(engine: Engine) -> str:
-    """Where the engine is, if that is no socket of this host."""
+    """Return the engine's endpoint if it is not a socket of this host; otherwise ''."""
     endpoint = engine.variables.get("CONTAINER_HOST", "") if engine.is_podman else ""
     if engine.program == "docker":
-        said = engine.run("context", "inspect", "--format", "{{.Endpoints.docker.Host}}", check=False)
-        endpoint = said.stdout.strip() if said.ok else engine.variables.get("DOCKER_HOST", "")
+        shown = engine.run("context", "inspect", "--format", "{{.Endpoints.docker.Host}}", check=False)
+        endpoint = shown.stdout.strip() if shown.ok else engine.variables.get("DOCKER_HOST", "")
     scheme = re.match(r"(\w+)://", endpoint)
     return endpoint if scheme and scheme[1] not in ("unix", "npipe") else ""
 
@@ -73,6 +73,6 @@ def _refused(engine: Engine, refused: CommandFailed) -> Problem:
     last = last_line(refused)
     if "permission denied" in refused.output.lower():
         cure = f"let this user use {engine.program} (group docker), or run as root"
-        return Problem(f"{engine.program} is there, but this user may not use it: {last}", cure)
-    cure = f"start {engine.program}; where it listens elsewhere, set DOCKER_HOST"
-    return Problem(f"{engine.program} is there, but its engine does not answer: {last}", cure)
+        return Problem(f"{engine.program} is installed, but this user may not use its engine: {last}", cure)
+    cure = f"start {engine.program}; if its socket is not the default one, set DOCKER_HOST"
+    return Problem(f"{engine.program} is installed, but its engine does not answer: {last}", cure)

@@ -1,6 +1,6 @@
-"""Whether nodes would see our folders and serve where we look: not from a container that was given the socket of its host's engine.
+"""Checks that the container engine shares our file system and network. It does not if we run in a container with its host's socket.
 
-Asked before any node is made, as the engine would make each folder that it does not find, as root, on its own host.
+Called before any node is created, because the engine would create each missing folder, as root, on its own host.
 """
 
 from __future__ import annotations
@@ -14,51 +14,51 @@ from testbed import process
 from testbed.errors import TestbedError
 from testbed.providers.kind.engine import Engine, is_rootless
 
-_SHARES_BY_DESIGN = "docker-desktop"  # a machine of its own, which is given the user's folders and whose ports are ours
+_SHARES_BY_DESIGN = "docker-desktop"  # a virtual machine that mounts the user's folders and forwards its ports
 _LOOK = "cat /look/seen /proc/sys/kernel/random/boot_id; readlink /proc/self/ns/net"
-_NOT_THERE = re.compile(r"source path does not exist|no such file or directory", re.IGNORECASE)
+_NOT_FOUND = re.compile(r"source path does not exist|no such file or directory", re.IGNORECASE)
 _CURE = (
-    "give this container --network host and the folder of DRA_TESTBED_STATE at the path that it has outside, "
+    "run this container with --network host and the folder of DRA_TESTBED_STATE mounted at the same path as on the host, "
     "start an engine inside it, or use --provider local"
 )
 
 
 def refuse(engine: Engine, folder: Path, image: str) -> None:
-    """TestbedError where containers do not see that folder, or serve on addresses that are not ours. What cannot be told is let pass."""
+    """Raise an error if containers cannot mount that folder, or have another loopback address. If that is unknown, pass."""
     if not _may_be_outside(engine):
         return
     token, seen = secrets.token_hex(8), folder / "seen"
     seen.write_text(f"{token}\n")
     try:
-        # Not --volume, which makes what it does not find.
+        # Not --volume, which creates missing folders.
         mount = ("--network", "host", "--mount", f"type=bind,source={folder},target=/look,readonly")
-        said = engine.run("run", "--rm", *mount, "--entrypoint", "sh", image, "-c", _LOOK, check=False)
+        answer = engine.run("run", "--rm", *mount, "--entrypoint", "sh", image, "-c", _LOOK, check=False)
     finally:
         seen.unlink()
-    if token not in said.stdout:
-        if _NOT_THERE.search(said.stderr):
-            raise _outside(engine, f"nodes would not see {folder}, for which it would make an empty folder there")
-    elif _other_addresses(said.stdout.split()) and not is_rootless(engine):
-        raise _outside(engine, "nodes would serve on the 127.0.0.1 of that host, which is not ours")
+    if token not in answer.stdout:
+        if _NOT_FOUND.search(answer.stderr):
+            raise _outside(engine, f"nodes cannot mount {folder}; the engine would create an empty folder on that host")
+    elif _other_addresses(answer.stdout.split()) and not is_rootless(engine):
+        raise _outside(engine, "nodes would serve on the 127.0.0.1 of that host, not of this container")
 
 
 def _may_be_outside(engine: Engine) -> bool:
-    """Another name, or it keeps its containers where we have nothing: asked at each start, so it must be cheap."""
-    host, kept = engine.says("host"), engine.says("folder")
+    """Return True if the engine has another host name, or its folder does not exist here. It runs at each start, so it must be fast."""
+    host, folder = engine.info("host"), engine.info("folder")
     if host == _SHARES_BY_DESIGN:
         return False
-    return host not in ("", socket.gethostname()) or (kept.startswith("/") and not _is_here(Path(kept)))
+    return host not in ("", socket.gethostname()) or (folder.startswith("/") and not _is_here(Path(folder)))
 
 
 def _is_here(folder: Path) -> bool:
     try:
         return folder.exists()
-    except OSError:  # somebody else's, as of rootless engines
+    except OSError:  # it belongs to another user, as with rootless engines
         return True
 
 
 def _other_addresses(seen: list[str]) -> bool:
-    """Whether it is this very kernel, and not our network. A machine of its own hands its ports on, if anybody does."""
+    """Return True if the container runs on this kernel with another network. A virtual machine forwards its ports."""
     return seen[1:2] == [process.boot_id()] and seen[2:3] != [str(Path("/proc/self/ns/net").readlink())]
 
 

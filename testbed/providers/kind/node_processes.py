@@ -1,4 +1,4 @@
-"""Where a node's processes are, as this host sees them. An engine in a namespace of its own gives numbers that mean nothing here."""
+"""Finds a kind node's processes on this host. The engine's process IDs are not used, as it may run in another PID namespace."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 
 def first_process(node: str, proc: Path = Path("/proc")) -> int | None:
-    """The first process of the container that is a node: number 1 in its own PID namespace, with the node's name in its /etc/hostname.
+    """Return the first process of a node's container: process 1 of its PID namespace, with the node's name in its /etc/hostname.
 
-    A pod that is just being started is such a process for a moment, too, until it has a root of its own; but it is deeper inside.
+    A pod that is being started matches too until it has its own root, but its PID namespace is nested deeper.
     """
     found = {entry: depth for entry in proc.iterdir() if (depth := _depth(entry)) and _hostname(entry) == node}
     return int(min(found, key=found.__getitem__).name) if found else None
 
 
 def _depth(entry: Path) -> int:
-    """In how many PID namespaces below this one a process is the first one of its own; 0 for all others."""
+    """Return how many PID namespaces deep a process is that is process 1 of its namespace; 0 for all other processes."""
     with contextlib.suppress(OSError):
         for line in (entry / "status").read_text().splitlines():
             if line.startswith("NSpid:"):

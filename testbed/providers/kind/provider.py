@@ -59,7 +59,7 @@ class KindProvider:
                 f"kind cluster {cluster.kind_name} exists already",
                 hint=f"kind delete cluster --name {cluster.kind_name}",
             )
-        record.remember(cluster)
+        record.save(cluster)
         config = _write_configuration(cluster, spec, artifacts, progress)
         with progress.step(f"kind: control plane and {spec.nodes} nodes") as step:
             _run_kind(cluster, config, step.note)
@@ -75,7 +75,7 @@ class KindProvider:
 
     def attach(self, name: str, state: Path) -> KindCluster | None:
         """Return the cluster that was made in this folder, also an incomplete one; None if there is none."""
-        return record.recall(name, state)
+        return record.load(name, state)
 
     def delete(self, name: str, state: Path) -> None:
         """Kill a kind that is still creating it, then remove its containers and files, as far as they still exist."""
@@ -158,4 +158,4 @@ def _removed(using: Engine, cluster: str) -> None:
     try:
         using.remove(cluster)
     except CommandFailed as failed:
-        raise engine.lost(using, f"cannot remove the nodes of {cluster}", failed) from failed
+        raise engine.engine_failed(using, f"cannot remove the nodes of {cluster}", failed) from failed

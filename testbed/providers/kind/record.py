@@ -1,4 +1,4 @@
-"""How a kind cluster is called, and kind.json in its folder: what another process must know to find it again, and in which engine."""
+"""The name of a kind cluster, and kind.json in its folder, from which another process can attach to it. For the provider."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.engine import Engine
 
 _PREFIX = "dratb-"
-_DIGITS = 8  # with the longest name of a testbed a node's name has 61 characters, and 63 are allowed
+_DIGITS = 8  # with the longest name of a testbed, a node's name has 61 of the allowed 63 characters
 
 
 def kind_name(name: str, state: Path) -> str:
-    """Users, containers and hosts may share an engine and have testbeds of one name, even in folders of one name."""
-    return f"{_PREFIX}{name}-{_from_here(state)}"
+    """Return the cluster's name in kind. It is unique also if users, containers or hosts share an engine and name testbeds alike."""
+    return f"{_PREFIX}{name}-{_digest(state)}"
 
 
 def made_from_here(cluster: str, state: Path) -> bool:
-    """Whether that folder, of this very host, gave the cluster its name. Of others we cannot say whether they are in use."""
-    return cluster.startswith(_PREFIX) and cluster.endswith(f"-{_from_here(state)}")
+    """Return True if the cluster has its name from that folder on this host. Whether others are in use cannot be checked."""
+    return cluster.startswith(_PREFIX) and cluster.endswith(f"-{_digest(state)}")
 
 
-def remember(cluster: KindCluster) -> None:
-    """Written before anything is made, so that whoever is killed leaves a trace."""
+def save(cluster: KindCluster) -> None:
+    """Write kind.json. It must exist before nodes are created, so that they can be found if this process is killed."""
     (cluster.folder / "shared").mkdir(mode=0o700, parents=True, exist_ok=True)
     using = cluster.engine
     content = {
@@ -35,37 +35,37 @@ def remember(cluster: KindCluster) -> None:
         "kind": str(cluster.kind),
         "engine": using.program,
         "variables": dict(using.variables),
-        "id": using.says("id"),
+        "id": using.info("id"),
     }
     temporary = cluster.folder / "kind.json.tmp"
     temporary.write_text(json.dumps(content, indent=1))
     temporary.replace(cluster.folder / "kind.json")
 
 
-def recall(name: str, state: Path) -> KindCluster | None:
-    """The cluster that was made in this folder, if one was. Its engine may be silent; another one in its place is an error."""
+def load(name: str, state: Path) -> KindCluster | None:
+    """Return the cluster of that folder, or None if there is none. Raise an error if another engine than the recorded one answers."""
     try:
-        said = json.loads((state / "kind.json").read_text())
+        content = json.loads((state / "kind.json").read_text())
     except FileNotFoundError:
         return None
-    using = Engine(said["engine"], said.get("variables", {}))
-    _demand_same(using, said.get("id", ""), name, state)
-    return KindCluster(name, state, said["cluster"], Path(said["kind"]), using)
+    using = Engine(content["engine"], content.get("variables", {}))
+    _check_engine(using, content.get("id", ""), name, state)
+    return KindCluster(name, state, content["cluster"], Path(content["kind"]), using)
 
 
-def _from_here(state: Path) -> str:
-    """Of the folder, the host since it was started, and the namespace of its processes: a path alone says nothing elsewhere."""
+def _digest(state: Path) -> str:
+    """Return a digest of the folder, this host, its boot and the PID namespace: the same path may exist elsewhere."""
     place = (socket.gethostname(), process.boot_id(), process.pid_namespace(), str(state))
     return hashlib.sha256("\n".join(place).encode()).hexdigest()[:_DIGITS]
 
 
-def _demand_same(using: Engine, before: str, name: str, state: Path) -> None:
+def _check_engine(using: Engine, before: str, name: str, state: Path) -> None:
     try:
-        now = using.says("id")
+        now = using.info("id")
     except TestbedError:
-        return  # its program is gone, or it takes too long: whoever needs it will say so
+        return  # its program is missing or too slow, which the next command reports
     if before and now and now != before:
         raise TestbedError(
-            f"the nodes of testbed {name} are in another engine: {using.program} answers as {now}, and they were made by {before}",
-            hint=f"start that one again, or `docker context use` it; when it has gone for good, remove {state}",
+            f"the nodes of testbed {name} are in another container engine: {using.program} has the ID {now}, but {before} created them",
+            hint=f"start that engine, or select it with `docker context use`; if it no longer exists, remove {state}",
         )

@@ -1,13 +1,13 @@
 #!/usr/bin/env -S python3 -IS
-"""An OCI runtime that takes out of a container what this host's root may not give, and is runc otherwise.
+"""An OCI runtime that removes from containers what this host's root lacks, and then executes runc.
 
-On some hosts root lacks a capability (`CapBnd` in /proc/self/status). runc then refuses every privileged container, and a kind node is
-one: "unable to apply caps: operation not permitted". A Docker engine calls this file in runc's place, where and only where that is so:
+On some hosts root lacks a capability (`CapBnd` in /proc/self/status). runc then refuses every privileged container, such as a kind node:
+"unable to apply caps: operation not permitted". On these hosts only, a Docker engine uses this file instead of runc:
 
     dockerd --add-runtime dra-testbed=PATH_OF_THIS_FILE --default-runtime dra-testbed
 
-`ci/docker/engine` does it for tests, `doctor` says it to users. It imports nothing of the testbed: the host's plain python3 runs it, at
-each container and each `docker exec`. The real runc is the one on PATH, or what DRA_TESTBED_RUNC names.
+`ci/docker/engine` does so for tests, and `doctor` recommends it to users. This file imports nothing of the testbed, because the host's
+python3 runs it for each container and each `docker exec`. The real runc is the one on PATH, or that of DRA_TESTBED_RUNC.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-# The kernel's numbers of the capabilities are their places in this list. What it does not know is left alone.
+# The index of a capability in this list is its number in the kernel. Capabilities that are not in the list are not changed.
 NAMES = (
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST "
     "NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE "
@@ -36,13 +36,13 @@ SWITCHES = {
 
 
 def missing_capabilities(status: str) -> set[str]:
-    """The capabilities that the text of /proc/self/status says no program started here can have."""
+    """Return the capabilities that no program started here can have, from the text of /proc/self/status."""
     bounding = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapBnd:"))
     return {name for number, name in enumerate(CAPABILITIES) if not bounding >> number & 1}
 
 
 def leading_options(words: list[str], switches: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Options up to the first word that is none, and the rest. All take a value but the switches."""
+    """Return the leading options with their values, and the rest. All options but the switches take a value."""
     options: dict[str, str] = {}
     rest = list(words)
     while rest and rest[0].startswith("-") and rest[0] != "--":
@@ -54,7 +54,7 @@ def leading_options(words: list[str], switches: Collection[str]) -> tuple[dict[s
 
 
 def file_to_fit(words: list[str]) -> Path | None:
-    """The file that says what will be started, where these words of runc's command line start something."""
+    """Return the configuration file of the process that this command line of runc starts; None if it starts none."""
     _, rest = leading_options(words, GLOBAL_SWITCHES)
     command = rest[0] if rest else ""
     if command not in SWITCHES:
@@ -67,7 +67,7 @@ def file_to_fit(words: list[str]) -> Path | None:
 
 
 def fit(process: dict[str, Any], missing: Collection[str], score: int) -> dict[str, Any]:
-    """The process without the capabilities that the host may not give, and with an OOM score that it may have (`score` is our own)."""
+    """Return the process without the missing capabilities, and with an OOM score that the host permits (`score` is our own)."""
     fitted = dict(process)
     if process.get("capabilities"):
         fitted["capabilities"] = {
@@ -75,12 +75,12 @@ def fit(process: dict[str, Any], missing: Collection[str], score: int) -> dict[s
             for kind, names in process["capabilities"].items()
         }
     if "CAP_SYS_RESOURCE" in missing and process.get("oomScoreAdj", score) < score:
-        fitted["oomScoreAdj"] = score  # only that capability may go below what one has
+        fitted["oomScoreAdj"] = score  # only with that capability can a process lower its score
     return fitted
 
 
 def rewrite(file: Path, content: dict[str, Any]) -> None:
-    """Replace a file in one step: runc, and whoever else reads it, sees the old one or the new one."""
+    """Replace a file atomically, so that runc and other readers see the old or the new content."""
     new = file.with_name(f"{file.name}.{os.getpid()}")
     new.touch(mode=file.stat().st_mode & 0o777)
     new.write_text(json.dumps(content), encoding="utf-8")
@@ -88,7 +88,7 @@ def rewrite(file: Path, content: dict[str, Any]) -> None:
 
 
 def fit_file(file: Path, missing: Collection[str]) -> None:
-    """Fit what a file says. One that cannot be read stays as it is, for runc to complain about."""
+    """Fit the process in a file. Leave an unreadable file unchanged: runc reports the error."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -101,17 +101,17 @@ def fit_file(file: Path, missing: Collection[str]) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Fit the file if there is one to fit, and become runc with the same words. Nothing is printed: stderr is the container's."""
+    """Fit the configuration file, if there is one, and execute runc with the same arguments. Print nothing: stderr is the container's."""
     missing = missing_capabilities(Path("/proc/self/status").read_text(encoding="utf-8"))
     file = file_to_fit(words) if missing else None
     if file:
         fit_file(file, missing)
     runc = os.environ.get("DRA_TESTBED_RUNC") or "runc"
     try:
-        os.execvp(runc, [runc, *words])  # noqa: S606 - becoming another program is what this one is for
+        os.execvp(runc, [runc, *words])  # noqa: S606 - that is the purpose of this file
     except OSError as refused:
         sys.exit(
-            f"{sys.argv[0]}: cannot start {runc}: {refused.strerror}. Install runc, or name it with DRA_TESTBED_RUNC."
+            f"{sys.argv[0]}: cannot execute {runc}: {refused.strerror}. Install runc, or set DRA_TESTBED_RUNC to its path."
         )
 
 

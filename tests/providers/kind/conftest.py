@@ -1,4 +1,4 @@
-"""A container engine that is a shell script: it writes down what it was asked and answers as a test wishes."""
+"""A fake container engine: a shell script that records its arguments and prints the answers of a test."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FakeEngine = Callable[..., Path]
 
 @pytest.fixture
 def fake_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    """Put a `docker` on PATH whose answers are the body of a shell `case`; returns the file of what it was asked."""
+    """Put a `docker` on PATH whose answers are the body of a shell `case`; return the file with its recorded arguments."""
     asked, folder = tmp_path / "asked", tmp_path / "bin"
     asked.write_text("")
     folder.mkdir()
-    for tool in ("sh", "cat", "head", "sed"):  # and nothing else: this host may have an engine of its own
+    for tool in ("sh", "cat", "head", "sed"):  # and nothing else, because this host may have a real engine
         (folder / tool).symlink_to(str(shutil.which(tool)))
 
     def make(answers: str, program: str = "docker") -> Path:

@@ -1,4 +1,4 @@
-"""What a host must have for nodes that are containers; of an engine elsewhere only the engine can tell."""
+"""What a host needs for nodes that are containers. An engine outside of it is not checked."""
 
 from __future__ import annotations
 
@@ -39,13 +39,17 @@ def test_a_host_whose_root_lacks_a_capability_needs_the_wrapper(fake_engine: Fak
 
 
 @pytest.mark.usefixtures("poor")
-def test_what_we_lack_in_a_container_says_nothing_about_an_engine_outside_it(fake_engine: FakeEngine) -> None:
+def test_a_capability_missing_in_our_container_does_not_matter_for_an_engine_outside_of_it(
+    fake_engine: FakeEngine,
+) -> None:
     fake_engine(answers("runc", "the-machine-outside"))
 
     assert checks.privileges(DOCKER) == []
 
 
-def test_a_host_that_lacks_nothing_is_not_asked_about(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_all_capabilities_the_engine_is_not_queried(
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checks, "lacks_sys_resource", lambda: False)
     asked = fake_engine(answers("runc", ""))
 
@@ -54,7 +58,7 @@ def test_a_host_that_lacks_nothing_is_not_asked_about(fake_engine: FakeEngine, m
 
 
 @pytest.mark.parametrize(("left", "fatal"), [(75, []), (74, [False]), (31, [True])])
-def test_too_few_inotify_instances_are_said_with_their_cure(
+def test_too_few_inotify_instances_are_a_problem_with_a_cure(
     fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, left: int, fatal: list[bool]
 ) -> None:
     monkeypatch.setattr(inotify, "available", lambda _: left)
@@ -77,16 +81,16 @@ def info(host: str, security: str = "[name=seccomp]") -> str:
         (0, "", "[name=seccomp]", [True]),
         (0, "here", "[name=seccomp]", [True]),
         (0, "elsewhere", "[name=seccomp]", []),
-        (0, "here", "[name=rootless]", []),  # of somebody else
+        (0, "here", "[name=rootless]", []),  # of another user
         (1000, "here", "[name=seccomp]", []),
         (1000, "here", "[name=seccomp name=rootless]", [True]),
         (1000, "docker-desktop", "[name=seccomp]", []),
     ],
 )
-def test_what_we_have_left_counts_only_where_nodes_run_as_our_user(
+def test_our_inotify_instances_count_only_if_nodes_run_as_our_user(
     fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, uid: int, host: str, security: str, fatal: list[bool]
 ) -> None:
-    """A desktop user whose editor watches many files can still run nodes, which are root's."""
+    """A desktop user whose editor uses many instances can still run nodes, whose user is root."""
     monkeypatch.setattr(inotify, "available", lambda _: 3)
     monkeypatch.setattr(inotify, "_SETTING", Path(os.devnull))
     monkeypatch.setattr(os, "geteuid", lambda: uid)
@@ -95,7 +99,7 @@ def test_what_we_have_left_counts_only_where_nodes_run_as_our_user(
     assert [problem.fatal for problem in checks.instances(DOCKER, 2)] == fatal
 
 
-def test_podman_says_otherwise_whose_its_nodes_are(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rootless_podman_is_detected_by_its_own_field(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inotify, "available", lambda _: 3)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     fake_engine("*Rootless*) echo true;;", "podman")
@@ -119,7 +123,9 @@ def test_a_limit_that_is_low_for_every_user_is_a_remark(
     assert all("max_user_instances=512" in problem.cure for problem in found)
 
 
-def test_a_host_with_enough_of_them_asks_no_engine(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_enough_inotify_instances_the_engine_is_not_queried(
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inotify, "available", lambda wanted: wanted)
     asked = fake_engine(info("any"))
 

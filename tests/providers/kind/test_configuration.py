@@ -1,4 +1,4 @@
-"""What kind is told: the template, what the user says, and the user's patch over it."""
+"""The configuration for kind: the template, the user's settings, and the user's patch over it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def patched(tmp_path: Path, text: str) -> Any:
     return made(ClusterSpec("1.37.1", nodes=2, options=KindSection.model_construct(patch=file)))
 
 
-def test_one_control_plane_and_as_many_workers_as_asked_with_their_images() -> None:
+def test_one_control_plane_and_the_requested_workers_with_their_images() -> None:
     nodes = made(ClusterSpec("1.37.1", nodes=2))["nodes"]
 
     assert [(node["role"], node["image"]) for node in nodes] == [
@@ -34,19 +34,19 @@ def test_one_control_plane_and_as_many_workers_as_asked_with_their_images() -> N
     ]  # fmt: skip
 
 
-def test_every_node_sees_the_folder_that_says_whose_it_is_and_cannot_change_it() -> None:
+def test_every_node_mounts_the_shared_folder_read_only() -> None:
     for node in made(ClusterSpec("1.37.1"))["nodes"]:
         assert node["extraMounts"] == [{"hostPath": "/state/shared", "containerPath": SHARED, "readOnly": True}]
 
 
-def test_gates_and_api_groups_are_passed_on_in_their_types() -> None:
+def test_gates_and_runtime_config_keep_their_types() -> None:
     config = made(ClusterSpec("1.37.1", feature_gates={"A": True, "B": False}, runtime_config={"api/alpha": "true"}))
 
     assert config["featureGates"] == {"A": True, "B": False}
     assert config["runtimeConfig"] == {"api/alpha": "true"}
 
 
-def test_what_the_host_lacks_is_told_and_nothing_of_it_elsewhere() -> None:
+def test_settings_for_limited_hosts_are_absent_on_other_hosts() -> None:
     poor = Surroundings("a", "a", Path("/s"), cgroup_v1=True, restrict_oom_score=True)
     there, here = rendered("x", ClusterSpec("1.37.1"), AROUND), rendered("x", ClusterSpec("1.37.1"), poor)
 
@@ -55,13 +55,13 @@ def test_what_the_host_lacks_is_told_and_nothing_of_it_elsewhere() -> None:
         assert word not in there
 
 
-def test_cdi_folders_are_where_drivers_write() -> None:
+def test_the_cdi_folders_are_those_that_drivers_write_to() -> None:
     patches = made(ClusterSpec("1.37.1"))["containerdConfigPatches"]
 
     assert 'cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]' in patches[0]
 
 
-def test_mounts_labels_and_mirrors_of_the_user_are_there() -> None:
+def test_mounts_labels_and_mirrors_of_the_user_are_included() -> None:
     mirrors = {"registry.example": "http://mirror.example:5000"}
     mount = Mount.model_validate({"hostPath": "/dev/gpu", "containerPath": "/dev/gpu"})
     section = KindSection.model_construct(mounts=(mount,), node_labels={"gpu": "yes"}, registry_mirrors=mirrors)
@@ -75,7 +75,7 @@ def test_mounts_labels_and_mirrors_of_the_user_are_there() -> None:
     assert 'host."http://mirror.example:5000"' in mirror_files(mirrors)["registry.example/hosts.toml"]
 
 
-def test_a_patch_joins_maps_appends_lists_and_goes_into_every_node_of_its_role(tmp_path: Path) -> None:
+def test_a_patch_joins_maps_appends_lists_and_is_merged_into_all_nodes_of_its_role(tmp_path: Path) -> None:
     config = patched(
         tmp_path,
         "networking: {podSubnet: 10.9.0.0/16}\nkubeadmConfigPatches: [more]\n"
@@ -92,25 +92,25 @@ def test_a_patch_joins_maps_appends_lists_and_goes_into_every_node_of_its_role(t
     ("text", "what"),
     [
         ("- a list", "is no part of a kind cluster configuration"),
-        ("kind: Pod", "is of kind Pod"),
-        ("name: mine", "names the cluster"),
+        ("kind: Pod", "has kind Pod"),
+        ("name: mine", "sets the cluster's name"),
         ("a: [", "cannot be read as YAML"),
-        ("nodes:", "nodes is no list of mappings"),
-        ("nodes: {role: worker}", "nodes is no list of mappings"),
-        ("nodes: [worker]", "nodes is no list of mappings"),
+        ("nodes:", "nodes is not a list of mappings"),
+        ("nodes: {role: worker}", "nodes is not a list of mappings"),
+        ("nodes: [worker]", "nodes is not a list of mappings"),
         ("nodes: [{role: wroker}]", "nodes has an entry with role wroker"),
-        ("nodes: [{labels: {a: b}}]", "nodes has an entry with role not given"),
+        ("nodes: [{labels: {a: b}}]", "nodes has an entry without a role"),
         ("nodes: [{role: [worker]}]", "nodes has an entry with role"),
     ],
 )
-def test_a_patch_that_is_none_is_refused(tmp_path: Path, text: str, what: str) -> None:
+def test_a_wrong_patch_is_refused(tmp_path: Path, text: str, what: str) -> None:
     (tmp_path / "patch.yaml").write_text(text)
 
     with pytest.raises(UsageError, match=what):
         read_patch(tmp_path / "patch.yaml")
 
 
-def test_what_stands_under_nodes_is_said_with_how_to_write_it(tmp_path: Path) -> None:
+def test_the_error_for_wrong_nodes_in_a_patch_has_an_example(tmp_path: Path) -> None:
     (tmp_path / "patch.yaml").write_text("nodes: [{role: wroker}]")
 
     with pytest.raises(UsageError) as told:
@@ -135,16 +135,14 @@ def test_merging_changes_neither_side() -> None:
         ("networking: {podSubnets: 10.0.0.0/8}", "networking.podSubnets", "podSubnet"),
     ],
 )
-def test_a_key_that_kind_does_not_know_is_refused_with_a_near_match(
-    tmp_path: Path, text: str, place: str, near: str
-) -> None:
+def test_an_unknown_key_is_refused_with_a_suggestion(tmp_path: Path, text: str, place: str, near: str) -> None:
     (tmp_path / "patch.yaml").write_text(text)
 
     with pytest.raises(UsageError, match=rf"patch\.yaml(.|\n)* {place} is not a known key; did you mean {near}"):
         read_patch(tmp_path / "patch.yaml")
 
 
-def test_keys_that_the_user_chooses_are_none_of_ours_and_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
+def test_free_keys_are_allowed_and_all_unknown_keys_are_reported_together(tmp_path: Path) -> None:
     file = tmp_path / "patch.yaml"
     file.write_text("nodes: [{role: worker, labels: {zone: a}}]\nfeatureGates: {Mine: true}")
     assert read_patch(file)["featureGates"] == {"Mine": True}

@@ -1,4 +1,4 @@
-"""The container engine: what it is asked, in the words of each program, and what its answers mean."""
+"""The container engine: the command line for each program, and the meaning of its output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_node_containers_are_found_with_their_clusters(fake_engine: FakeEngine) 
         ("podman", "6.0.0-dev", f"{{{{.Names}}}} {{{{.Label {LABEL}}}}}"),
     ],
 )
-def test_each_engine_is_asked_for_the_cluster_in_its_own_form(
+def test_each_engine_gets_the_label_template_that_it_knows(
     fake_engine: FakeEngine, program: str, version: str, shown: str
 ) -> None:
     asked = fake_engine(f"--version) echo podman version {version};;\nps*) echo a-worker a;;", program)
@@ -46,7 +46,7 @@ def test_each_engine_is_asked_for_the_cluster_in_its_own_form(
     assert last == f"ps --all --filter label=io.x-k8s.kind.cluster --format {shown}"
 
 
-def test_an_engine_is_asked_with_the_variables_that_lead_to_it_and_no_others(
+def test_an_engine_is_run_with_its_own_variables_and_no_others(
     fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_engine('*) echo "$DOCKER_HOST $CONTAINER_HOST $DOCKER_CONTEXT $KIND_EXPERIMENTAL_PROVIDER $OTHER";;')
@@ -59,8 +59,8 @@ def test_an_engine_is_asked_with_the_variables_that_lead_to_it_and_no_others(
     assert os.environ["DOCKER_HOST"] == "unix:///now"
 
 
-def test_the_volumes_of_podmans_nodes_go_with_them_and_no_others(fake_engine: FakeEngine, tmp_path: Path) -> None:
-    """Also of a node that was not made any more: kind makes the volume first."""
+def test_the_volumes_of_podmans_nodes_are_removed_and_no_others(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    """Include the volume of a node that was never created: kind creates the volume first."""
     left, volumes = tmp_path / "left", tmp_path / "volumes"
     left.write_text("c-worker c\n")
     labels = ({"c-worker": "true"}, {"c-control-plane": "true"}, {"c-more-worker": "true"}, {"x": "c-worker"}, None)
@@ -74,7 +74,7 @@ def test_the_volumes_of_podmans_nodes_go_with_them_and_no_others(fake_engine: Fa
 
 
 @pytest.mark.parametrize("answer", ["", "null", "[]"])
-def test_podman_without_volumes_is_told_to_remove_none(fake_engine: FakeEngine, answer: str) -> None:
+def test_without_volumes_podman_removes_none(fake_engine: FakeEngine, answer: str) -> None:
     asked = fake_engine(f"--version) echo podman version 5.1.0;;\nvolume?ls*) echo '{answer}';;", "podman")
 
     assert PODMAN.remove("c") == []
@@ -89,8 +89,8 @@ def test_docker_removes_volumes_with_containers(fake_engine: FakeEngine) -> None
     assert "volume ls" not in asked.read_text()
 
 
-def test_removing_a_cluster_looks_again_until_nothing_is_left(fake_engine: FakeEngine, tmp_path: Path) -> None:
-    """The first look finds one node; a second one, which was just being started, shows itself in the second look."""
+def test_removing_a_cluster_is_repeated_until_nothing_is_left(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    """The first listing has one node; the second one has another, which was just being started."""
     left = tmp_path / "left"
     left.write_text("one c\ntwo c\n")
     asked = fake_engine(f"ps*) head -n 1 {left};;\nrm*) sed -i 1d {left};;")
@@ -100,7 +100,7 @@ def test_removing_a_cluster_looks_again_until_nothing_is_left(fake_engine: FakeE
     assert left.read_text() == ""
 
 
-def test_an_engine_that_could_not_remove_a_node_is_asked_again(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_a_failed_removal_of_a_node_is_retried(fake_engine: FakeEngine, tmp_path: Path) -> None:
     left, refused = tmp_path / "left", tmp_path / "refused"
     left.write_text("one c\n")
     busy = (
@@ -113,7 +113,9 @@ def test_an_engine_that_could_not_remove_a_node_is_asked_again(fake_engine: Fake
 
 
 @pytest.mark.parametrize(("said", "version"), [("1", 1), ("2", 2), ("v2", 2), ("", 2)])
-def test_the_version_of_the_nodes_cgroups_is_the_engines_word(fake_engine: FakeEngine, said: str, version: int) -> None:
+def test_the_version_of_the_nodes_cgroups_comes_from_the_engine(
+    fake_engine: FakeEngine, said: str, version: int
+) -> None:
     fake_engine(f"info*) echo '{said}';;")
 
     assert engine.cgroup_version(DOCKER) == version
@@ -123,22 +125,22 @@ def test_the_version_of_the_nodes_cgroups_is_the_engines_word(fake_engine: FakeE
     ("engine_", "fact", "shown"),
     [(DOCKER, "id", "{{.ID}}"), (Engine("nerdctl"), "host", "{{.Name}}"), (PODMAN, "id", "{{.Store.GraphRoot}}")],
 )
-def test_each_engine_is_asked_for_facts_in_its_own_words(
+def test_each_engine_gets_its_own_info_templates(
     fake_engine: FakeEngine, engine_: Engine, fact: str, shown: str
 ) -> None:
     asked = fake_engine("info*) echo it;;", engine_.program)
 
-    assert engine_.says(fact) == "it"
+    assert engine_.info(fact) == "it"
     assert asked.read_text() == f"info --format {shown}\n"
 
 
-def test_what_an_engine_prints_when_it_fails_is_no_fact(fake_engine: FakeEngine) -> None:
+def test_the_output_of_a_failed_info_is_ignored(fake_engine: FakeEngine) -> None:
     fake_engine("*) echo not me; exit 1;;")
 
-    assert DOCKER.says("id") == ""
+    assert DOCKER.info("id") == ""
 
 
-def test_a_mount_is_found_by_its_place(fake_engine: FakeEngine) -> None:
+def test_a_mount_is_found_by_its_target(fake_engine: FakeEngine) -> None:
     fake_engine("inspect*) printf '/var /volumes/x\\n/kind/dra-testbed /state/my testbed/shared\\n';;")
 
     assert DOCKER.mounted_from("node", "/kind/dra-testbed") == Path("/state/my testbed/shared")

@@ -1,4 +1,4 @@
-"""The choice of an engine is kind's own, and what is wrong with it is said before anything is made."""
+"""The engine is the one that kind would choose, and its problems are reported before anything is created."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def calls_itself(words: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["docker", "nerdctl", "nerdctl.lima", "finch", "podman"])
-def test_what_kind_was_told_is_taken(fake_engine: FakeEngine, name: str) -> None:
+def test_the_engine_that_kinds_variable_names_is_chosen(fake_engine: FakeEngine, name: str) -> None:
     fake_engine(calls_itself("Docker"))
 
     assert engine_choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": name}).program == name
 
 
-def test_a_word_that_kind_does_not_know_is_ignored_as_kind_does(fake_engine: FakeEngine) -> None:
+def test_an_unknown_value_of_kinds_variable_is_ignored(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("podman"), "podman")
 
     assert engine_choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": "rkt"}).program == "podman"
@@ -36,14 +36,14 @@ def test_docker_comes_first_then_nerdctl_then_finch(fake_engine: FakeEngine) -> 
         assert engine_choice.chosen({}).program == program
 
 
-def test_a_docker_that_is_podman_is_podman(fake_engine: FakeEngine) -> None:
+def test_a_docker_program_of_podman_is_podman(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("podman"), "docker")
     fake_engine(calls_itself("podman"), "podman")
 
     assert engine_choice.chosen({}).program == "podman"
 
 
-def test_a_program_that_does_not_say_what_it_is_is_passed_over(fake_engine: FakeEngine) -> None:
+def test_a_program_with_an_unknown_version_line_is_skipped(fake_engine: FakeEngine) -> None:
     fake_engine("*) echo Docker version 1; echo and more;;", "docker")
     fake_engine("*) exit 1;;", "nerdctl")
     fake_engine(calls_itself("podman"), "podman")
@@ -51,14 +51,14 @@ def test_a_program_that_does_not_say_what_it_is_is_passed_over(fake_engine: Fake
     assert engine_choice.chosen({}).program == "podman"
 
 
-def test_the_variables_that_lead_to_it_are_kept(fake_engine: FakeEngine) -> None:
+def test_the_variables_that_select_the_engine_are_recorded(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("Docker"))
     given = {"DOCKER_HOST": "unix:///mine", "DOCKER_CONTEXT": "", "HOME": "/root"}
 
     assert engine_choice.chosen(given) == Engine("docker", {"DOCKER_HOST": "unix:///mine"})
 
 
-def test_no_engine_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_problem_of_a_missing_engine_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     (problem,) = engine_choice.problems(engine_choice.chosen({}))
@@ -74,7 +74,7 @@ def test_no_engine_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch,
         ("Cannot connect to the Docker daemon", "start docker"),
     ],
 )
-def test_an_engine_that_does_not_answer_is_told_from_one_that_may_not_be_used(
+def test_an_engine_that_does_not_answer_and_one_without_permission_are_different_problems(
     fake_engine: FakeEngine, said: str, cure: str
 ) -> None:
     fake_engine(f'*) echo "{said}" >&2; exit 1;;')
@@ -99,19 +99,19 @@ def test_an_engine_of_another_host_is_refused_without_waiting_for_it(fake_engine
     (problem,) = engine_choice.problems(DOCKER)
 
     assert problem.fatal
-    assert f"is at {endpoint}, on another host" in problem.what
+    assert f"is on another host, {endpoint}:" in problem.what
     assert "DOCKER_HOST" in problem.cure
     assert asked.read_text() == "context inspect --format {{.Endpoints.docker.Host}}\n"
 
 
-def test_a_client_without_contexts_is_judged_by_its_variable(fake_engine: FakeEngine) -> None:
+def test_the_endpoint_of_a_client_without_contexts_is_its_variable(fake_engine: FakeEngine) -> None:
     fake_engine("context*) exit 1;;\n*) echo '{}';;")
 
     assert engine_choice.problems(Engine("docker", {"DOCKER_HOST": "tcp://there:1"}))
     assert engine_choice.problems(Engine("docker", {"DOCKER_HOST": "unix:///here"})) == []
 
 
-def test_podmans_engine_is_where_its_own_variable_says(fake_engine: FakeEngine) -> None:
+def test_the_endpoint_of_podman_is_its_own_variable(fake_engine: FakeEngine) -> None:
     fake_engine("*) echo '{}';;", "podman")
 
     assert engine_choice.problems(Engine("podman", {"CONTAINER_HOST": "ssh://there"}))

@@ -1,4 +1,4 @@
-"""The engine of a host that was given into a container: what it cannot do for us is said before it makes anything."""
+"""An engine outside of our container is refused before it creates anything, if it cannot serve us."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def engine_at(host: str, keeps: Path | str = "/", container: str = "") -> str:
 
 
 def that_sees(folder: Path, boot: str = "", network: str = "") -> str:
-    """A container that reads what lies in the folder, on a kernel and in a network of these names."""
+    """Return a container that prints the file in the folder, on this kernel and in this network."""
     own = OUR_NETWORK.readlink()
     return f"cat {folder}/seen; echo '{boot or process.boot_id()}'; echo '{network or own}'"
 
 
 @pytest.mark.parametrize("host", [socket.gethostname(), "", "docker-desktop"])
-def test_no_container_is_started_where_the_engine_is_ours_or_shares_by_design(
+def test_no_container_is_started_for_an_engine_on_this_host_or_docker_desktop(
     fake_engine: FakeEngine, tmp_path: Path, host: str
 ) -> None:
     asked = fake_engine(engine_at(host, tmp_path))
@@ -43,13 +43,13 @@ def test_no_container_is_started_where_the_engine_is_ours_or_shares_by_design(
     [
         'docker: Error response from daemon: invalid mount config for type "bind": bind source path does not exist: /x',
         "Error: statfs /x: no such file or directory",
-        "cat: /look/seen: No such file or directory",  # a folder of that name is there by chance
+        "cat: /look/seen: No such file or directory",  # a folder of that name exists by chance
     ],
 )
-def test_an_engine_that_does_not_see_our_folders_is_refused(fake_engine: FakeEngine, tmp_path: Path, said: str) -> None:
+def test_an_engine_that_cannot_mount_our_folders_is_refused(fake_engine: FakeEngine, tmp_path: Path, said: str) -> None:
     asked = fake_engine(engine_at("the-host", container=f'echo "{said}" >&2; exit 125'.replace('"bind"', "bind")))
 
-    with pytest.raises(TestbedError, match=f"outside this container: nodes would not see {tmp_path}") as told:
+    with pytest.raises(TestbedError, match=f"outside this container: nodes cannot mount {tmp_path}") as told:
         engine_location.refuse(DOCKER, tmp_path, "node:1")
 
     assert "DRA_TESTBED_STATE" in told.value.hint
@@ -60,7 +60,7 @@ def test_an_engine_that_does_not_see_our_folders_is_refused(fake_engine: FakeEng
     assert list(tmp_path.glob("seen")) == []
 
 
-def test_an_engine_that_has_our_name_but_keeps_its_containers_elsewhere_is_looked_at(
+def test_an_engine_with_our_host_name_and_another_storage_folder_is_checked(
     fake_engine: FakeEngine, tmp_path: Path
 ) -> None:
     nowhere = "echo 'bind source path does not exist' >&2; exit 125"
@@ -70,9 +70,7 @@ def test_an_engine_that_has_our_name_but_keeps_its_containers_elsewhere_is_looke
         engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
-def test_a_folder_that_both_have_is_not_enough_without_the_hosts_network(
-    fake_engine: FakeEngine, tmp_path: Path
-) -> None:
+def test_a_shared_folder_is_not_enough_without_the_hosts_network(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine(engine_at("the-host", container=that_sees(tmp_path, network="net:[1]")))
 
     with pytest.raises(TestbedError, match=r"serve on the 127\.0\.0\.1 of that host"):
@@ -80,7 +78,7 @@ def test_a_folder_that_both_have_is_not_enough_without_the_hosts_network(
 
 
 @pytest.mark.parametrize("network", ["", "net:[1]"])
-def test_a_machine_that_shares_folders_is_no_container_of_ours(
+def test_an_engine_in_a_virtual_machine_that_shares_folders_passes(
     fake_engine: FakeEngine, tmp_path: Path, network: str
 ) -> None:
     fake_engine(engine_at("colima", container=that_sees(tmp_path, boot="another-boot", network=network)))
@@ -88,15 +86,13 @@ def test_a_machine_that_shares_folders_is_no_container_of_ours(
     engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
-def test_a_container_that_has_what_it_needs_passes(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_a_container_with_shared_folder_and_network_passes(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine(engine_at("the-host", container=that_sees(tmp_path)))
 
     engine_location.refuse(DOCKER, tmp_path, "node:1")
 
 
-def test_the_containers_of_a_rootless_engine_have_a_network_of_their_own(
-    fake_engine: FakeEngine, tmp_path: Path
-) -> None:
+def test_a_rootless_engine_passes_although_its_network_differs(fake_engine: FakeEngine, tmp_path: Path) -> None:
     asks = engine_at("renamed", container=that_sees(tmp_path, network="net:[1]"))
     fake_engine(f"*SecurityOptions*) echo '[name=seccomp name=rootless]';;\n{asks}")
 
@@ -104,7 +100,7 @@ def test_the_containers_of_a_rootless_engine_have_a_network_of_their_own(
 
 
 @pytest.mark.parametrize("said", ["cat: /look/seen: Permission denied", "cannot share the host's network namespace"])
-def test_what_cannot_be_told_is_let_pass(fake_engine: FakeEngine, tmp_path: Path, said: str) -> None:
+def test_an_inconclusive_check_passes(fake_engine: FakeEngine, tmp_path: Path, said: str) -> None:
     fake_engine(engine_at("the-host", container=f'echo "{said}" >&2; exit 1'))
 
     engine_location.refuse(DOCKER, tmp_path, "node:1")

@@ -1,4 +1,4 @@
-"""Which image nodes are made of, and which archives a node lacks."""
+"""Which node image is used, and which archives a node lacks."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def wanted(archive: Path) -> NodeImage:
     return NodeImage("1.37.1", PUBLISHED, make)
 
 
-def test_the_published_image_is_taken_when_it_is_there(fake_engine: FakeEngine, archive: Path) -> None:
+def test_a_published_image_that_the_engine_has_is_used(fake_engine: FakeEngine, archive: Path) -> None:
     asked = fake_engine("image*) echo sha256:1;;")
 
     assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == PUBLISHED
     assert "pull" not in asked.read_text()
 
 
-def test_it_is_pulled_when_it_is_not(fake_engine: FakeEngine, archive: Path) -> None:
+def test_a_published_image_that_is_missing_is_pulled(fake_engine: FakeEngine, archive: Path) -> None:
     asked = fake_engine("image*) exit 1;;\npull*) ;;")
 
     assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == PUBLISHED
@@ -50,7 +50,7 @@ def test_it_is_pulled_when_it_is_not(fake_engine: FakeEngine, archive: Path) -> 
 
 
 @pytest.mark.parametrize("form", ["sha256:", ""], ids=["Docker", "Podman"])
-def test_where_it_is_out_of_reach_one_is_made_and_loaded_once(
+def test_without_a_registry_an_image_is_built_and_loaded_once(
     fake_engine: FakeEngine, archive: Path, form: str
 ) -> None:
     manifests = {digest.removeprefix("sha256:") for digest in images.named(archive).values()}
@@ -92,7 +92,9 @@ def pull_says(said: str) -> str:
         "net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
     ],
 )
-def test_a_registry_that_nobody_reaches_is_done_without(fake_engine: FakeEngine, archive: Path, said: str) -> None:
+def test_an_unreachable_registry_is_detected_by_the_engines_error(
+    fake_engine: FakeEngine, archive: Path, said: str
+) -> None:
     fake_engine(pull_says(said))
 
     assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == "localhost/made:1"
@@ -110,9 +112,7 @@ def test_a_registry_that_nobody_reaches_is_done_without(fake_engine: FakeEngine,
         "",
     ],
 )
-def test_a_registry_that_refuses_is_not_answered_with_an_image_of_our_own(
-    fake_engine: FakeEngine, archive: Path, said: str
-) -> None:
+def test_no_image_is_built_if_a_registry_refuses(fake_engine: FakeEngine, archive: Path, said: str) -> None:
     asked = fake_engine(pull_says(said))
 
     with pytest.raises(TestbedError) as told:
@@ -124,21 +124,21 @@ def test_a_registry_that_refuses_is_not_answered_with_an_image_of_our_own(
     assert "load" not in asked.read_text()
 
 
-def test_a_registry_that_a_reference_names_is_the_one_to_log_in_to(fake_engine: FakeEngine, archive: Path) -> None:
+def test_the_hint_names_the_registry_of_the_reference(fake_engine: FakeEngine, archive: Path) -> None:
     fake_engine(pull_says("denied"))
 
     with pytest.raises(TestbedError, match=r"try: docker login r\.example:5000,"):
         images.for_nodes(DOCKER, wanted(archive), "r.example:5000/node:1", Silent())
 
 
-def test_a_full_disk_is_no_refusal_of_a_registry(fake_engine: FakeEngine, archive: Path) -> None:
+def test_a_full_disk_is_not_reported_as_a_refusal_of_a_registry(fake_engine: FakeEngine, archive: Path) -> None:
     fake_engine(pull_says("write /blob: no space left on device"))
 
     with pytest.raises(TestbedError, match="no space left on device\n  try: free disk space"):
         images.for_nodes(DOCKER, wanted(archive), None, Silent())
 
 
-def test_when_neither_a_registry_nor_our_own_making_helps_both_reasons_are_said(fake_engine: FakeEngine) -> None:
+def test_if_pulling_and_building_fail_both_reasons_are_reported(fake_engine: FakeEngine) -> None:
     def fails(_: Progress) -> tuple[str, Path]:
         raise TestbedError("mmdebstrap is not installed", hint="apt install mmdebstrap")
 
@@ -152,7 +152,7 @@ def test_when_neither_a_registry_nor_our_own_making_helps_both_reasons_are_said(
     assert "apt install mmdebstrap" in told.value.hint
 
 
-def test_an_image_of_the_user_is_never_replaced_by_one_of_ours(fake_engine: FakeEngine, archive: Path) -> None:
+def test_a_given_image_is_never_replaced_by_a_built_one(fake_engine: FakeEngine, archive: Path) -> None:
     asked = fake_engine(pull_says("dial tcp: lookup r.example: no such host"))
 
     with pytest.raises(TestbedError, match="cannot pull mine:1: dial tcp"):
@@ -160,10 +160,10 @@ def test_an_image_of_the_user_is_never_replaced_by_one_of_ours(fake_engine: Fake
     assert "load" not in asked.read_text()
 
 
-def test_an_image_of_the_user_must_be_of_the_version_that_was_asked_for(fake_engine: FakeEngine, archive: Path) -> None:
+def test_a_given_image_must_have_the_requested_version(fake_engine: FakeEngine, archive: Path) -> None:
     fake_engine("image*) echo sha256:1;;\nrun*) echo v1.36.4;;")
 
-    with pytest.raises(UsageError, match=r"mine:1 is Kubernetes 1\.36\.4, but 1\.37\.1 was asked for"):
+    with pytest.raises(UsageError, match=r"mine:1 has Kubernetes 1\.36\.4, but 1\.37\.1 was asked for"):
         images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
 
 
@@ -175,19 +175,21 @@ def test_an_image_of_the_user_must_be_of_the_version_that_was_asked_for(fake_eng
         'exec: "cat": executable file not found in $PATH: unknown',
     ],
 )
-def test_an_image_that_is_no_node_is_refused(fake_engine: FakeEngine, archive: Path, said: str) -> None:
+def test_an_image_that_is_not_a_node_image_is_refused(fake_engine: FakeEngine, archive: Path, said: str) -> None:
     fake_engine(f"image*) echo sha256:1;;\nrun*) echo {shlex.quote(said)} >&2; exit 1;;")
 
-    with pytest.raises(UsageError, match="is no image of a kind node"):
+    with pytest.raises(UsageError, match="is not a kind node image"):
         images.for_nodes(DOCKER, wanted(archive), "busybox", Silent())
 
 
-def test_an_engine_that_cannot_start_a_container_is_not_the_images_fault(
+def test_an_engine_that_cannot_start_a_container_is_not_blamed_on_the_image(
     fake_engine: FakeEngine, archive: Path
 ) -> None:
     fake_engine("image*) echo sha256:1;;\nrun*) echo 'docker: no space left on device' >&2; exit 125;;")
 
-    with pytest.raises(TestbedError, match="cannot look into mine:1: docker: no space left on device") as told:
+    with pytest.raises(
+        TestbedError, match="cannot read /kind/version in mine:1: docker: no space left on device"
+    ) as told:
         images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
     assert not isinstance(told.value, UsageError)
 

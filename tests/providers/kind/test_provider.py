@@ -1,4 +1,4 @@
-"""The provider: what it refuses before anything is touched, and what of the engine it calls its own."""
+"""The provider: its preflight, creating and deleting a cluster, and which clusters it sweeps."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def kind_that(tmp_path: Path, script: str) -> Path:
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_an_engine_that_does_not_answer_is_a_problem_of_the_host(fake_engine: FakeEngine) -> None:
+def test_an_engine_that_does_not_answer_is_a_fatal_problem(fake_engine: FakeEngine) -> None:
     fake_engine("*) exit 1;;")
 
     assert [problem.fatal for problem in KindProvider().preflight(SPEC)] == [True]
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_an_old_kind_on_path_is_remarked(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_an_old_kind_on_path_is_a_remark(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine("*) echo '{}';;")
     kind_that(tmp_path / "bin", "echo kind version 0.20.0")
 
@@ -76,14 +76,14 @@ def test_an_old_kind_on_path_is_remarked(fake_engine: FakeEngine, tmp_path: Path
     assert "kind version 0.20.0" in problem.what
 
 
-def test_a_gate_that_some_component_does_not_know_is_refused() -> None:
+def test_a_gate_that_the_scheduler_does_not_know_is_refused() -> None:
     asked = ClusterSpec("1.37.1", feature_gates={"X": True}, gates_unknown_to_scheduler=frozenset({"X"}))
 
     with pytest.raises(UsageError, match="the scheduler does not know X"):
         KindProvider().preflight(asked)
 
 
-def test_a_cluster_of_that_name_is_never_taken_over(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_an_existing_cluster_of_that_name_is_refused(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine("ps*) echo node theirs;;")
 
     with pytest.raises(UsageError, match="exists already"):
@@ -92,7 +92,7 @@ def test_a_cluster_of_that_name_is_never_taken_over(fake_engine: FakeEngine, tmp
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_when_kind_fails_its_own_words_are_kept_and_said(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_the_output_of_a_failed_kind_is_kept_and_quoted(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine("image*) echo sha256:1;;\n*) ;;")
     kind = kind_that(tmp_path, "echo ' ✓ Preparing nodes'; echo 'ERROR: failed to create cluster: port taken'; exit 1")
     folder = tmp_path / "cluster"
@@ -108,7 +108,7 @@ def test_when_kind_fails_its_own_words_are_kept_and_said(fake_engine: FakeEngine
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_nodes_that_are_not_ready_are_named_and_where_their_logs_are(
+def test_the_error_for_nodes_that_are_not_ready_names_them_and_their_logs(
     fake_engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, folder = tmp_path / "made", tmp_path / "cluster"
@@ -126,7 +126,7 @@ def test_nodes_that_are_not_ready_are_named_and_where_their_logs_are(
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_what_kind_says_below_its_error_is_quoted_too_and_of_long_outputs_both_ends(
+def test_kinds_output_below_its_error_is_quoted_and_a_long_one_is_shortened(
     fake_engine: FakeEngine, tmp_path: Path
 ) -> None:
     fake_engine("image*) echo sha256:1;;\n*) ;;")
@@ -145,7 +145,7 @@ def test_what_kind_says_below_its_error_is_quoted_too_and_of_long_outputs_both_e
     assert "line 1050" not in told.value.what
 
 
-def test_deleting_removes_containers_and_folder_and_twice_is_fine(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_delete_removes_containers_and_folder_and_may_be_called_twice(fake_engine: FakeEngine, tmp_path: Path) -> None:
     folder, left = tmp_path / "cluster", tmp_path / "left"
     folder.mkdir()
     left.write_text("node mine\n")
@@ -159,7 +159,7 @@ def test_deleting_removes_containers_and_folder_and_twice_is_fine(fake_engine: F
     assert not folder.exists()
 
 
-def test_a_sweep_leaves_foreign_clusters_and_those_in_use(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_sweep_keeps_foreign_clusters_and_those_in_use(fake_engine: FakeEngine, tmp_path: Path) -> None:
     gone, used = (record.kind_name(name, Path(f"/state/{name}/cluster")) for name in ("gone", "used"))
     clusters = rf"a {gone}\nb {used}\nc theirs\nd dratb-foreign-0003\ne dratb-gone-00000000"
     left = tmp_path / "left"
@@ -179,14 +179,14 @@ def test_a_sweep_leaves_foreign_clusters_and_those_in_use(fake_engine: FakeEngin
     assert [line for line in asked.read_text().splitlines() if line.startswith("rm")] == ["rm --force --volumes a"]
 
 
-def test_a_cluster_in_another_engine_is_not_forgotten(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_a_cluster_in_another_engine_is_not_deleted(fake_engine: FakeEngine, tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     folder.mkdir()
     content = {"cluster": "mine", "kind": "kind", "engine": "docker", "variables": {}, "id": "ENGINE-1"}
     (folder / "kind.json").write_text(json.dumps(content))
     fake_engine("info*) echo ENGINE-2;;\n*) ;;")
 
-    with pytest.raises(TestbedError, match="are in another engine"):
+    with pytest.raises(TestbedError, match="are in another container engine"):
         KindProvider().delete("dev", folder)
     assert (folder / "kind.json").exists()
 
@@ -216,16 +216,16 @@ def test_kind_is_always_run_with_the_engine_of_the_cluster(
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_a_node_image_of_another_version_is_refused_before_anything_is_made(fake_engine: FakeEngine) -> None:
+def test_preflight_refuses_a_node_image_of_another_version(fake_engine: FakeEngine) -> None:
     fake_engine("image*) echo sha256:1;;\nrun*) echo v1.36.4;;\n*) echo '{}';;")
     asked = ClusterSpec("1.37.1", options=KindSection.model_construct(node_image="mine:1"))
 
-    with pytest.raises(UsageError, match=r"mine:1 is Kubernetes 1\.36\.4, but 1\.37\.1 was asked for"):
+    with pytest.raises(UsageError, match=r"mine:1 has Kubernetes 1\.36\.4, but 1\.37\.1 was asked for"):
         KindProvider().preflight(asked)
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_a_node_image_that_would_have_to_be_pulled_is_not_looked_at_yet(fake_engine: FakeEngine) -> None:
+def test_preflight_does_not_pull_a_node_image(fake_engine: FakeEngine) -> None:
     asked = fake_engine("image*) exit 1;;\n*) echo '{}';;")
     wish = ClusterSpec("1.37.1", options=KindSection.model_construct(node_image="mine:1"))
 
@@ -233,7 +233,7 @@ def test_a_node_image_that_would_have_to_be_pulled_is_not_looked_at_yet(fake_eng
     assert not [line for line in asked.read_text().splitlines() if line.startswith(("run", "pull"))]
 
 
-def test_its_clusters_fulfil_the_protocols_of_their_abilities(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_its_clusters_implement_the_protocols_of_their_abilities(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine("ps*) echo node mine;;")
     (tmp_path / "kind.json").write_text(json.dumps({"cluster": "mine", "kind": "kind", "engine": "docker"}))
     cluster = KindProvider().attach("dev", tmp_path)
@@ -242,8 +242,8 @@ def test_its_clusters_fulfil_the_protocols_of_their_abilities(fake_engine: FakeE
         assert isinstance(cluster, protocol)
 
 
-def test_a_nodes_first_process_is_the_one_with_number_one_and_its_name(tmp_path: Path) -> None:
-    # The eleventh is a pod of that node which is being started: it still has the node's root.
+def test_the_first_process_of_a_node_is_process_1_with_the_nodes_host_name(tmp_path: Path) -> None:
+    # Process 11 is a pod of the node that is being started and still has the node's root.
     for pid, inner, name in (
         *((7, "7", "host"), (8, "8\t1", "other"), (11, "11\t5\t3\t1", "node")),
         *((9, "9\t3\t1", "node"), (10, "10\t4\t2", "node")),

@@ -1,4 +1,4 @@
-"""The OCI runtime that leaves out what a host may not give: what it changes, and that it is runc otherwise."""
+"""The OCI runtime that removes what this host lacks, and then executes runc."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bundle(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def runc(tmp_path: Path) -> Path:
-    """A runc that notes its arguments, and the configuration as it finds it."""
+    """Return a fake runc that records its arguments and its configuration."""
     program = tmp_path / "fake" / "runc"
     program.parent.mkdir()
     program.write_text(
@@ -50,15 +50,15 @@ def on_this_host(words: list[str], **env: str) -> Completed:
     return run(argv, env={"PATH": os.environ["PATH"], **env}, check=False)
 
 
-def test_what_a_host_misses_is_read_from_its_bounding_set() -> None:
+def test_missing_capabilities_are_read_from_the_bounding_set() -> None:
     assert runtime.missing_capabilities(STATUS) == {"CAP_SYS_RESOURCE"}
 
 
-def test_an_ordinary_host_misses_nothing() -> None:
+def test_an_ordinary_host_has_all_capabilities() -> None:
     assert runtime.missing_capabilities("CapBnd:\t000001ffffffffff\n") == set()
 
 
-def test_the_numbers_are_the_kernels() -> None:
+def test_the_numbers_of_capabilities_are_those_of_the_kernel() -> None:
     assert [runtime.CAPABILITIES.index(f"CAP_{name}") for name in ("CHOWN", "SYS_ADMIN", "SYS_RESOURCE", "BPF")] == [
         0,
         21,
@@ -67,13 +67,13 @@ def test_the_numbers_are_the_kernels() -> None:
     ]
 
 
-def test_a_capability_is_taken_out_of_all_five_sets_and_nowhere_else() -> None:
+def test_a_capability_is_removed_from_all_five_sets_and_nowhere_else() -> None:
     fitted = runtime.fit(process(cwd="/"), MISSING, score=0)
 
     assert fitted == process(cwd="/", capabilities={kind: ["CAP_CHOWN", "CAP_SYS_ADMIN"] for kind in KINDS})
 
 
-def test_a_process_without_capabilities_stays_as_it_is() -> None:
+def test_a_process_without_capabilities_is_not_changed() -> None:
     assert runtime.fit({"args": ["true"], "capabilities": None}, MISSING, 0) == {"args": ["true"], "capabilities": None}
 
 
@@ -82,7 +82,7 @@ def test_a_process_without_capabilities_stays_as_it_is() -> None:
     [(MISSING, -500, 100, 100), (MISSING, 500, 100, 500), (set(), -500, 100, -500), ({"CAP_BPF"}, -500, 100, -500)],
     ids=["raised to our own", "high enough", "nothing missing", "another missing"],
 )
-def test_the_oom_score_is_raised_only_where_it_must_be(missing: set[str], wanted: int, own: int, given: int) -> None:
+def test_the_oom_score_is_raised_only_if_necessary(missing: set[str], wanted: int, own: int, given: int) -> None:
     assert runtime.fit({"oomScoreAdj": wanted}, missing, own)["oomScoreAdj"] == given
 
 
@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_read_is_left_to_runc(tmp_path: Path, text: str | 
     assert (file.read_text() if file.exists() else None) == text
 
 
-def test_runc_gets_every_word_and_its_exit_code_comes_back(tmp_path: Path, bundle: Path, runc: Path) -> None:
+def test_runc_gets_all_arguments_and_its_exit_code_is_returned(tmp_path: Path, bundle: Path, runc: Path) -> None:
     words = ["--log", "/a b", "create", "--bundle", str(bundle), "id"]
 
     done = on_this_host(words, DRA_TESTBED_RUNC=str(runc))
@@ -151,7 +151,7 @@ def test_runc_gets_every_word_and_its_exit_code_comes_back(tmp_path: Path, bundl
     assert (tmp_path / "said").read_text().splitlines() == words
 
 
-def test_runc_sees_what_this_host_may_give_and_nothing_else_changed(tmp_path: Path, bundle: Path, runc: Path) -> None:
+def test_runc_gets_a_configuration_that_this_host_permits(tmp_path: Path, bundle: Path, runc: Path) -> None:
     before = json.loads((bundle / "config.json").read_text())
     missing = runtime.missing_capabilities(Path("/proc/self/status").read_text())
 
@@ -162,15 +162,15 @@ def test_runc_sees_what_this_host_may_give_and_nothing_else_changed(tmp_path: Pa
     assert seen == {**before, "process": runtime.fit(before["process"], missing, own)}
 
 
-def test_a_host_without_runc_is_told_so(tmp_path: Path) -> None:
+def test_a_missing_runc_is_an_error(tmp_path: Path) -> None:
     done = on_this_host(["list"], PATH=str(tmp_path))
 
     assert done.code == 1
-    assert "cannot start runc" in done.stderr
+    assert "cannot execute runc" in done.stderr
     assert "DRA_TESTBED_RUNC" in done.stderr
 
 
-def test_the_file_can_be_named_as_a_runtime_itself(runc: Path, bundle: Path) -> None:
+def test_the_file_itself_can_be_configured_as_a_runtime(runc: Path, bundle: Path) -> None:
     done = run([runtime.__file__, "list"], env={**os.environ, "DRA_TESTBED_RUNC": str(runc)}, check=False)
 
     assert done.code == 7
