@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 from testbed import folders
 from testbed.bench.statistics import Figure, figures
 from testbed.bringup import Testbed, bring_up, tear_down
-from testbed.conformance import catalogue, events, profiles
+from testbed.conformance import catalogue, profiles, report_folder
 from testbed.errors import TestbedError, UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Object
@@ -89,9 +89,9 @@ def _judge(
     made: Testbed, profile: str, tiers: tuple[Tier, ...], workers: int | Literal["auto"]
 ) -> DriverConformanceReport:
     with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
-        report_folder = Path(folder)
-        request = RunRequest(testbed=made.name, report=report_folder, tiers=tiers, profile=profile, workers=workers)
-        with events.reserved(report_folder):
+        into = Path(folder)
+        request = RunRequest(testbed=made.name, report=into, tiers=tiers, profile=profile, workers=workers)
+        with report_folder.reserve(into):
             report = run_suites(request, quiet=True)
     if report.result not in (Result.CONFORMANT, Result.PARTIAL):
         why = "; ".join(report.reasons)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from testbed import process
-from testbed.conformance import catalogue, events
+from testbed.conformance import catalogue, report_folder
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
@@ -172,7 +172,7 @@ class Controller:
     def _begin(self) -> None:
         """The first event says who is judged, where, and by what."""
         with self._kept():
-            self.log.begin()
+            report_folder.start_report(self.log.folder)
         self._write("run-started", **self._beginning)
         self._beginning = {}
         with self._kept():
@@ -190,7 +190,7 @@ class Controller:
         except OSError as refused:
             self._lost = True
             pytest.exit(
-                str(events.not_written(self.context.request.report, refused)), returncode=TestbedError.exit_code
+                str(report_folder.write_error(self.context.request.report, refused)), returncode=TestbedError.exit_code
             )
 
     def _select(self, ids: Sequence[str], left_out: Sequence[str] = ()) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance import events
+from testbed.conformance import report_folder
 from testbed.interrupts import deferred_interrupts
 
 
@@ -23,7 +23,7 @@ class SecondInterrupt:
         """From now on until pytest has ended, signals mean something else. `pytest.exit` comes here as well, and is no signal."""
         if not isinstance(excinfo.value, KeyboardInterrupt):
             return
-        if events.reserved_for_us():  # `dra-testbed run` answers, and says with SIGTERM when it shall end
+        if report_folder.reserved_by_parent():  # `dra-testbed run` answers, and says with SIGTERM when it shall end
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -11,7 +11,7 @@ import pytest
 
 from testbed import bringup
 from testbed.bringup import sessions
-from testbed.conformance import events, leases
+from testbed.conformance import leases, report_folder
 from testbed.conformance.context import RunContext
 from testbed.drivers.published.missing import find_missing
 from testbed.errors import TestbedError, UsageError
@@ -96,7 +96,7 @@ def _absent(context: RunContext) -> list[str]:
 def _reserve(config: pytest.Config, folder: Path) -> None:
     """Keep other runs out of the report folder until pytest has ended."""
     with contextlib.ExitStack() as held:
-        held.enter_context(events.writing(folder))
+        held.enter_context(report_folder.lock_log(folder))
         config.add_cleanup(held.pop_all().close)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from testbed.conformance import events
+from testbed.conformance import events, report_folder
 from testbed.conformance.events import Event
 from testbed.conformance.profiles import FULL
 from testbed.conformance.verdicts import Judged, overall, settle, worst
@@ -54,8 +54,8 @@ def write(folder: Path) -> DriverConformanceReport:
     """Make report.yaml and junit.xml from the events in the folder."""
     made = build(events.read(folder))
     content = made.model_dump(mode="json", by_alias=True)
-    events.replace(folder / FILE, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
-    events.replace(folder / junit.FILE, junit.render(made))
+    report_folder.replace_file(folder / FILE, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
+    report_folder.replace_file(folder / junit.FILE, junit.render(made))
     return made
 
 
@@ -122,7 +122,7 @@ def _before_the_suites(log: Sequence[Event]) -> list[str]:
     """Why there was nothing to judge on."""
     if events.suites_began(log):
         return []
-    failed = next((each for each in log if each["event"] == events.FAILED), None)
+    failed = next((each for each in log if each["event"] == events.TESTBED_FAILED), None)
     if failed is None:
         return ["the run ended before its suites began"]
     return [f"there was no testbed: {failed['why']}" + (f" ({failed['evidence']})" if failed["evidence"] else "")]

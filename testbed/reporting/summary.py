@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.conformance import events
+from testbed.conformance import events, report_folder
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Level, Verdict
@@ -75,7 +75,7 @@ def of_folder(folder: Path, *, code: int | None = None, log: str = "") -> str:
         found = events.read(folder)
         if events.suites_began(found):
             return markdown(report.build(found))
-    kept = events.bring_up_evidence(folder)
+    kept = report_folder.bring_up_logs(folder)
     return broken(code, log, kept=str(kept.relative_to(folder)) if kept.is_dir() else "")
 
 

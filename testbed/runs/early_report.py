@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from testbed.conformance import events
+from testbed.conformance import events, report_folder
 from testbed.conformance.events import EventLog
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
@@ -43,10 +43,10 @@ class EarlyReport:
         """Replace the report of an earlier run with an incomplete one. Call it as soon as the request is known to be valid."""
         if not self._begun:
             with self._explained():
-                self._log.begin()
+                report_folder.start_report(self._log.folder)
             self._write("run-started", **self._started)
             self._begun = True
-            self._write(events.WANTED)
+            self._write(events.TESTBED_WANTED)
 
     @contextlib.contextmanager
     def recording_failure(self) -> Iterator[None]:
@@ -57,12 +57,12 @@ class EarlyReport:
             if self._begun or not isinstance(failure, UsageError):
                 with contextlib.suppress(TestbedError):  # a full disk must not hide the first failure
                     self.begin()
-                    self._write(events.FAILED, why=_in_one_line(failure), evidence=self._evidence())
+                    self._write(events.TESTBED_FAILED, why=_in_one_line(failure), evidence=self._evidence())
             raise
 
     def keep_logs(self, logs: Path, error: str) -> Path:
         """Copy the logs of a testbed that did not come up into the report folder and return where they are."""
-        return events.keep_bring_up(self._log.folder, logs, error)
+        return report_folder.keep_bring_up_logs(self._log.folder, logs, error)
 
     def _write(self, event: str, **facts: object) -> None:
         with self._explained():
@@ -74,10 +74,10 @@ class EarlyReport:
         try:
             yield
         except OSError as refused:
-            raise events.not_written(self._log.folder, refused) from refused
+            raise report_folder.write_error(self._log.folder, refused) from refused
 
     def _evidence(self) -> str:
-        kept = events.bring_up_evidence(self._log.folder)
+        kept = report_folder.bring_up_logs(self._log.folder)
         return str(kept.relative_to(self._log.folder)) if kept.is_dir() else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testbed import bringup
 from testbed.bringup import Testbed, planning
-from testbed.conformance import events
+from testbed.conformance import report_folder
 from testbed.conformance.run_started import run_started
 from testbed.conformance.verdicts import exit_code
 from testbed.drivers import refuse_wrong_names
@@ -26,7 +26,7 @@ def execute(request: RunRequest) -> int:
     testbed, config = target(request)
     driver = request.driver_file(config)
     started = run_started(request, driver, expected_environment(request.testbed, config))
-    with events.reserved(request.report):
+    with report_folder.reserve(request.report):
         early = EarlyReport(request.report, started)
         if testbed is None:
             return _on_new_testbed(request, config, early)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from testbed import folders, process
-from testbed.conformance import catalogue, events
+from testbed.conformance import catalogue, events, report_folder
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.run_request import RunRequest
@@ -82,11 +82,11 @@ def plugin_options() -> list[str]:
 def run_suites(request: RunRequest, *, quiet: bool = False) -> DriverConformanceReport:
     """Run the suites until they end, or until Ctrl-C, and return the report of what happened.
 
-    With `quiet`, what pytest prints is not shown. The caller has reserved the report folder (`events.reserved`). pytest is killed with
-    this process, also by SIGKILL: if it went on, it would blame the driver for a testbed that is being swept.
+    With `quiet`, what pytest prints is not shown. The caller has reserved the report folder. pytest is killed with this process, also by
+    SIGKILL: if it continued, it would blame the driver for a testbed that is being swept.
     """
     if not _begun_early(request.report):
-        events.discard(request.report)
+        report_folder.discard(request.report)
     words = process.kill_with_parent(argv(request))
     env = {**environment(), SUITES_ON: mark_of(folders.state() / request.testbed)}
     warned: list[str] = []
@@ -138,7 +138,7 @@ def _begun_early(folder: Path) -> bool:
 
 def _ended(folder: Path) -> bool:
     """Return True if pytest ended by itself or after an interrupt: then it has written the report and shown it."""
-    return any(each["event"] in events.ENDS for each in _log(folder))
+    return any(each["event"] in events.RUN_ENDS for each in _log(folder))
 
 
 def _reported(folder: Path) -> DriverConformanceReport | None:
@@ -148,7 +148,7 @@ def _reported(folder: Path) -> DriverConformanceReport | None:
     try:
         return report.write(folder)
     except OSError as refused:
-        raise events.not_written(folder, refused) from refused
+        raise report_folder.write_error(folder, refused) from refused
 
 
 def _nothing_ran(status: int, *, interrupted: bool) -> BaseException:
@@ -168,4 +168,4 @@ def _show(made: DriverConformanceReport, folder: Path) -> None:
 def environment() -> dict[str, str]:
     """Return this process's environment, with the path of this package and the note that the report folder is reserved."""
     found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(found), events.RESERVED_BY: str(os.getpid())}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(found), report_folder.RESERVED_BY: str(os.getpid())}

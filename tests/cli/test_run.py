@@ -10,7 +10,7 @@ import pytest
 from testbed import bringup
 from testbed.bringup import testbeds
 from testbed.cli.main import run
-from testbed.conformance import events
+from testbed.conformance import report_folder
 from testbed.errors import TestbedError, UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
@@ -210,7 +210,7 @@ def test_wrong_usage_touches_nothing(
 def test_a_report_folder_that_is_taken_is_refused_before_a_testbed_is_made(
     stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    with events.reserved(tmp_path / "dra-testbed-report"):
+    with report_folder.reserve(tmp_path / "dra-testbed-report"):
         assert run(["run"]) == 2
     assert "another run is writing its report" in capsys.readouterr().err
     assert stage.done == []

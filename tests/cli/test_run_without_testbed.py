@@ -12,7 +12,7 @@ import yaml
 
 from testbed.bringup import testbeds
 from testbed.cli.main import run
-from testbed.conformance import events
+from testbed.conformance import events, report_folder
 from testbed.conformance.events import EventLog
 from testbed.errors import TestbedError, UsageError
 from testbed.models.report import DriverConformanceReport
@@ -183,7 +183,7 @@ def test_a_request_that_is_refused_leaves_the_report_of_an_earlier_run_and_asks_
     _earlier(tmp_path / "mine")
     before = (tmp_path / "mine/report.yaml").read_text()
 
-    with events.reserved(tmp_path / "mine"):
+    with report_folder.reserve(tmp_path / "mine"):
         assert run(["run", "--report", "mine", *words]) == 2
     assert "another run" not in capsys.readouterr().err
     assert (tmp_path / "mine/report.yaml").read_text() == before
@@ -204,7 +204,7 @@ def test_a_host_or_cluster_that_refuses_the_request_leaves_it_too(broken: Broken
 def _earlier(folder: Path) -> None:
     """The report of a run that came to its end."""
     log = EventLog(folder)
-    log.begin()
+    report_folder.start_report(log.folder)
     (folder / events.FILE).write_text(
         json.dumps(STARTED) + "\n" + json.dumps({"event": "run-finished", "time": 1}) + "\n"
     )

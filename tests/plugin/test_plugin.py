@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed.conformance import events, facts, selection
+from testbed.conformance import events, facts, report_folder, selection
 from testbed.models.run_request import RunRequest
 from testbed.runs.pytest_process import plugin_options, run_suites
 from tests.fakes import cluster
@@ -90,7 +90,7 @@ def test_wrong_options_are_refused_before_anything_runs(judge: Judge, arguments:
 
 
 def test_a_report_folder_that_is_taken_is_refused(judge: Judge, pytester: pytest.Pytester) -> None:
-    with events.reserved(pytester.path / "out"):
+    with report_folder.reserve(pytester.path / "out"):
         run = judge("@required(1)\ndef test_it():\n    pass\n")
     assert run.result.ret == pytest.ExitCode.USAGE_ERROR
     assert "another run is writing its report" in run.output
@@ -103,7 +103,7 @@ def test_the_run_that_has_reserved_the_folder_lets_its_own_pytest_write_there(
     judge("@required(1)\ndef test_it():\n    pass\n")  # makes the files of the suite, and a first report
     folder = pytester.path / "out"
     request = RunRequest(testbed="fake", report=folder, patience=0.001, tests=(str(pytester.path),))
-    with events.reserved(folder):
+    with report_folder.reserve(folder):
         assert run_suites(request).result == "conformant"
 
 

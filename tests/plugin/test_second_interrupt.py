@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance import events
+from testbed.conformance import report_folder
 from tests.plugin.conftest import _CONFTEST
 
 Judge = Callable[..., Any]
@@ -124,7 +124,7 @@ def test_who_stops_at_the_first_failure_has_a_run_that_came_to_its_end_only_wher
 def test_under_run_it_is_run_who_answers_and_says_when_to_end(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, second: str, code: int
 ) -> None:
-    monkeypatch.setenv(events.RESERVED_BY, str(os.getpid()))
+    monkeypatch.setenv(report_folder.RESERVED_BY, str(os.getpid()))
     run = _interrupted(judge, second, 60)
     assert run.result.ret == code
     assert "second interrupt" not in run.output

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from testbed.conformance import events
+from testbed.conformance import events, report_folder
 from testbed.conformance.events import Event, EventLog
 from testbed.conformance.verdicts import exit_code
 from testbed.errors import Incomplete, UsageError
@@ -143,7 +143,7 @@ def test_a_report_is_written_from_a_file_that_was_cut_off_anywhere(tmp_path: Pat
 
 def test_the_same_events_give_the_same_files(tmp_path: Path) -> None:
     log = EventLog(tmp_path)
-    log.begin()
+    report_folder.start_report(log.folder)
     for each in _log(_done(1, "fail", message="nö"), known=[_known(1)]):
         log.write(**{key: value for key, value in each.items() if key != "time"})
     report.write(tmp_path)
@@ -160,10 +160,10 @@ def test_a_damaged_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
 
 def test_only_a_report_folder_is_emptied(tmp_path: Path) -> None:
     (tmp_path / "evidence").mkdir()
-    events.discard(tmp_path)
+    report_folder.discard(tmp_path)
     assert (tmp_path / "evidence").exists()
     (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
-    events.discard(tmp_path)
+    report_folder.discard(tmp_path)
     assert not (tmp_path / "evidence").exists()
 
 

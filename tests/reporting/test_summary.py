@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance import events
+from testbed.conformance import events, report_folder
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Verdict
 from testbed.reporting import summary
@@ -103,7 +103,7 @@ def test_a_run_that_broke_before_there_was_a_report_says_so_and_shows_its_last_l
 
 def test_the_page_of_a_testbed_that_did_not_come_up_names_the_place_of_its_logs(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
-    events.keep_bring_up(tmp_path / "report", tmp_path / "logs", "no nodes")
+    report_folder.keep_bring_up_logs(tmp_path / "report", tmp_path / "logs", "no nodes")
 
     assert "`evidence/bring-up`" in summary.of_folder(tmp_path / "report", code=3)
     assert "evidence" not in summary.of_folder(tmp_path / "other", code=3)

@@ -107,5 +107,5 @@ def test_a_hardware_file_is_looked_at_through_the_driver_itself() -> None:
 
 
 def test_a_wrong_hardware_file_is_the_users_error() -> None:
-    with pytest.raises(UsageError, match="does not describe hardware"):
+    with pytest.raises(UsageError, match="is not a valid hardware file"):
         expected_slices(HARDWARE.parent / "drivers" / "fake-gpu.yaml", "n")
