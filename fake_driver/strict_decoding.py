@@ -105,7 +105,7 @@ class Section:
             return default
         return value
 
-    def name(self, key: str, pattern: re.Pattern[str], what: str) -> str:
+    def matching(self, key: str, pattern: re.Pattern[str], what: str) -> str:
         """Return a string and add a problem if it does not match the pattern; return '' if it is missing."""
         value = self.get(key, str)
         if value is not None and not matches(pattern, value):

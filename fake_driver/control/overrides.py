@@ -40,10 +40,10 @@ NONE = Override()
 def with_overrides(devices: Iterable[Device], overrides: Overrides, pool: str) -> tuple[Device, ...]:
     """Return the devices of a pool with their overrides."""
     changes = [
-        DeviceChange((pool,), (name,), one.attributes, one.capacity, one.taints, one.absent)
-        for name, one in overrides.items()
+        DeviceChange((pool,), (name,), override.attributes, override.capacity, override.taints, override.absent)
+        for name, override in overrides.items()
     ]
-    return apply_changes((_lifted(device, overrides) for device in devices), changes, pool)
+    return apply_changes((_without_replaced_taints(device, overrides) for device in devices), changes, pool)
 
 
 def health_of(device: Device, overrides: Overrides) -> Health | None:
@@ -52,18 +52,18 @@ def health_of(device: Device, overrides: Overrides) -> Health | None:
     return next((health for health in found if health), None)
 
 
-def as_data(one: Override) -> Data:
+def as_data(override: Override) -> Data:
     """Return an override in the form that `parse` reads, without default values."""
     data: Data = {
-        "absent": one.absent,
-        "attributes": {name: _plain(value) for name, value in one.attributes.items()},
-        "capacity": dict(one.capacity),
+        "absent": override.absent,
+        "attributes": {name: _plain(value) for name, value in override.attributes.items()},
+        "capacity": dict(override.capacity),
         "taints": [
             {"key": each.key, **({"value": each.value} if each.value else {}), "effect": each.effect}
-            for each in one.taints
+            for each in override.taints
         ],
-        "lifted": list(one.lifted),
-        "health": {"status": one.health.status, "message": one.health.message} if one.health else {},
+        "lifted": list(override.lifted),
+        "health": {"status": override.health.status, "message": override.health.message} if override.health else {},
     }
     return {key: value for key, value in data.items() if value}
 
@@ -84,24 +84,24 @@ def parse(section: Section) -> Override:
     return found
 
 
-def _lifted(device: Device, overrides: Overrides) -> Device:
+def _without_replaced_taints(device: Device, overrides: Overrides) -> Device:
     """Return the device without the taints of the file that were removed, or are replaced by one with the same key and effect."""
     both = [overrides.get(name, NONE) for name in (device.name, device.parent)]
-    lifted = {key for one in both for key in one.lifted}
-    replaced = {(taint.key, taint.effect) for one in both for taint in one.taints}
+    lifted = {key for override in both for key in override.lifted}
+    replaced = {(taint.key, taint.effect) for override in both for taint in override.taints}
     remaining = (each for each in device.taints if each.key not in lifted and (each.key, each.effect) not in replaced)
     return replace(device, taints=tuple(remaining))
 
 
-def _unplug(before: Override, _device: Device, _asked: Section) -> Override:
+def _unplug(before: Override, _device: Device, _request: Section) -> Override:
     return replace(before, absent=True)
 
 
-def _plug(before: Override, _device: Device, _asked: Section) -> Override:
+def _plug(before: Override, _device: Device, _request: Section) -> Override:
     return replace(before, absent=False)
 
 
-def _restore(_before: Override, _device: Device, _asked: Section) -> Override:
+def _restore(_before: Override, _device: Device, _request: Section) -> Override:
     return NONE
 
 
@@ -188,4 +188,4 @@ def _plain(value: Value) -> Any:
 
 def non_empty(overrides: Overrides) -> Iterator[tuple[str, Override]]:
     """Return the overrides that change something."""
-    return ((name, one) for name, one in overrides.items() if one != NONE)
+    return ((name, override) for name, override in overrides.items() if override != NONE)

@@ -71,7 +71,7 @@ class RequestHandler:
     def _changer(self, verb: str) -> Callable[[Section], Response]:
         def change(request: Section) -> Response:
             if verb == "restore" and "device" not in request.content:
-                _check(request)
+                _validate(request)
                 changed = self._hardware.restore_all()
             else:
                 changed = self._hardware.change(verb, request)
@@ -83,35 +83,35 @@ class RequestHandler:
 
     def _fault(self, request: Section) -> Response:
         fault = armed_faults.parse(request, self._hardware.device)
-        _check(request)
+        _validate(request)
         if not self._faults.arm(fault):
             raise ConfigurationError("too many faults are armed; clear them first")
         self._journal.record("control", **request.content)
         return {"changed": True}
 
     def _clear(self, request: Section) -> Response:
-        _check(request)
+        _validate(request)
         count = self._faults.clear() + self._crashes.clear()
         self._journal.record("control", verb="clear", cleared=count)
         return {"changed": bool(count), "cleared": count}
 
     def _crash(self, request: Section) -> Response:
         point = crash_points.parse_point(request)
-        _check(request)
+        _validate(request)
         self._crashes.arm(point)
         self._journal.record("control", **request.content)
         return {"changed": True}
 
     def _lose_cdi(self, request: Section) -> Response:
-        _check(request)
+        _validate(request)
         count = self._cdi.remove_all()
         self._journal.record("control", verb="lose-cdi", lost=count)
         return {"changed": bool(count), "lost": count}
 
     def _release(self, request: Section) -> Response:
-        uid = request.name("claim", UID, "the UID of a claim")
+        uid = request.matching("claim", UID, "the UID of a claim")
         force = bool(request.get("force", bool, False))
-        _check(request)
+        _validate(request)
         try:
             released = self._release_claim(uid, force)
         except ClaimRefused as refused:
@@ -121,7 +121,7 @@ class RequestHandler:
         return {"changed": released}
 
     def _state(self, request: Section) -> Response:
-        _check(request)
+        _validate(request)
         return {
             "driver": self._settings.driver,
             "node": self._settings.node,
@@ -137,10 +137,10 @@ class RequestHandler:
         limit = request.get("limit", int, _MAX_ENTRIES)
         if limit is None or not 1 <= limit <= _MAX_ENTRIES:
             request.add_problem("limit", f"must be 1 to {_MAX_ENTRIES}")
-        _check(request)
+        _validate(request)
         return {"entries": self._journal.entries_after(since, limit or 1), "last": self._journal.last_number}
 
 
-def _check(request: Section) -> None:
+def _validate(request: Section) -> None:
     request.check_unknown_keys()
     raise_if_invalid(request)

@@ -99,11 +99,11 @@ def _hook_name(section: Section, key: str) -> str:
 _NODE: Mapping[str, Read] = {
     "path": _path,
     "hostPath": _path,
-    "type": lambda section, key: section.name(key, _TYPE, "b, c, u or p"),
+    "type": lambda section, key: section.matching(key, _TYPE, "b, c, u or p"),
     "major": _number,
     "minor": _number,
     "fileMode": _number,
-    "permissions": lambda section, key: section.name(key, _PERMISSIONS, "1 to 3 letters of rwm"),
+    "permissions": lambda section, key: section.matching(key, _PERMISSIONS, "1 to 3 letters of rwm"),
     "uid": _number,
     "gid": _number,
 }

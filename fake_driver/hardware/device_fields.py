@@ -178,7 +178,7 @@ def _scalar(section: Section, path: str, raw: object) -> Scalar | None:
 
 def taint(section: Section) -> Taint:
     """Return the taint that a section describes."""
-    key = section.name("key", LABEL_KEY, "a label key")
+    key = section.matching("key", LABEL_KEY, "a label key")
     effect = section.get("effect", str) or ""
     if effect and effect not in _EFFECTS:
         section.add_problem("effect", f"is {effect!r}, but must be one of {', '.join(_EFFECTS)}")

@@ -35,7 +35,7 @@ _INTERFACE = re.compile(r"[a-z]{1,6}")
 
 def group(section: Section) -> DeviceGroup:
     """Return the group that a section describes, and add its problems to the section."""
-    kind = section.name("kind", _KIND, "a short DNS label that starts with a letter")
+    kind = section.matching("kind", _KIND, "a short DNS label that starts with a letter")
     count = _count(section, MOST_DEVICES)
     capacity, policies = device_fields.capacity(section)
     rows = tuple(
@@ -146,7 +146,7 @@ def _attaching(parent: Section, is_needed: bool) -> AttachBehavior:
 
 def _network(parent: Section) -> NetworkTemplate:
     section = parent.section("network")
-    interface = section.name(
+    interface = section.matching(
         "interface", _INTERFACE, "1 to 6 lowercase letters, to which the index of the device is appended"
     )
     ranges = device_fields.strings(section, "ranges")
@@ -178,7 +178,7 @@ def _partitions(section: Section) -> Partitioning:
 
 
 def _profile(section: Section, counters: dict[str, str]) -> PartitionProfile:
-    name = section.name("name", _PROFILE, "at most 16 lowercase letters, digits, dots and hyphens")
+    name = section.matching("name", _PROFILE, "at most 16 lowercase letters, digits, dots and hyphens")
     count = _count(section, MOST_DEVICES)
     takes = device_fields.quantities(section, "takes", _COUNTER, "one of the counters")
     if not takes:

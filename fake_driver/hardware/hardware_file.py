@@ -48,7 +48,7 @@ def parse(text: str, name: str) -> Hardware:
     document.constant("apiVersion", "dra-testbed/v1alpha1")
     document.constant("kind", "Hardware")
     metadata, spec = document.section("metadata"), document.section("spec")
-    hardware_name = metadata.name("name", DNS_LABEL, "a DNS label")
+    hardware_name = metadata.matching("name", DNS_LABEL, "a DNS label")
     groups = _groups(spec)
     changes = tuple(_change(section) for section in spec.sections("changes"))
     pools = tuple(_pool(section) for section in spec.sections("pools"))
@@ -97,7 +97,7 @@ def _change(section: Section) -> DeviceChange:
 
 
 def _pool(section: Section) -> NetworkPool:
-    name = section.name("name", DNS_SUBDOMAIN, "a DNS subdomain")
+    name = section.matching("name", DNS_SUBDOMAIN, "a DNS subdomain")
     everywhere = device_fields.boolean(section, "allNodes")
     selector = section.get("nodeSelector", dict, {}) or None
     if everywhere == bool(selector):

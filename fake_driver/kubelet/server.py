@@ -53,13 +53,13 @@ class PluginServer:
         journal: Journal,
         sockets: SocketPaths,
         armed_faults: ArmedFaults,
-        service: type[DraService] = DraService,
+        dra_service: type[DraService] = DraService,
         on_get_info: Callable[[], None] = lambda: None,
     ) -> None:
         self.registered = threading.Event()
         self._journal, self._sockets, self._health_store = journal, sockets, health_store
         self._dra_services = [
-            service(driver, journal, messages, armed_faults) for messages in (dra_v1_pb2, dra_v1beta1_pb2)
+            dra_service(driver, journal, messages, armed_faults) for messages in (dra_v1_pb2, dra_v1beta1_pb2)
         ]
         self._health_services = [
             HealthService(health_store, messages, journal) for messages in (dra_health_v1_pb2, dra_health_v1alpha1_pb2)
@@ -68,17 +68,17 @@ class PluginServer:
         self._registration_service = RegistrationService(
             driver.name, sockets.service, self._handle_status, self._handle_get_info
         )
-        self._service = Listener(sockets.service, self._dra_server, _CALL_TIMEOUT)
-        self._registration = Listener(sockets.registration, self._registration_server, 0)
+        self._dra_listener = Listener(sockets.service, self._dra_server, _CALL_TIMEOUT)
+        self._registration_listener = Listener(sockets.registration, self._registration_server, 0)
         self._stopped = threading.Event()
         self._watch = threading.Thread(target=self._run, name="sockets", daemon=True)
 
     def start(self, *, register: bool = True) -> None:
         """Open the sockets; if `register` is False, only the DRA socket, which the kubelet then does not find."""
-        self._sockets.create_folders()
-        self._service.open()
+        self._sockets.prepare_folders()
+        self._dra_listener.open()
         if register:
-            self._registration.open()
+            self._registration_listener.open()
         self._watch.start()
 
     def stop(self) -> None:
@@ -86,20 +86,20 @@ class PluginServer:
         self._stopped.set()
         if self._watch.is_alive():
             self._watch.join()
-        registration_closed = self._registration.close(0)
+        registration_closed = self._registration_listener.close(0)
         self._health_store.close()
-        self._service.close(_STOP_GRACE).wait(_STOP_GRACE + 0.5)
+        self._dra_listener.close(_STOP_GRACE).wait(_STOP_GRACE + 0.5)
         registration_closed.wait(1)
 
     def _run(self) -> None:
         while not self._stopped.wait(_CHECK_INTERVAL):
-            for listener in (self._service, self._registration):
+            for listener in (self._dra_listener, self._registration_listener):
                 if listener.is_file_missing():
                     self._reopen(listener)
 
     def _reopen(self, listener: Listener) -> None:
         self._journal.record("socket-gone", socket=str(listener.path))
-        if listener is self._registration:
+        if listener is self._registration_listener:
             self.registered.clear()
         try:
             listener.reopen()

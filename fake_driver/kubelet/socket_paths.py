@@ -53,7 +53,7 @@ class SocketPaths:
         self._data = data
         self._siblings = ((registry, re.compile(similar)), (data, re.compile(own)))
 
-    def create_folders(self) -> None:
+    def prepare_folders(self) -> None:
         """Create the folders, and remove the sockets of killed predecessors, which the kubelet would try forever.
 
         The sockets of a running predecessor with the same names are replaced later, atomically, so that it does not create them again.

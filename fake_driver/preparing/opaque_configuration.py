@@ -152,7 +152,7 @@ def _env(section: Section) -> dict[str, str]:
 
 
 def _interface(section: Section, key: str) -> str:
-    return section.name(key, _INTERFACE_NAME, "the name of a network interface of at most 15 characters")
+    return section.matching(key, _INTERFACE_NAME, "the name of a network interface of at most 15 characters")
 
 
 def _addresses(section: Section, key: str) -> str:

@@ -42,18 +42,18 @@ class AttachmentQueue:
         """Set the attachments that a claim waits for. Attachments that it no longer waits for are cancelled."""
         current = set(wanted)
         with self._condition:
-            for gone in [one for one in self._due if one.uid == uid and one not in current]:
+            for gone in [each for each in self._due if each.uid == uid and each not in current]:
                 del self._due[gone]
             # If the claim no longer waits for a returned attachment, it is done; it is queued again if its condition is removed.
-            self._returned = {one for one in self._returned if one.uid != uid or one in current}
-            for one in current - self._due.keys() - self._returned:
-                self._due[one] = time.monotonic() + seconds(one)
+            self._returned = {each for each in self._returned if each.uid != uid or each in current}
+            for attachment in current - self._due.keys() - self._returned:
+                self._due[attachment] = time.monotonic() + seconds(attachment)
             self._condition.notify()
 
     def claim_uids(self) -> set[str]:
         """Return the UIDs of the claims that wait for an attachment, as far as known."""
         with self._condition:
-            return {one.uid for one in self._due} | {one.uid for one in self._returned}
+            return {each.uid for each in (*self._due, *self._returned)}
 
     def next(self) -> Attachment | None:
         """Wait for the next attachment that is complete and return it once; return None after `stop`."""
@@ -68,12 +68,12 @@ class AttachmentQueue:
                 self._condition.wait(wait)
         return None
 
-    def retry(self, one: Attachment, delay: float) -> None:
+    def retry(self, attachment: Attachment, delay: float) -> None:
         """Return the attachment again after a delay, unless its claim no longer waits for it."""
         with self._condition:
-            if one in self._returned:
-                self._returned.remove(one)
-                self._due[one] = time.monotonic() + delay
+            if attachment in self._returned:
+                self._returned.remove(attachment)
+                self._due[attachment] = time.monotonic() + delay
 
     def stop(self) -> None:
         """End waiting calls of `next`."""
@@ -139,40 +139,52 @@ class AttachController:
             yield item["metadata"]["uid"], () if kind == "DELETED" else pending_attachments(item, self._driver)
 
     def _write_all(self) -> None:
-        while one := self._queue.next():
+        while attachment := self._queue.next():
             try:
-                self._write(one)
+                self._write(attachment)
             except ApiError as error:
                 if not self._stopped.is_set():
                     log.warning(
                         "cannot write the condition of a device of claim %s/%s, trying again: %s",
-                        one.namespace,
-                        one.name,
+                        attachment.namespace,
+                        attachment.name,
                         error,
                     )
-                self._queue.retry(one, self._write_errors.next_delay())
+                self._queue.retry(attachment, self._write_errors.next_delay())
             except Exception:  # an error of one claim must not stop the thread, which serves all claims
-                log.exception("unexpected error with a device of claim %s/%s, trying again", one.namespace, one.name)
-                self._queue.retry(one, self._write_errors.next_delay())
+                log.exception(
+                    "unexpected error with a device of claim %s/%s, trying again", attachment.namespace, attachment.name
+                )
+                self._queue.retry(attachment, self._write_errors.next_delay())
 
-    def _write(self, one: Attachment) -> None:
-        attaching = self._attaching(one)
-        failed = bool(attaching and one.failure_conditions and self._failures[one.device] < attaching.failures)
-        entry = status_entry(one, failed=failed, now=datetime.now(UTC))
-        self._claims.apply(one.namespace, one.name, one.uid, [entry], field_manager(self._driver, one))
-        self._failures[one.device] += failed
-        pool, device = one.device
+    def _write(self, attachment: Attachment) -> None:
+        attaching = self._attaching(attachment)
+        failed = bool(
+            attaching and attachment.failure_conditions and self._failures[attachment.device] < attaching.failures
+        )
+        entry = status_entry(attachment, failed=failed, now=datetime.now(UTC))
+        self._claims.apply(
+            attachment.namespace, attachment.name, attachment.uid, [entry], field_manager(self._driver, attachment)
+        )
+        self._failures[attachment.device] += failed
+        pool, device = attachment.device
         self._journal.record(
-            "attach", claim=one.name, namespace=one.namespace, uid=one.uid, pool=pool, device=device, failed=failed
+            "attach",
+            claim=attachment.name,
+            namespace=attachment.namespace,
+            uid=attachment.uid,
+            pool=pool,
+            device=device,
+            failed=failed,
         )
 
-    def _seconds(self, one: Attachment) -> float:
-        attaching = self._attaching(one)
+    def _seconds(self, attachment: Attachment) -> float:
+        attaching = self._attaching(attachment)
         return attaching.seconds if attaching else 0
 
-    def _attaching(self, one: Attachment) -> AttachBehavior | None:
+    def _attaching(self, attachment: Attachment) -> AttachBehavior | None:
         """Return how the hardware file simulates attaching the device; None if it does not, or no longer has the device."""
         with contextlib.suppress(ClaimRefused):
-            binding = self._find_device(*one.device).binding
+            binding = self._find_device(*attachment.device).binding
             return binding.attaching if binding else None
         return None

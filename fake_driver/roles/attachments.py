@@ -50,12 +50,12 @@ def pending_attachments(claim: Mapping[str, Any], driver: str) -> list[Attachmen
     ]  # fmt: skip
 
 
-def status_entry(one: Attachment, *, failed: bool, now: datetime) -> Object:
+def status_entry(attachment: Attachment, *, failed: bool, now: datetime) -> Object:
     """Return the entry in the claim's status that reports the result of an attempt."""
     kinds, reason, message = (
-        (one.failure_conditions[:1], "AttachingFailed", "this attempt fails because the hardware file says so")
+        (attachment.failure_conditions[:1], "AttachingFailed", "this attempt fails because the hardware file says so")
         if failed
-        else (one.conditions, "Attached", "the device is attached")
+        else (attachment.conditions, "Attached", "the device is attached")
     )
     condition = {
         "status": "True",
@@ -63,12 +63,12 @@ def status_entry(one: Attachment, *, failed: bool, now: datetime) -> Object:
         "message": message,
         "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    return {**dict(one.device_key), "conditions": [{"type": kind, **condition} for kind in kinds]}
+    return {**dict(attachment.device_key), "conditions": [{"type": kind, **condition} for kind in kinds]}
 
 
-def field_manager(driver: str, one: Attachment) -> str:
+def field_manager(driver: str, attachment: Attachment) -> str:
     """Return the field manager for one device. A manager for all devices would have to apply all entries each time, or remove them."""
-    digest = hashlib.sha256(json.dumps(one.device_key).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(attachment.device_key).encode()).hexdigest()
     return f"{driver}-attacher-{digest[:12]}"
 
 

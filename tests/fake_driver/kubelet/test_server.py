@@ -54,7 +54,7 @@ def test_the_registration_socket_is_removed_first_and_no_file_remains(
 ) -> None:
     process = start_driver(settings)
     registration = Path(settings.registry) / f"{settings.driver}-reg.sock"
-    service: Any = process._server._service
+    service: Any = process._server._dra_listener
     really, seen = service.close, []
 
     def close(grace: float) -> Any:

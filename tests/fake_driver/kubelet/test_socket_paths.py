@@ -87,11 +87,11 @@ def test_stale_sockets_with_short_names_are_removed(folder: Path, bind: object, 
     registry, data = folder / ("r" * 17), folder / ("p" * 7 + "d" * length)
     dead, mine = (SocketPaths("d" * length, uid, registry, data) for uid in (OTHER, MINE))
     assert OTHER not in str(dead.registration)
-    dead.create_folders()
+    dead.prepare_folders()
     stay = bind(registry / "dra-0123456789012345678901-reg.sock", dead=True)
     names = (dead.service, dead.registration, data / ".0123abcd", mine.registration)
     gone = [bind(path, dead=True) for path in names]
-    mine.create_folders()
+    mine.prepare_folders()
     assert [path.name for path in gone if path.exists()] == []
     assert len(list(data.iterdir())) <= 1, (
         "who serves under which short name is not remembered longer than it is needed"
@@ -113,7 +113,7 @@ def test_stale_sockets_are_removed_and_those_of_a_running_pod_are_kept(folder: P
         bind(folder / f"reg/gpu.example-2-{OTHER}-reg.sock", dead=True),
         bind(folder / "data/own.sock", dead=True),
     ]
-    SocketPaths(DRIVER, MINE, folder / "reg", folder / "data").create_folders()
+    SocketPaths(DRIVER, MINE, folder / "reg", folder / "data").prepare_folders()
     assert [path.name for path in gone if path.exists()] == []
     assert [path.name for path in stay if not path.exists()] == []
 
@@ -121,11 +121,11 @@ def test_stale_sockets_are_removed_and_those_of_a_running_pod_are_kept(folder: P
 def test_a_file_that_is_no_socket_is_kept(folder: Path) -> None:
     (folder / "data").mkdir()
     (folder / "data/dra.sock").write_text("mine")
-    SocketPaths(DRIVER, "", folder / "reg", folder / "data").create_folders()
+    SocketPaths(DRIVER, "", folder / "reg", folder / "data").prepare_folders()
     assert (folder / "data/dra.sock").read_text() == "mine"
 
 
 def test_only_the_owner_can_access_the_data_folder(folder: Path) -> None:
     (folder / "data").mkdir(mode=0o755)
-    SocketPaths(DRIVER, "", folder / "reg", folder / "data").create_folders()
+    SocketPaths(DRIVER, "", folder / "reg", folder / "data").prepare_folders()
     assert (folder / "data").stat().st_mode & 0o777 == 0o700

@@ -91,7 +91,7 @@ def test_stale_sockets_with_short_names_are_removed(
     settings = replace(settings, driver="d" * length, registry=str(folder / ("r" * 17)))
     dead = SocketPaths(settings.driver, POD, Path(settings.registry), settings.data)
     assert POD not in str(dead.registration)
-    dead.create_folders()
+    dead.prepare_folders()
     bound(dead.registration).close()
 
     removal = remove(settings)
