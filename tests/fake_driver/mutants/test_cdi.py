@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fake_driver.mutants import cdi
+
+if TYPE_CHECKING:
+    from tests.fake_driver.fake_api import FakeApi
+    from tests.fake_driver.mutants.conftest import StartMutant
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("", "GPU_DEVICE_GPU_2=gpu-2"),
+        ("share-one-device", "GPU_DEVICE_GPU_0=gpu-0"),
+        ("no-env", "FAKE_DRIVER_FAULT=no-env"),
+    ],
+)
+def test_variables_of_a_device(mutant: StartMutant, fake_api: FakeApi, name: str, variable: str) -> None:
+    driver = mutant(name)
+    (device,) = driver.prepare(fake_api.claim(devices=("gpu-2",))).devices
+    assert device.device_name == "gpu-2"
+    assert variable in driver.env
+    assert (driver.env == {variable}) is (name == "no-env")
+
+
+@pytest.mark.parametrize(("name", "is_wrong"), [("", False), ("no-env-for-administrators", True)])
+def test_no_env_for_administrators(mutant: StartMutant, fake_api: FakeApi, name: str, is_wrong: bool) -> None:
+    driver = mutant(name)
+    driver.prepare(fake_api.claim(adminAccess=True))
+    assert (not any("GPU_DEVICE" in each for each in driver.env)) is is_wrong
+
+
+def test_cdi_file_is_lost(mutant: StartMutant, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cdi, "_SECONDS_UNTIL_CONTAINERS_RUN", 0)
+    driver, claim = mutant("cdi-file-is-lost"), fake_api.claim()
+    assert driver.prepare(claim).devices
+    fake_api.wait_until(lambda: not driver.has_cdi_file(claim))
+
+
+@pytest.mark.parametrize(("name", "is_same"), [("", False), ("reuse-cdi-names", True)])
+def test_reuse_cdi_names(mutant: StartMutant, fake_api: FakeApi, name: str, is_same: bool) -> None:
+    driver = mutant(name)
+    (one,) = driver.prepare(fake_api.claim()).devices
+    (two,) = driver.prepare(fake_api.claim("two", devices=("gpu-1",))).devices
+    assert (list(one.cdi_device_ids) == list(two.cdi_device_ids)) is is_same
+
+
+@pytest.mark.parametrize(("name", "ids"), [("", 2), ("cdi-names-of-devices", 1)])
+def test_cdi_names_of_devices(mutant: StartMutant, fake_api: FakeApi, name: str, ids: int) -> None:
+    driver, claim = mutant(name), fake_api.claim()
+    (before,) = driver.prepare(claim).devices
+    assert driver.has_cdi_file(claim)
+    driver.unprepare(claim)
+    (after,) = driver.prepare(fake_api.claim("two")).devices
+    assert len({*before.cdi_device_ids, *after.cdi_device_ids}) == ids
+
+
+@pytest.mark.parametrize(("name", "is_defined"), [("", True), ("wrong-cdi-names", False)])
+def test_wrong_cdi_names(mutant: StartMutant, fake_api: FakeApi, name: str, is_defined: bool) -> None:
+    driver = mutant(name)
+    (device,) = driver.prepare(fake_api.claim()).devices
+    assert (set(device.cdi_device_ids) <= driver.cdi_ids) is is_defined
+
+
+@pytest.mark.parametrize(("name", "files"), [("", 2), ("one-cdi-file-for-all", 1)])
+def test_one_cdi_file_for_all(mutant: StartMutant, fake_api: FakeApi, name: str, files: int) -> None:
+    driver = mutant(name)
+    driver.prepare(fake_api.claim("one"))
+    driver.prepare(fake_api.claim("two", devices=("gpu-1",)))
+    assert len(driver.cdi_files) == files
