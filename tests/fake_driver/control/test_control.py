@@ -1,4 +1,4 @@
-"""The whole way over a real socket: the client's words, the console, and what becomes of them in the slices and for the kubelet."""
+"""Control of a running driver end to end: from the command line to the slices and the responses to the kubelet."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Start = Callable[..., NodeProcess]
 
 
-class Told:
-    """The client, as it is run in the driver's pod."""
+class Client:
+    """Runs `fake_driver.control` as in the driver's pod."""
 
     def __init__(self, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -44,17 +44,17 @@ class Told:
         return self._capsys.readouterr().err
 
     def raw(self, line: bytes) -> Any:
-        with socket.socket(socket.AF_UNIX) as caller:
-            caller.connect(str(self.path))
-            caller.sendall(line)
-            caller.shutdown(socket.SHUT_WR)
-            with caller.makefile("rb") as answer:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.path))
+            connection.sendall(line)
+            connection.shutdown(socket.SHUT_WR)
+            with connection.makefile("rb") as answer:
                 return json.loads(answer.readline())
 
 
 @pytest.fixture
-def tell(settings: Settings, capsys: pytest.CaptureFixture[str]) -> Told:
-    return Told(settings, capsys)
+def client(settings: Settings, capsys: pytest.CaptureFixture[str]) -> Client:
+    return Client(settings, capsys)
 
 
 def published(fake_api: FakeApi) -> dict[str, Any]:
@@ -62,162 +62,165 @@ def published(fake_api: FakeApi) -> dict[str, Any]:
 
 
 def test_unplugging_a_device_is_one_write_and_survives_a_restart(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, client: Client
 ) -> None:
     process = start_driver(settings)
     fake_api.wait_until(lambda: len(published(fake_api)) == 4)
     writes = len(fake_api.writes)
-    assert tell("unplug", "gpu-1") == {"changed": True}
+    assert client("unplug", "gpu-1") == {"changed": True}
     fake_api.wait_until(lambda: list(published(fake_api)) == ["gpu-0", "gpu-2", "gpu-3"])
     assert len(fake_api.writes) == writes + 1
-    assert tell("unplug", "gpu-1") == {"changed": False}
+    assert client("unplug", "gpu-1") == {"changed": False}
     process.stop()
     start_driver(settings)
-    assert tell("state")["changes"] == {"gpu-1": {"absent": True}}
-    tell("plug", "gpu-1")
+    assert client("state")["changes"] == {"gpu-1": {"absent": True}}
+    client("plug", "gpu-1")
     fake_api.wait_until(lambda: len(published(fake_api)) == 4)
 
 
 def test_attributes_and_taints_are_published_and_can_be_undone(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, client: Client
 ) -> None:
     start_driver(settings)
-    tell("set", "gpu-0", "model=F900", "--capacity", "memory=40Gi")
-    tell("set", "gpu-0", "firmware={version: 2.0.1}", "--new")
-    tell("taint", "gpu-0", "example.com/broken=ecc:NoExecute")
+    client("set", "gpu-0", "model=F900", "--capacity", "memory=40Gi")
+    client("set", "gpu-0", "firmware={version: 2.0.1}", "--new")
+    client("taint", "gpu-0", "example.com/broken=ecc:NoExecute")
     fake_api.wait_until(lambda: "taints" in published(fake_api).get("gpu-0", {}))
     device = published(fake_api)["gpu-0"]
     assert device["attributes"]["model"] == {"string": "F900"}
     assert device["attributes"]["firmware"] == {"version": "2.0.1"}
     assert device["capacity"]["memory"] == {"value": "40Gi"}
     assert device["taints"] == [{"key": "example.com/broken", "value": "ecc", "effect": "NoExecute"}]
-    tell("untaint", "gpu-0", "example.com/broken")
+    client("untaint", "gpu-0", "example.com/broken")
     fake_api.wait_until(lambda: "taints" not in published(fake_api)["gpu-0"])
-    tell("restore")
+    client("restore")
     fake_api.wait_until(lambda: published(fake_api)["gpu-0"]["attributes"]["model"] == {"string": "F100"})
-    assert tell("state")["changes"] == {}
+    assert client("state")["changes"] == {}
 
 
 def test_a_claim_for_an_unplugged_device_is_refused_and_one_that_is_prepared_can_be_unprepared(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, client: Client
 ) -> None:
     start_driver(settings)
     dra = settings.data / "dra.sock"
     before, after = fake_api.claim("one"), fake_api.claim("two", devices=("gpu-1",))
     assert not kubelet.prepare(dra, before)[before["uid"]].error
-    tell("unplug", "gpu-0")
-    tell("unplug", "gpu-1")
+    client("unplug", "gpu-0")
+    client("unplug", "gpu-1")
     assert "is not in pool worker" in kubelet.prepare(dra, after)[after["uid"]].error
     assert not kubelet.unprepare(dra, before)[before["uid"]].error
 
 
 def test_a_change_of_health_reaches_the_stream_until_the_device_is_unplugged(
-    start_driver: Start, settings: Settings, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, kubelet: Kubelet, client: Client
 ) -> None:
     start_driver(settings)
     stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(kubelet.channel(settings.data / "dra.sock"))
     stream = stub.NodeWatchResources(dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=10)
 
-    def said() -> dict[str, tuple[int, str]]:
+    def next_health() -> dict[str, tuple[int, str]]:
         return {each.device.device_name: (each.health, each.message) for each in next(stream).devices}
 
-    assert said()["gpu-2"] == (1, "")
-    tell("health", "gpu-2", "unhealthy", "--message", "ECC errors")
-    while (now := said())["gpu-2"] == (1, ""):
+    assert next_health()["gpu-2"] == (1, "")
+    client("health", "gpu-2", "unhealthy", "--message", "ECC errors")
+    while (now := next_health())["gpu-2"] == (1, ""):
         pass
     assert now["gpu-2"] == (2, "ECC errors")
-    tell("unplug", "gpu-2")
-    while "gpu-2" in (now := said()):
+    client("unplug", "gpu-2")
+    while "gpu-2" in (now := next_health()):
         pass
     assert len(now) == 3
     stream.cancel()
 
 
 def test_three_calls_fail_and_the_fourth_succeeds(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, client: Client
 ) -> None:
     start_driver(settings)
     dra, claim = settings.data / "dra.sock", fake_api.claim()
-    tell("fault", "prepare", "--times", "3", "--code", "unavailable", "--message", "bus error")
+    client("fault", "prepare", "--times", "3", "--code", "unavailable", "--message", "bus error")
     for _ in range(3):
         with pytest.raises(grpc.RpcError) as failed:
             kubelet.prepare(dra, claim)
         assert (failed.value.code(), failed.value.details()) == (grpc.StatusCode.UNAVAILABLE, "bus error")
     assert [each.device_name for each in kubelet.prepare(dra, claim)[claim["uid"]].devices] == ["gpu-0"]
-    assert tell("state")["faults"] == []
+    assert client("state")["faults"] == []
 
 
 @pytest.mark.parametrize("narrow", [["--claim", "default/two"], ["--device", "gpu-1"]])
 def test_a_fault_for_one_claim_or_device_does_not_affect_others(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told, narrow: list[str]
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, client: Client, narrow: list[str]
 ) -> None:
     start_driver(settings)
     dra, one, two = settings.data / "dra.sock", fake_api.claim("one"), fake_api.claim("two", devices=("gpu-1",))
-    tell("fault", "prepare", "--times", "0", *narrow)
+    client("fault", "prepare", "--times", "0", *narrow)
     answers = kubelet.prepare(dra, one, two)
     assert (answers[one["uid"]].error, answers[two["uid"]].error) == ("", "fault prepare")
-    assert tell("clear") == {"changed": True, "cleared": 1}
+    assert client("clear") == {"changed": True, "cleared": 1}
     assert not kubelet.prepare(dra, two)[two["uid"]].error
-    tell("fault", "unprepare", *narrow)
+    client("fault", "unprepare", *narrow)
     assert kubelet.unprepare(dra, two)[two["uid"]].error == "fault unprepare"
     assert not kubelet.unprepare(dra, two)[two["uid"]].error
 
 
 def test_a_fault_does_not_outlive_the_process_and_a_lost_cdi_folder_is_recreated(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, client: Client
 ) -> None:
     process = start_driver(settings)
     dra, claim = settings.data / "dra.sock", fake_api.claim()
     kubelet.prepare(dra, claim)
-    assert tell("lose-cdi") == {"changed": True, "lost": 1}
+    assert client("lose-cdi") == {"changed": True, "lost": 1}
     assert not list(Path(settings.cdi).glob("*.json"))
-    tell("fault", "prepare", "--times", "0")
-    tell("crash", "after-cdi")
-    assert tell("state")["crash"] == ["after-cdi"]
+    client("fault", "prepare", "--times", "0")
+    client("crash", "after-cdi")
+    assert client("state")["crash"] == ["after-cdi"]
     process.stop()
     start_driver(settings)
-    assert {**tell("state"), "journal": 0}["faults"] == []
+    assert {**client("state"), "journal": 0}["faults"] == []
     assert not kubelet.prepare(dra, claim)[claim["uid"]].error
     assert len(list(Path(settings.cdi).glob("*.json"))) == 1
 
 
 def test_a_stale_claim_is_released(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, client: Client
 ) -> None:
     start_driver(settings)
     dra, claim, other = settings.data / "dra.sock", fake_api.claim(), fake_api.claim("two")
     kubelet.prepare(dra, claim)
-    assert "nothing was changed: claim default/one" in tell.refused("release", claim["uid"])
+    assert "nothing was changed: claim default/one" in client.refused("release", claim["uid"])
     fake_api.remove_claim("one")
     assert f"hardware release {claim['uid']}`" in kubelet.prepare(dra, other)[other["uid"]].error
-    assert tell("release", claim["uid"]) == {"changed": True}
+    assert client("release", claim["uid"]) == {"changed": True}
     assert not kubelet.prepare(dra, other)[other["uid"]].error
-    assert tell("release", claim["uid"]) == {"changed": False}
-    assert tell("release", other["uid"], "--force") == {"changed": True}
-    noted = [each for each in tell("journal")["entries"] if each["event"] == "control"]
-    assert [(each["verb"], each["claim"]) for each in noted] == [("release", claim["uid"]), ("release", other["uid"])]
+    assert client("release", claim["uid"]) == {"changed": False}
+    assert client("release", other["uid"], "--force") == {"changed": True}
+    recorded = [each for each in client("journal")["entries"] if each["event"] == "control"]
+    assert [(each["verb"], each["claim"]) for each in recorded] == [
+        ("release", claim["uid"]),
+        ("release", other["uid"]),
+    ]
 
 
 def test_the_journal_has_calls_writes_changes_and_faults_in_order(
-    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, tell: Told
+    start_driver: Start, settings: Settings, fake_api: FakeApi, kubelet: Kubelet, client: Client
 ) -> None:
-    # The API has the slice a moment before the driver notes that it wrote it.
+    # The API has the slice a moment before the driver records the write.
     assert start_driver(settings)._publisher.published.wait(5)
     dra, claim = settings.data / "dra.sock", fake_api.claim()
-    since = tell("state")["journal"]
-    tell("fault", "prepare")
+    since = client("state")["journal"]
+    client("fault", "prepare")
     kubelet.prepare(dra, claim)
     kubelet.prepare(dra, claim)
-    found = tell("journal", "--since", str(since))
+    found = client("journal", "--since", str(since))
     events = [each["event"] for each in found["entries"] if each["event"] != "status-write"]
     assert events == ["control", "fault", "prepare", "cdi-write", "prepare"]
     numbers = [each["seq"] for each in found["entries"]]
     assert numbers == list(range(since + 1, found["last"] + 1))
-    assert len(tell("journal", "--since", str(since), "--limit", "2")["entries"]) == 2
+    assert len(client("journal", "--since", str(since), "--limit", "2")["entries"]) == 2
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("unplug", "gpu-9"), "has no device 'gpu-9'; did you mean gpu-"),
         (("set", "gpu-0", "modle=x"), "did you mean model?"),
@@ -240,17 +243,17 @@ def test_the_journal_has_calls_writes_changes_and_faults_in_order(
     ],
 )
 def test_an_invalid_request_is_explained_and_changes_nothing(
-    start_driver: Start, settings: Settings, tell: Told, words: tuple[str, ...], said: str
+    start_driver: Start, settings: Settings, client: Client, words: tuple[str, ...], expected: str
 ) -> None:
     start_driver(settings)
-    assert said in tell.refused(*words)
-    state = tell("state")
+    assert expected in client.refused(*words)
+    state = client("state")
     assert (state["changes"], state["faults"], state["crash"]) == ({}, [], [])
     assert not (settings.data / "hardware-changes.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         (b"\n", "is not JSON"),
         (b"\xff\xfe\n", "is not JSON"),
@@ -267,25 +270,25 @@ def test_an_invalid_request_is_explained_and_changes_nothing(
     ],
 )
 def test_a_malformed_request_gets_an_error(
-    start_driver: Start, settings: Settings, tell: Told, line: bytes, said: str
+    start_driver: Start, settings: Settings, client: Client, line: bytes, expected: str
 ) -> None:
     start_driver(settings)
-    answer = tell.raw(line)
+    answer = client.raw(line)
     assert answer["ok"] is False
-    assert said in answer["error"]
+    assert expected in answer["error"]
 
 
 def test_the_socket_is_private_named_after_the_pod_and_removed_at_the_end(
-    start_driver: Start, settings: Settings, tell: Told, capsys: pytest.CaptureFixture[str]
+    start_driver: Start, settings: Settings, client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = start_driver(settings)
-    assert tell.path.stat().st_mode & 0o777 == 0o600
+    assert client.path.stat().st_mode & 0o777 == 0o600
     uid = "8d4d8a0e-0b3c-4c56-9b1c-0d7f8f3f1a11"
     start_driver(replace(settings, pod_uid=uid))
     environment = {"FAKE_DRIVER_PLUGINS": settings.plugins, "POD_UID": uid}
     assert control.main(["state"], environment) == 0
     process.stop()
-    assert not tell.path.exists()
+    assert not client.path.exists()
     assert control.main(["state"], {"FAKE_DRIVER_PLUGINS": settings.plugins}) == 3
     assert "no driver answers" in capsys.readouterr().err
 
@@ -295,25 +298,25 @@ def test_a_hanging_call_ends_when_faults_are_cleared(
     settings: Settings,
     fake_api: FakeApi,
     kubelet: Kubelet,
-    tell: Told,
+    client: Client,
     wait_until: Callable[[Callable[[], bool]], None],
 ) -> None:
     start_driver(settings)
     dra, claim = kubelet.dra(settings.data / "dra.sock"), fake_api.claim()
-    tell("fault", "prepare", "--hang")
+    client("fault", "prepare", "--hang")
     request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[dra_v1_pb2.Claim(**claim)])
     call = dra.NodePrepareResources.future(request, timeout=30)
-    wait_until(lambda: any(each["event"] == "fault" for each in tell("journal")["entries"]))
+    wait_until(lambda: any(each["event"] == "fault" for each in client("journal")["entries"]))
     assert not call.done()
-    tell("clear")
+    client("clear")
     assert call.exception(timeout=5).code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    tell("fault", "prepare", "--hang")
+    client("fault", "prepare", "--hang")
     with pytest.raises(grpc.RpcError):
-        dra.NodePrepareResources(request, timeout=0.05)  # the caller gives up, and the driver notices
+        dra.NodePrepareResources(request, timeout=0.05)  # the connection gives up, and the driver notices
 
 
 def test_in_a_large_pool_a_change_of_one_device_is_one_write_except_for_the_first_taint_in_a_slice(
-    start_driver: Start, settings: Settings, tell: Told, fake_api: FakeApi
+    start_driver: Start, settings: Settings, client: Client, fake_api: FakeApi
 ) -> None:
     many = Path(settings.hardware).read_text().replace("count: 4", "count: 300")
     Path(settings.hardware).write_text(many)
@@ -327,7 +330,7 @@ def test_in_a_large_pool_a_change_of_one_device_is_one_write_except_for_the_firs
 
     def writes(*words: str) -> list[str]:
         before, names = len(fake_api.writes), published(fake_api)
-        tell(*words)
+        client(*words)
         fake_api.wait_until(lambda: published(fake_api) != names)
         fake_api.wait_until(is_whole)
         return [f"{verb} {name[:5]}" for verb, name in map(str.split, fake_api.writes[before:])]

@@ -1,4 +1,4 @@
-"""Changes of hardware in any order: the rules that always hold, and what is found in the data folder at a start."""
+"""Changes of live hardware in any order, and reading saved changes at start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BASE = (
 
 
 class Running:
-    """The hardware of a driver whose files are in a folder."""
+    """Live hardware whose saved changes are in a folder."""
 
     def __init__(self, folder: Path, base: tuple[Device, ...] = BASE) -> None:
         self.inventory, self.health_store, self.refreshed = Inventory("worker", base), HealthStore({}), 0
@@ -44,10 +44,10 @@ class Running:
     def refresh(self) -> None:
         self.refreshed += 1
 
-    def ask(self, verb: str, **asked: Any) -> bool:
-        return self.hardware.change(verb, Section("", asked, []))
+    def change(self, verb: str, **request: Any) -> bool:
+        return self.hardware.change(verb, Section("", request, []))
 
-    def seen(self) -> dict[str, Device]:
+    def devices(self) -> dict[str, Device]:
         return {device.name: device for device in self.inventory.devices}
 
     def health(self) -> dict[str, str]:
@@ -62,7 +62,7 @@ def running(tmp_path: Path) -> Running:
 
 
 class Changes(RuleBasedStateMachine):
-    """Any sequence of changes and restarts."""
+    """Makes any sequence of changes and restarts."""
 
     keys = Bundle("keys")
 
@@ -85,13 +85,13 @@ class Changes(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), out=st.booleans())
     def plug(self, name: str, out: bool) -> None:
-        did = self.running.ask("unplug" if out else "plug", device=name)
-        assert did is ((name in self.unplugged) is not out)
+        changed = self.running.change("unplug" if out else "plug", device=name)
+        assert changed is ((name in self.unplugged) is not out)
         (self.unplugged.add if out else self.unplugged.discard)(name)
 
     @rule(name=st.sampled_from(NAMES), model=st.text("ab", min_size=1, max_size=2))
     def set_model(self, name: str, model: str) -> None:
-        self.running.ask("set", device=name, attributes={"model": model})
+        self.running.change("set", device=name, attributes={"model": model})
         self.models[name] = model
 
     @rule(
@@ -101,28 +101,28 @@ class Changes(RuleBasedStateMachine):
         value=st.sampled_from(["", "v"]),
     )
     def taint(self, name: str, key: str, effect: str, value: str) -> None:
-        self.running.ask("taint", device=name, key=key, effect=effect, value=value)
+        self.running.change("taint", device=name, key=key, effect=effect, value=value)
         self.taints[name][key, effect] = value
 
     @rule(name=st.sampled_from(NAMES[:2]), key=keys)
     def untaint(self, name: str, key: str) -> None:
-        mine = self.taints[name]
-        if any(one == key for one, _ in mine):
-            assert self.running.ask("untaint", device=name, key=key)
-        self.taints[name] = {both: value for both, value in mine.items() if both[0] != key}
+        before = self.taints[name]
+        if any(known == key for known, _ in before):
+            assert self.running.change("untaint", device=name, key=key)
+        self.taints[name] = {both: value for both, value in before.items() if both[0] != key}
 
     @rule(name=st.sampled_from(NAMES[:1]), status=st.sampled_from(["healthy", "UNHEALTHY", "Unknown"]))
-    def say_health(self, name: str, status: str) -> None:
-        self.running.ask("health", device=name, status=status, message="")
+    def set_health(self, name: str, status: str) -> None:
+        self.running.change("health", device=name, status=status, message="")
         self.states[name] = status.upper()
 
     @rule(
-        name=st.sampled_from(NAMES), asked=st.dictionaries(st.text(max_size=3), st.integers(), min_size=1, max_size=2)
+        name=st.sampled_from(NAMES), request=st.dictionaries(st.text(max_size=3), st.integers(), min_size=1, max_size=2)
     )
-    def nonsense(self, name: str, asked: dict[str, int]) -> None:
+    def invalid_request(self, name: str, request: dict[str, int]) -> None:
         before = self.running.hardware.changes()
         with pytest.raises(ConfigurationError):
-            self.running.ask("set", device=name, **{f"z{key}": value for key, value in asked.items()})
+            self.running.change("set", device=name, **{f"z{key}": value for key, value in request.items()})
         assert self.running.hardware.changes() == before
 
     @rule()
@@ -130,15 +130,15 @@ class Changes(RuleBasedStateMachine):
         self.running = Running(Path(self._folder.name))
 
     @invariant()
-    def it_is_as_the_changes_say(self) -> None:
-        seen = self.running.seen()
+    def the_changes_are_applied(self) -> None:
+        devices = self.running.devices()
         gone = self.unplugged | ({"gpu-1-half-0"} if "gpu-1" in self.unplugged else set())
-        assert seen.keys() == set(NAMES) - gone
-        for name in seen.keys() - {"gpu-1-half-0"}:
-            assert seen[name].attributes["model"] == self.models.get(name, "a")
-            assert {(one.key, one.effect): one.value for one in seen[name].taints} == self.taints[name]
-        assert self.running.health().keys() == seen.keys()
-        if "gpu-0" in seen:
+        assert devices.keys() == set(NAMES) - gone
+        for name in devices.keys() - {"gpu-1-half-0"}:
+            assert devices[name].attributes["model"] == self.models.get(name, "a")
+            assert {(one.key, one.effect): one.value for one in devices[name].taints} == self.taints[name]
+        assert self.running.health().keys() == devices.keys()
+        if "gpu-0" in devices:
             assert self.running.health()["gpu-0"] == self.states.get("gpu-0", "UNHEALTHY")
         assert find_problems(for_node("gpu.example", Owner("worker", ""), self.running.inventory.devices)) == []
 
@@ -168,23 +168,23 @@ def test_changes_of_devices_that_no_longer_exist_are_ignored(tmp_path: Path) -> 
 def test_a_damaged_file_is_set_aside_and_the_driver_starts(tmp_path: Path, content: str) -> None:
     (tmp_path / "changes.json").write_text(content)
     running = Running(tmp_path)
-    assert len(running.seen()) == 3
+    assert len(running.devices()) == 3
     assert (tmp_path / "changes.damaged").read_text() == content
     assert "changes-set-aside" in (tmp_path / "journal.jsonl").read_text()
-    assert running.ask("unplug", device="gpu-0")
+    assert running.change("unplug", device="gpu-0")
 
 
 def test_a_change_that_cannot_be_saved_is_not_applied(running: Running) -> None:
     running.path.mkdir()
     with pytest.raises(OSError, match=r"changes\.json"):
-        running.ask("unplug", device="gpu-0")
-    assert len(running.seen()) == 3
+        running.change("unplug", device="gpu-0")
+    assert len(running.devices()) == 3
     assert running.refreshed == 0
 
 
 def test_the_capacity_of_a_partition_cannot_be_changed(running: Running) -> None:
     with pytest.raises(ConfigurationError, match="it is a partition of gpu-1"):
-        running.ask("set", device="gpu-1-half-0", capacity={"memory": "1Gi"})
+        running.change("set", device="gpu-1-half-0", capacity={"memory": "1Gi"})
 
 
 def test_a_change_that_a_request_policy_forbids_is_refused_and_blocks_no_later_change(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_change_that_a_request_policy_forbids_is_refused_and_blocks_no_later_c
     with pytest.raises(
         ConfigurationError, match="requestPolicy of its capacity memory allows more than the capacity of 1Gi"
     ):
-        running.ask("set", device="gpu-0", capacity={"memory": "1Gi"})
+        running.change("set", device="gpu-0", capacity={"memory": "1Gi"})
     assert running.hardware.changes() == {}
-    assert running.ask("set", device="gpu-0", capacity={"memory": "40Gi"})
-    assert running.ask("unplug", device="gpu-1")
+    assert running.change("set", device="gpu-0", capacity={"memory": "40Gi"})
+    assert running.change("unplug", device="gpu-1")

@@ -1,4 +1,4 @@
-"""The order in which the sockets come and go."""
+"""The order in which the sockets are opened and closed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_running_call_finishes_when_the_server_stops(
         stopping = pool.submit(process.stop)
         wait_until(lambda: not socket.exists())
         with pytest.raises(FutureTimeoutError):
-            stopping.result(1)  # longer than any call should have to be quick
+            stopping.result(1)  # the server must not stop before the call has finished
         go_on.set()
         assert not call.result(5)[claim["uid"]].error
         stopping.result(5)
@@ -131,12 +131,12 @@ def test_an_idle_server_stops_immediately_despite_connections_and_health_streams
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the sockets more often."""
+def frequent_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check more often that the sockets exist."""
     monkeypatch.setattr(server, "_CHECK_INTERVAL", 0.02)
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("frequent_checks")
 def test_a_removed_registration_socket_is_recreated_and_the_kubelet_can_register_again(
     start_driver: Callable[..., NodeProcess],
     settings: Settings,
@@ -156,7 +156,7 @@ def test_a_removed_registration_socket_is_recreated_and_the_kubelet_can_register
     assert "socket-gone" in (settings.data / "journal.jsonl").read_text()
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("frequent_checks")
 def test_a_removed_service_socket_is_recreated_and_running_calls_finish(
     start_driver: Callable[..., NodeProcess],
     settings: Settings,
@@ -167,17 +167,17 @@ def test_a_removed_service_socket_is_recreated_and_running_calls_finish(
     start_driver(settings)
     socket, claim = settings.data / "dra.sock", fake_api.claim()
     fake_api.wait_until(lambda: bool(fake_api.slices))
-    asked, go_on = threading.Event(), threading.Event()
+    reading, go_on = threading.Event(), threading.Event()
 
     def slowly(_method: str, path: str) -> None:
         if "resourceclaims" in path:
-            asked.set()
+            reading.set()
             go_on.wait(5)
 
     fake_api.refuse = slowly
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(kubelet.prepare, socket, claim)
-        assert asked.wait(5)
+        assert reading.wait(5)
         shutil.rmtree(settings.data)
         wait_until(socket.exists)
         go_on.set()
@@ -186,7 +186,7 @@ def test_a_removed_service_socket_is_recreated_and_running_calls_finish(
         assert not later.prepare(socket, claim)[claim["uid"]].error
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("frequent_checks")
 def test_a_socket_of_another_process_is_not_replaced(
     start_driver: Callable[..., NodeProcess], settings: Settings, kubelet: Kubelet
 ) -> None:

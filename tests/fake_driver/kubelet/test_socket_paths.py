@@ -15,15 +15,15 @@ MINE, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-2
 
 @pytest.fixture
 def bind() -> Iterator[object]:
-    """Make a socket file; alive as long as the test, or left over by a dead process."""
+    """Create a socket file with a process that listens, or a stale one."""
     alive: list[socket.socket] = []
 
-    def bound(path: Path, *, dead: bool = False) -> Path:
+    def bound(path: Path, *, is_stale: bool = False) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(path))
         listener.listen()
-        if dead:
+        if is_stale:
             listener.close()
         else:
             alive.append(listener)
@@ -88,30 +88,28 @@ def test_stale_sockets_with_short_names_are_removed(folder: Path, bind: object, 
     dead, mine = (SocketPaths("d" * length, uid, registry, data) for uid in (OTHER, MINE))
     assert OTHER not in str(dead.registration)
     dead.prepare_folders()
-    stay = bind(registry / "dra-0123456789012345678901-reg.sock", dead=True)
+    stay = bind(registry / "dra-0123456789012345678901-reg.sock", is_stale=True)
     names = (dead.service, dead.registration, data / ".0123abcd", mine.registration)
-    gone = [bind(path, dead=True) for path in names]
+    gone = [bind(path, is_stale=True) for path in names]
     mine.prepare_folders()
     assert [path.name for path in gone if path.exists()] == []
-    assert len(list(data.iterdir())) <= 1, (
-        "who serves under which short name is not remembered longer than it is needed"
-    )
+    assert len(list(data.iterdir())) <= 1, "markers of removed sockets must be removed"
     assert stay.exists()
 
 
 def test_stale_sockets_are_removed_and_those_of_a_running_pod_are_kept(folder: Path, bind: object) -> None:
     assert callable(bind)
     gone = [
-        bind(folder / f"reg/gpu.example-{MINE}-reg.sock", dead=True),
-        bind(folder / f"reg/gpu.example-{OTHER}-reg.sock", dead=True),
-        bind(folder / f"data/dra-{OTHER}.sock", dead=True),
-        bind(folder / "data/dra.sock", dead=True),
+        bind(folder / f"reg/gpu.example-{MINE}-reg.sock", is_stale=True),
+        bind(folder / f"reg/gpu.example-{OTHER}-reg.sock", is_stale=True),
+        bind(folder / f"data/dra-{OTHER}.sock", is_stale=True),
+        bind(folder / "data/dra.sock", is_stale=True),
     ]
     stay = [
         bind(folder / "reg/gpu.example-reg.sock"),
-        bind(folder / "reg/other.example-reg.sock", dead=True),
-        bind(folder / f"reg/gpu.example-2-{OTHER}-reg.sock", dead=True),
-        bind(folder / "data/own.sock", dead=True),
+        bind(folder / "reg/other.example-reg.sock", is_stale=True),
+        bind(folder / f"reg/gpu.example-2-{OTHER}-reg.sock", is_stale=True),
+        bind(folder / "data/own.sock", is_stale=True),
     ]
     SocketPaths(DRIVER, MINE, folder / "reg", folder / "data").prepare_folders()
     assert [path.name for path in gone if path.exists()] == []

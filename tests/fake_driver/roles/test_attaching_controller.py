@@ -1,4 +1,4 @@
-"""Against a small API server that applies as the real one does."""
+"""The attach controller with the fake API server, which implements server-side apply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONDITIONS: dict[str, Any] = {"bindingConditions": ["attached"], "bindingFailure
 
 @pytest.fixture
 def attach(server: str, tmp_path: Path) -> Iterator[Callable[..., AttachController]]:
-    """Start an attacher for devices that take so long and fail so often."""
+    """Start an attach controller for devices with this attach behavior."""
     running: list[tuple[AttachController, ApiClient]] = []
 
     def started(seconds: int = 0, failures: int = 0) -> AttachController:

@@ -19,7 +19,7 @@ FABRIC = Path(__file__).parents[3] / "manifests" / "hardware" / "fabric.yaml"
 
 @pytest.fixture
 def run(settings: Settings) -> Iterator[Callable[..., NetworkDriverProcess]]:
-    """Start the process that publishes the pools of the network."""
+    """Start the network driver."""
     running: list[NetworkDriverProcess] = []
 
     def started(**more: str) -> NetworkDriverProcess:

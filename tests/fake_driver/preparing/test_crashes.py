@@ -1,4 +1,4 @@
-"""The process dies at a named point or at any write, and nothing is lost or orphaned."""
+"""The process crashes at a crash point or at any write, and nothing is lost or orphaned."""
 
 import contextlib
 import os
@@ -23,13 +23,13 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-deaths = st.none() | st.integers(1, 8) | st.sampled_from(CRASH_POINTS)
+crash_times = st.none() | st.integers(1, 8) | st.sampled_from(CRASH_POINTS)
 
 
 class Crashes(RuleBasedStateMachine):
-    """Users and monitors come and go; the process dies at a named point or at any write; folders are lost.
+    """Prepares and unprepares claims, with crashes at crash points and at any write, and with lost folders.
 
-    After each step no device has two users, no claim is lost, no CDI file is orphaned, and each container sees what was configured.
+    After each step, no device is prepared for two claims, no claim is lost, no CDI file orphaned, and containers get their configuration.
     """
 
     claims = st.sampled_from(["one", "two", "three"])
@@ -42,14 +42,14 @@ class Crashes(RuleBasedStateMachine):
         self.node = Node(Path(tempfile.mkdtemp(dir=self.root)))
         self.prepared: dict[str, tuple[list[str], bool]] = {}
 
-    @rule(name=claims, devices=devices, admin=st.booleans(), death=deaths)
-    def prepare(self, name: str, devices: list[str], admin: bool, death: int | str | None) -> None:
+    @rule(name=claims, devices=devices, admin=st.booleans(), crash=crash_times)
+    def prepare(self, name: str, devices: list[str], admin: bool, crash: int | str | None) -> None:
         wanted, admin = self.prepared.get(name, (devices, admin))
         ref = self.node.allocate(name, *wanted, adminAccess=admin, config=[config(env={"claim": name})])
         others = (theirs for other, (theirs, looks) in self.prepared.items() if other != name and not looks)
         allowed = admin or not set(wanted) & {device for theirs in others for device in theirs}
         try:
-            with dying(self.node, death):
+            with crashing(self.node, crash):
                 answer = names(self.node.driver.prepare(ref))
         except ClaimRefused:
             assert not allowed
@@ -63,11 +63,11 @@ class Crashes(RuleBasedStateMachine):
         assert answer == wanted
         self.prepared[name] = wanted, admin
 
-    @rule(name=claims, death=deaths)
-    def unprepare(self, name: str, death: int | str | None) -> None:
+    @rule(name=claims, crash=crash_times)
+    def unprepare(self, name: str, crash: int | str | None) -> None:
         ref = ClaimRef(f"uid-{name}")
         try:
-            with dying(self.node, death):
+            with crashing(self.node, crash):
                 self.node.driver.unprepare(ref)
         except KeyboardInterrupt:
             self.node.start()
@@ -113,11 +113,11 @@ class Crashes(RuleBasedStateMachine):
 
 
 @contextlib.contextmanager
-def dying(node: Node, death: int | str | None) -> Iterator[None]:
-    """Die at a named point, or at the n-th step that touches the disk."""
-    node.crash_at = death if isinstance(death, str) else ""
+def crashing(node: Node, crash: int | str | None) -> Iterator[None]:
+    """Crash at a crash point, or at the n-th operation that writes to the disk."""
+    node.crash_at = crash if isinstance(crash, str) else ""
     try:
-        with crashing(death if isinstance(death, int) else None):
+        with failing_at_operation(crash if isinstance(crash, int) else None):
             yield
     finally:
         node.crash_at = ""
@@ -126,10 +126,10 @@ def dying(node: Node, death: int | str | None) -> Iterator[None]:
 @pytest.mark.parametrize("point", CRASH_POINTS)
 def test_after_a_crash_at_each_crash_point_nothing_is_lost_or_orphaned(node: Node, point: str) -> None:
     ref = node.allocate("one", "gpu-0")
-    with contextlib.suppress(KeyboardInterrupt), dying(node, point):
+    with contextlib.suppress(KeyboardInterrupt), crashing(node, point):
         node.driver.prepare(ref)
         node.driver.unprepare(ref)
-        pytest.fail("it did not die")
+        pytest.fail("the process did not crash")
     node.start()
     assert names(node.driver.prepare(ref)) == ["gpu-0"]
     assert node.files() == [f"{NAME}-uid-one.json"]
@@ -139,8 +139,8 @@ def test_after_a_crash_at_each_crash_point_nothing_is_lost_or_orphaned(node: Nod
     assert names(node.driver.prepare(node.allocate("two", "gpu-0"))) == ["gpu-0"]
 
 
-class crashing:  # noqa: N801 - reads as a word in a with statement
-    """Dies at the n-th step that touches the disk, before or after it is done, as kill -9 would have it."""
+class failing_at_operation:  # noqa: N801 - reads as a word in a with statement
+    """Raises KeyboardInterrupt instead of the n-th operation that writes to the disk, like kill -9."""
 
     def __init__(self, at: int | None) -> None:
         self.left = at or 0
