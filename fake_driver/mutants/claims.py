@@ -70,7 +70,7 @@ def forget_what_parts_share(parts: Parts) -> Parts:
 
 
 def admin_takes_device(parts: Parts) -> Parts:
-    """Admin access conflicts with other claims like normal access: it blocks a device, and it is refused while the device is in use."""
+    """Admin access holds a device like normal access, and is refused while another claim holds the device."""
 
     def conflict(wanted: PreparedClaim, others: Mapping[str, PreparedClaim]) -> str:
         return claims.conflict(

@@ -1,4 +1,4 @@
-"""Every hardware file that is shipped: it can be read, and what it means is what an API server takes."""
+"""The shipped hardware files are valid, and so are the slices that follow from them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""docs/hardware.md says what is so."""
+"""docs/hardware.md agrees with the code and the shipped hardware files."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`python -m fake_driver.hardware`, as a function."""
+"""`python -m fake_driver.hardware`, called as a function."""
 
 import json
 from pathlib import Path

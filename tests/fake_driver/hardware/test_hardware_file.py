@@ -85,7 +85,7 @@ def test_all_problems_are_reported_at_once() -> None:
     text = hardware(
         {"kind": "GPU", "count": 0, "attributes": {"x-y": 1, "f": 1.5}, "capacity": {"m": "much"}}, kind="Hard"
     )
-    told = refusal(text)
+    message = refusal(text)
     for part in (
         "kind is 'Hard'",
         "kind is 'GPU'",
@@ -94,7 +94,7 @@ def test_all_problems_are_reported_at_once() -> None:
         "attributes.f must be",
         "capacity.m is 'much'",
     ):
-        assert part in told
+        assert part in message
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,15 @@ def profile(**more: object) -> dict[str, object]:
     return {**GROUP, "partitions": {**PARTS, "profiles": [{**HALF, **more}]}}
 
 
-def edits(**said: object) -> dict[str, object]:
-    return {**GROUP, "containerEdits": said}
+def edits(**fields: object) -> dict[str, object]:
+    return {**GROUP, "containerEdits": fields}
 
 
 BOUND = {**GROUP, "bindingConditions": ["a"], "bindingFailureConditions": ["b"]}
 
 
-def policy(value: object = "10", **said: object) -> dict[str, object]:
-    return {**SHARED, "capacity": {"m": {"value": value, "requestPolicy": said}}}
+def policy(value: object = "10", **fields: object) -> dict[str, object]:
+    return {**SHARED, "capacity": {"m": {"value": value, "requestPolicy": fields}}}
 
 
 @pytest.mark.parametrize(
@@ -220,9 +220,9 @@ def test_invalid_optional_fields_of_a_group_are_refused(group: object, part: str
 
 @pytest.mark.parametrize("mounts", ["&me [*me]", "[&a {}, *a]", "[&a [x, x], &b [*a, *a], &c [*b, *b]]"])
 def test_an_alias_is_refused_with_its_line(mounts: str) -> None:
-    told = refusal(f"spec:\n  devices:\n  - containerEdits: {{mounts: {mounts}}}\n")
-    assert "is an alias; write it out" in told
-    assert "line 3" in told
+    message = refusal(f"spec:\n  devices:\n  - containerEdits: {{mounts: {mounts}}}\n")
+    assert "is an alias; write it out" in message
+    assert "line 3" in message
 
 
 EDITS = {
@@ -369,7 +369,7 @@ KEYS = [
 ]  # fmt: skip
 
 
-@given(st.dictionaries(st.sampled_from(KEYS), anything).map(lambda said: {**GROUP, **said}))
+@given(st.dictionaries(st.sampled_from(KEYS), anything).map(lambda fields: {**GROUP, **fields}))
 def test_any_group_is_read_or_refused(group: dict[str, object]) -> None:
     try:
         read = hardware_file.parse(hardware(group), "x")

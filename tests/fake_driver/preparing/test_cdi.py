@@ -14,7 +14,7 @@ from fake_driver.errors import ClaimRefused, DamagedFile
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder, device_name, environment, spec
 from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
 
-USE = AllocatedDevice("gpu", "worker", "gpu-0")
+ALLOCATED = AllocatedDevice("gpu", "worker", "gpu-0")
 UID = "1d0f0000-0000-4000-8000-000000000001"
 
 
@@ -26,7 +26,7 @@ def test_a_container_learns_every_attribute_and_capacity() -> None:
         "index": 0,
         "resource.kubernetes.io/pcieRoot": "pci0000:00",
     }
-    assert environment(Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}), USE, "worker") == {
+    assert environment(Device("gpu-0", "gpu", attributes, {"memory": "80Gi"}), ALLOCATED, "worker") == {
         "GPU_DEVICE_GPU_0": "gpu-0",
         "GPU_DEVICE_GPU_0_UUID": "u-1",
         "GPU_DEVICE_GPU_0_DRIVER_VERSION": "1.2.3",
@@ -38,7 +38,9 @@ def test_a_container_learns_every_attribute_and_capacity() -> None:
 
 
 def test_a_container_learns_that_it_has_admin_access() -> None:
-    found = environment(Device("gpu-0", "gpu", {"adminAccess": "never"}, {}), replace(USE, admin_access=True), "worker")
+    found = environment(
+        Device("gpu-0", "gpu", {"adminAccess": "never"}, {}), replace(ALLOCATED, admin_access=True), "worker"
+    )
     assert found == {"GPU_DEVICE_GPU_0": "gpu-0", "GPU_DEVICE_GPU_0_ADMIN_ACCESS": "true"}
 
 
@@ -46,7 +48,9 @@ def test_shares_of_one_device_have_variables_of_different_names() -> None:
     gpu = Device("gpu-0", "gpu", {}, {"memory": "48Gi"})
     one, two = (
         environment(
-            gpu, replace(USE, share_id=f"{start}-0000-4000-8000-000000000000", consumed={"memory": memory}), "worker"
+            gpu,
+            replace(ALLOCATED, share_id=f"{start}-0000-4000-8000-000000000000", consumed={"memory": memory}),
+            "worker",
         )
         for start, memory in (("1f3a5c7e", "4Gi"), ("2b4d6f80", "8Gi"))
     )
@@ -68,7 +72,7 @@ def test_opaque_configuration_overrides_the_hardware_file_in_a_container() -> No
         {},
         network=DeviceNetwork("eth0", ("192.0.2.1/24", "2001:db8::1/64"), "02:00"),
     )
-    use = replace(USE, facts={"INTERFACE": "net1", "MTU": "9000"}, variables={"user_a": "b"})
+    use = replace(ALLOCATED, facts={"INTERFACE": "net1", "MTU": "9000"}, variables={"user_a": "b"})
     assert environment(device, use, "worker") == {
         "NIC_DEVICE_NIC_0": "nic-0",
         "NIC_DEVICE_NIC_0_INTERFACE": "net1",
@@ -162,16 +166,16 @@ def test_a_file_is_named_by_the_claim_and_readable_by_the_runtime(tmp_path: Path
 
 
 def test_a_cdi_file_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
+    files_before_rename: list[list[str]] = []
     really = os.fsync
 
     def look(handle: int) -> None:
-        seen.append([path.name for path in tmp_path.glob("*.json")])
+        files_before_rename.append([path.name for path in tmp_path.glob("*.json")])
         really(handle)
 
     monkeypatch.setattr(os, "fsync", look)
     CdiFolder(tmp_path, "gpu.example").write(UID, (CdiDevice("a", {"A": "b"}),))
-    assert seen[0] == []
+    assert files_before_rename[0] == []
 
 
 def test_files_of_other_drivers_are_ignored(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_claim_survives_a_restart(tmp_path: Path) -> None:
     after = Checkpoint(tmp_path)
     with after.locked() as locked:
         locked.delete("aa")
-        locked.delete("never-there")
+        locked.delete("never-saved")
     assert known(Checkpoint(tmp_path)) == {"bb": claim("bb", "gpu-1")}
 
 
@@ -179,10 +179,10 @@ def test_a_change_is_on_disk_before_it_is_reported(tmp_path: Path, monkeypatch: 
 def test_new_content_is_on_disk_before_it_replaces_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint(tmp_path)
     keep(checkpoint, claim("aa", "gpu-0"))
-    there: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda _handle: there.append((tmp_path / "aa.json").read_bytes()))
+    contents_at_sync: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda _handle: contents_at_sync.append((tmp_path / "aa.json").read_bytes()))
     keep(checkpoint, claim("aa", "gpu-1"))
-    assert decode(there[0], "aa") == claim("aa", "gpu-0")
+    assert decode(contents_at_sync[0], "aa") == claim("aa", "gpu-0")
 
 
 def test_a_claim_that_cannot_be_synced_is_discarded_and_written_again(
@@ -262,7 +262,7 @@ def test_a_damaged_file_is_set_aside_rebuilt_and_logged(
 
 
 def written(version: Any = 2, data: Any = None, **outer: Any) -> bytes:
-    """A file of another version that is whole."""
+    """Return a complete file of another version."""
     text = json.dumps(json.loads(json.loads(encode(claim("aa", "gpu-0")))["data"]) if data is None else data)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     return json.dumps({"version": version, "checksum": checksum, "data": text, **outer}).encode()
@@ -389,6 +389,8 @@ def test_a_lost_folder_is_rebuilt_from_the_claims_that_have_cdi_files(
 def test_a_file_that_is_removed_while_files_are_counted_does_not_make_the_count_zero(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     keep(checkpoint, claim())
-    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")  # its name is still read, but there is no file behind it
+    (tmp_path / "gone.json").symlink_to(
+        tmp_path / "nowhere"
+    )  # its name is still listed, but there is no file behind it
     (tmp_path / "x.json.damaged-1").touch()
     assert checkpoint.count() == 2

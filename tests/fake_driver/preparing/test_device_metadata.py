@@ -1,4 +1,4 @@
-"""Paths and format are those that dra-driver libraries and readers upstream have agreed on."""
+"""Device metadata files. Their paths and format are those of the upstream libraries for drivers and readers."""
 
 from __future__ import annotations
 

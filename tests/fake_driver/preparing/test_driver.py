@@ -44,11 +44,11 @@ def test_the_first_device_of_a_request_mounts_its_metadata_until_unprepare(node:
 
 
 def test_a_driver_that_starts_removes_orphaned_metadata(node: Node) -> None:
-    kept, lost = node.allocate("kept", "gpu-0"), node.allocate("lost", "gpu-1")
+    kept, orphaned = node.allocate("kept", "gpu-0"), node.allocate("lost", "gpu-1")
     node.driver.prepare(kept)
-    node.driver.prepare(lost)
-    (node.folder / f"claims/{lost.uid}.json").unlink()
-    (node.folder / f"cdi/{NAME}-{lost.uid}.json").unlink()
+    node.driver.prepare(orphaned)
+    (node.folder / f"claims/{orphaned.uid}.json").unlink()
+    (node.folder / f"cdi/{NAME}-{orphaned.uid}.json").unlink()
     node.start()
     assert [path.name for path in (node.folder / "metadata").iterdir()] == [kept.uid]
 

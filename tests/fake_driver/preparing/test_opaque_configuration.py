@@ -22,7 +22,7 @@ def claim(*entries: Any) -> Object:
 
 
 def configured(*entries: Object, request: str = "gpu", is_network: bool = False) -> AllocatedDevice:
-    """A device after all of these entries."""
+    """Return a device with these entries applied."""
     device = AllocatedDevice(request, "worker", "gpu-0")
     return apply_configs(device, by_precedence(read_configs(claim(*entries), REF, DRIVER)), is_network=is_network)
 

@@ -1,4 +1,4 @@
-"""Against a small API server that applies as the real one does."""
+"""The status reporter with a fake API server that implements server-side apply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRIVER = "gpu.dra-testbed.example"
 
 @pytest.fixture
 def make(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., StatusReporter]]:
-    """Make reporters with short delays."""
+    """Start reporters with short delays."""
     monkeypatch.setattr(status_reporter, "_FIRST_DELAY", 0.01)
     monkeypatch.setattr(status_reporter, "_QUIET", 0.01)
     running: list[tuple[StatusReporter, ApiClient]] = []
