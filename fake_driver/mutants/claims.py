@@ -41,10 +41,8 @@ def know_devices_by_name(parts: Parts) -> Parts:
 class MisreadClaims(Driver):
     """A driver that alters each claim after it has read it; the base class of mutants."""
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        read = self._read_claim
-        self._read_claim = lambda ref, timeout: self._alter(read(ref, timeout), ref)
+    def _read_claim(self, ref: ClaimRef, timeout: float) -> Object:
+        return self._alter(super()._read_claim(ref, timeout), ref)
 
     def _alter(self, claim: Object, ref: ClaimRef) -> Object:
         raise NotImplementedError

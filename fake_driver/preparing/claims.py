@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from fake_driver.devices.counters import exceeds_counters
 from fake_driver.devices.model import CounterConsumption
@@ -45,6 +45,13 @@ class ClaimRef:
 
 
 ReadClaim = Callable[[ClaimRef, float], Object]  # with a timeout in seconds; raises ApiError
+
+
+class ClaimReader(Protocol):
+    """What the driver needs of `ClaimClient`."""
+
+    def get(self, namespace: str, name: str, timeout: float) -> Object:
+        """Return a claim; raise ApiError if it cannot be read within the timeout in seconds."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from fake_driver.preparing.caller import PATIENT, Caller
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder, Environment
 from fake_driver.preparing.checkpoint import Checkpoint, LockedCheckpoint
 from fake_driver.preparing.claim_locks import ClaimLocks
-from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object, PreparedClaim, ReadClaim, read_allocation
+from fake_driver.preparing.claims import AllocatedDevice, ClaimReader, ClaimRef, Object, PreparedClaim, read_allocation
 from fake_driver.preparing.device_metadata import MetadataFolder
 from fake_driver.preparing.inventory import Inventory
 from fake_driver.preparing.opaque_configuration import OpaqueConfig
@@ -86,12 +86,12 @@ class Driver:
         name: str,
         collaborators: Collaborators,
         files: NodeFiles,
-        read_claim: ReadClaim,
+        claims: ClaimReader,
         status_updates: StatusUpdates,
     ) -> None:
         self.name, self._collaborators = name, collaborators
         self._checkpoint, self._cdi, self._metadata = files.checkpoint, files.cdi, files.metadata
-        self._read_claim, self._status_updates = read_claim, status_updates
+        self._claims, self._status_updates = claims, status_updates
         self._locks = ClaimLocks()
 
     def recover(self) -> None:
@@ -174,6 +174,9 @@ class Driver:
             configs = opaque_configuration.read_configs(served, ref, self.name) if claim.devices else []
         ordered = self._collaborators.config_order(configs)
         return replace(claim, devices=tuple(self._configure(device, ordered) for device in claim.devices)), served
+
+    def _read_claim(self, ref: ClaimRef, timeout: float) -> Object:
+        return self._claims.get(ref.namespace, ref.name, timeout)
 
     def _read_allocation(self, ref: ClaimRef, served: Object) -> PreparedClaim:
         with claims.refuse_malformed(ref):

@@ -25,7 +25,7 @@ from fake_driver.kubelet.socket_paths import SocketPaths
 from fake_driver.preparing import device_status
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.checkpoint import Checkpoint
-from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object
+from fake_driver.preparing.claims import AllocatedDevice
 from fake_driver.preparing.device_metadata import MetadataFolder
 from fake_driver.preparing.driver import Collaborators, Driver, NodeFiles, NoStatusUpdates
 from fake_driver.preparing.inventory import Inventory
@@ -113,7 +113,7 @@ class NodeProcess:
     def _new_driver(self, files: NodeFiles) -> Driver:
         collaborators = replace(self._parts, at_crash_point=self._at_crash_point)
         status_updates = self._reporter if self._parts.writes_status else NoStatusUpdates()
-        return self._parts.driver(self._settings.driver, collaborators, files, self._read_claim, status_updates)
+        return self._parts.driver(self._settings.driver, collaborators, files, self._claims, status_updates)
 
     def _new_server(self, sockets: SocketPaths) -> PluginServer:
         return PluginServer(
@@ -201,9 +201,6 @@ class NodeProcess:
 
     def _release(self, uid: str, force: bool) -> bool:
         return self.driver.release(uid, force=force)
-
-    def _read_claim(self, ref: ClaimRef, timeout: float) -> Object:
-        return self._claims.get(ref.namespace, ref.name, timeout)
 
     def _status_data(self, allocated: AllocatedDevice) -> dict[str, Any]:
         device = self._parts.inventory.find(allocated.pool, allocated.device)

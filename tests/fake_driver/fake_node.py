@@ -43,7 +43,7 @@ class Node:
         checkpoint = Checkpoint(self.folder / "claims", lambda uid: cdi.rebuild_claim(uid, self.inventory.pool))
         metadata = MetadataFolder(self.folder / "metadata", NAME, VERSIONS, lambda _device, _allocated: {})
         collaborators = Collaborators(self.inventory, at_crash_point=self.at_crash_point)
-        self.driver = Driver(NAME, collaborators, NodeFiles(checkpoint, cdi, metadata), self.read, self)
+        self.driver = Driver(NAME, collaborators, NodeFiles(checkpoint, cdi, metadata), self, self)
         self.driver.recover()
 
     def at_crash_point(self, point: str) -> None:
@@ -51,12 +51,12 @@ class Node:
             self.crash_at = ""
             raise KeyboardInterrupt
 
-    def read(self, ref: ClaimRef, _timeout: float) -> Object:
+    def get(self, namespace: str, name: str, timeout: float) -> Object:
         if self.error:
             raise self.error
-        if ref.name not in self.api:
+        if name not in self.api:
             raise ApiError("GET claim", 404, "not found")
-        return self.api[ref.name]
+        return self.api[name]
 
     def prepared(self, claim: PreparedClaim, served: Object | None) -> None:
         self.status_updates.append(("prepared", claim.ref.uid, served is not None))

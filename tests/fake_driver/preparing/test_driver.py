@@ -319,14 +319,14 @@ def test_many_claims_at_once_and_one_claim_many_times(node: Node) -> None:
 def test_unprepare_waits_for_a_running_prepare_of_the_same_claim(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, go_on = threading.Event(), threading.Event()
     ref = node.allocate("one", "gpu-0")
-    read = node.read
+    get = node.get
 
-    def slowly(asked: ClaimRef, patience: float) -> Object:
+    def slowly(namespace: str, name: str, timeout: float) -> Object:
         reading.set()
         go_on.wait(5)
-        return read(asked, patience)
+        return get(namespace, name, timeout)
 
-    monkeypatch.setattr(node, "read", slowly)
+    monkeypatch.setattr(node, "get", slowly)
     node.start()
     with ThreadPoolExecutor(2) as pool:
         prepare = pool.submit(node.driver.prepare, ref)

@@ -93,8 +93,8 @@ def whole_one_other(settings: Settings, fake_api: FakeApi) -> tuple[Any, Any, An
     """Claims for a GPU and for its two halves, and hardware that has them."""
     half = "{name: half, count: 2, takes: {compute: 3}}"
     text = Path(settings.hardware).read_text().partition("  - {kind")[0]
-    read_parts = f"partitions: {{counters: {{compute: 7}}, profiles: [{half}]}}"
-    Path(settings.hardware).write_text(f"{text}  - {{kind: gpu, count: 1, {read_parts}}}\n")
+    partitions = f"partitions: {{counters: {{compute: 7}}, profiles: [{half}]}}"
+    Path(settings.hardware).write_text(f"{text}  - {{kind: gpu, count: 1, {partitions}}}\n")
     whole, one, other = (fake_api.claim(f"has-{name}", (name,)) for name in ("gpu-0", "gpu-0-half-0", "gpu-0-half-1"))
     return whole, one, other
 
