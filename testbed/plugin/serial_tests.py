@@ -13,7 +13,7 @@ from testbed.conformance.selection import Facts, alone
 from testbed.errors import Blocked, TestbedError
 from testbed.models.requirement_enums import Tier
 from testbed.plugin.markers import requirement_of_item
-from testbed.vocabulary.cluster.cluster_condition import condition, wait_until_restored
+from testbed.vocabulary.cluster.cluster_condition import current_condition, wait_until_restored
 from testbed.vocabulary.world import World
 
 _SPOILT = pytest.StashKey[str]()
@@ -64,7 +64,7 @@ def cluster_unchanged(config: pytest.Config, world: World, test: str) -> Iterato
         raise Blocked(
             f"a test before this one left the cluster in another state than it had found\n  {config.stash[_SPOILT]}"
         )
-    before = condition(world)
+    before = current_condition(world)
     yield
     try:
         wait_until_restored(world, before)

@@ -1,4 +1,4 @@
-"""The word `scenario`: a manifest applied in a namespace of the test's own, with names for what is in it, and its end."""
+"""The scenario of a test: manifests applied in a namespace of its own, access to their objects, and their deletion."""
 
 from __future__ import annotations
 
@@ -30,105 +30,106 @@ from testbed.vocabulary.pods.tolerations import with_tolerations
 from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
 
-# What has no namespace must bear the scenario's own name in its name, and is deleted with it.
+# These have no namespace, so their names must contain the scenario's name. They are deleted with it.
 _CLUSTER_WIDE = ("DeviceClass", "DeviceTaintRule")
 _REFUSALS = (400, 403, 409, 422)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What one test made, and the words for it."""
+    """The namespace of one test and the objects in it."""
 
     world: World
     namespace: str
     ledger: Ledger
 
     def apply(self, manifest: str, **variables: object) -> None:
-        """Apply a manifest (a path under manifests/suites). It may use the facts that every manifest may use, and what the test gives."""
+        """Apply a manifest, a path under manifests/suites. It is rendered with the common variables and those of the test."""
         for document in self._rendered(manifest, variables):
             self.ledger.apply(document)
 
     def should_be_refused(self, manifest: str, **variables: object) -> str:
-        """Apply a manifest of which the API server must refuse an object; its words. Nothing of it outlives the test."""
+        """Apply a manifest with an object that the API server must reject, and return the error message."""
         return self._refusal(manifest, lambda: self.apply(manifest, **variables))
 
     def should_be_refused_on_create(self, manifest: str, **variables: object) -> str:
-        """The same, but as `kubectl create` does it: where something is in a list twice, or of another type, nobody judges an apply."""
+        """Do the same as `kubectl create`: an apply cannot contain duplicates in lists or values of the wrong type."""
         return self._refusal(manifest, lambda: self._create(manifest, variables))
 
     def apply_status(self, manifest: str, *, by: str = "driver", dry_run: bool = False, **variables: object) -> None:
-        """Apply the status of objects that are there, as the writer `by`, as kubectl apply --server-side --subresource=status does.
+        """Apply the status of existing objects as field manager `by`, as `kubectl apply --server-side --subresource=status` does.
 
-        With `dry_run` the API server only says whether it would take it.
+        With `dry_run` the API server only validates it.
         """
         self._apply_status(manifest, variables, by, dry_run=dry_run)
 
     def status_should_be_accepted(self, manifest: str, *, by: str = "driver", **variables: object) -> None:
-        """Apply a status that the API server must take, because it is just within its limits."""
+        """Apply a status that the API server must accept, because it is just within the limits."""
         try:
             self._apply_status(manifest, variables, by)
         except ApiError as refused:
             if refused.status in _REFUSALS:
-                said = f"expected the API server to take {manifest}\n  last seen: it said {refused.message}"
-                raise NotObserved(said) from refused
+                raise NotObserved(
+                    f"expected the API server to accept {manifest}\n  last seen: it was rejected: {refused.message}"
+                ) from refused
             raise
 
     def status_should_be_refused(self, manifest: str, *, by: str = "driver", **variables: object) -> str:
-        """Apply a status that the API server must refuse; its words."""
+        """Apply a status that the API server must reject, and return the error message."""
         return self._refusal(manifest, lambda: self._apply_status(manifest, variables, by))
 
     @property
     def toleration_seconds(self) -> int:
-        """Seconds for something that has to come after a `should_stay_…`: surely more than that takes, with any patience.
+        """Return seconds for `tolerationSeconds` that are longer than a `should_stay_…`, with any patience.
 
-        Whole ones, and one more, because the API counts no others and forgets the rest of the one that it began in.
+        The API has whole seconds and truncates the start time, which may take one second off.
         """
         return math.ceil(2 * budgets.STAYS.effective_seconds) + 1
 
     def label_namespace(self, label: str, value: str) -> None:
-        """Label the scenario's namespace, as its administrator does."""
+        """Set a label of the scenario's namespace, as an administrator does."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         self.world.kube.patch(namespace, {"metadata": {"labels": {label: value}}})
 
     def pod(self, name: str) -> Pod:
-        """The pod of that name."""
+        """Return the pod of this name."""
         return Pod(self.world, self.namespace, name)
 
     def pods(self, *names: str) -> Pods:
-        """These pods, in this order."""
+        """Return the pods of these names, in this order."""
         return Pods(self.pod(name) for name in names)
 
     def claim(self, name: str) -> Claim:
-        """The claim of that name."""
+        """Return the ResourceClaim of this name."""
         return Claim(self.world, self.namespace, name)
 
     def quota(self, name: str) -> Quota:
-        """The ResourceQuota of that name."""
+        """Return the ResourceQuota of this name."""
         return Quota(self.world, self.namespace, name)
 
     @property
     def taint_rule(self) -> TaintRule:
-        """The DeviceTaintRule of the scenario, which has its name."""
+        """Return the DeviceTaintRule with the name of the scenario."""
         return TaintRule(self.world, self.namespace)
 
     def daemonset(self, name: str) -> DaemonSet:
-        """The DaemonSet of that name."""
+        """Return the DaemonSet of this name."""
         return DaemonSet(self.world, self.namespace, name)
 
     def delete(self, kind: str, name: str) -> None:
-        """Ask for the end of an object that the scenario made, as `kubectl delete KIND NAME` does."""
+        """Delete an object of the scenario without waiting, as `kubectl delete KIND NAME` does."""
         for each in self.ledger.entries:
             if (each["kind"].lower(), each["metadata"]["name"]) == (kind, name):
                 self.world.kube.delete(each)
                 return
-        raise UsageError(f"the scenario made no {kind} {name}")
+        raise UsageError(f"the scenario did not create {kind} {name}")
 
     def pods_of(self, owner: str, count: int) -> Pods:
-        """So many pods that a controller made, by their label `app`."""
+        """Wait until a workload has `count` pods, and return them. `owner` is their label `app`."""
         return pods_of(self.world, self.namespace, owner, count)
 
     def capture(self, into: Path) -> None:
-        """Keep what an explanation may need, before it is deleted."""
+        """Write the evidence of the test before its objects are deleted."""
         evidence.capture(self.world, self.namespace, into)
 
     def _create(self, manifest: str, variables: dict[str, object]) -> None:
@@ -150,12 +151,12 @@ class Scenario:
             "unique": self.namespace,
         }
         path = _found(self.world.manifests, manifest)
-        if "class_selectors" in variables_of(path):  # only a class of a test's own asks the cluster for them
+        if "class_selectors" in variables_of(path):  # reading them takes a request
             facts["class_selectors"] = self.world.class_selectors
         text = render_file(path, {**facts, **variables}, allow_unused=True)
         tolerations = self.world.driver_file.nodes.tolerations
-        placed = [_placed(document, self.namespace) for document in _documents(text, path)]
-        return [with_tolerations(document, tolerations) for document in placed]
+        located = [_in_namespace(document, self.namespace) for document in _documents(text, path)]
+        return [with_tolerations(document, tolerations) for document in located]
 
     def _refusal(self, manifest: str, attempt: Callable[[], None]) -> str:
         try:
@@ -164,17 +165,17 @@ class Scenario:
             if refused.status in _REFUSALS:
                 return refused.message
             raise
-        raise NotObserved(f"expected the API server to refuse {manifest}\n  last seen: it took all that is in it")
+        raise NotObserved(f"expected the API server to reject {manifest}\n  last seen: it accepted all objects")
 
 
 @contextlib.contextmanager
 def new_scenario(world: World, requirement: str) -> Iterator[Scenario]:
-    """A new scenario in a namespace that nobody else has; all of it is deleted again, however the test ends."""
+    """Create a scenario in a new namespace, and delete all its objects at the end, also after a failure."""
     name = f"dra-{requirement.lower()}-{secrets.token_hex(3)}"
     marks = {REQUIREMENT: requirement, PROCESS: world.process}
     scenario = Scenario(world, name, Ledger(world.kube, name, lambda each: world.owner.mark(each, **marks)))
     try:
-        for manifest in _home(name):
+        for manifest in _namespace_objects(name):
             scenario.ledger.apply(manifest)
         yield scenario
     finally:
@@ -183,16 +184,16 @@ def new_scenario(world: World, requirement: str) -> Iterator[Scenario]:
 
 
 def _settings(known: Configuration | None) -> dict[str, str]:
-    """The opaque parameters that the driver file gives, by their names there, each as JSON on one line."""
+    """Return the opaque parameters of the driver file by their names there, as JSON on one line."""
     if known is None:
         return {}
     given = {"one": known.one.parameters, "other": known.other.parameters, "invalid": known.invalid.parameters}
     return {name: json.dumps(each) for name, each in given.items()}
 
 
-def _home(name: str) -> tuple[Object, Object]:
+def _namespace_objects(name: str) -> tuple[Object, Object]:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    # Pods need the account at once, and the controller takes a moment to make it. They never talk to the API, so they get no token.
+    # Pods need the account at once, and the controller takes a moment to create it. They do not use the API and get no token.
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
     return namespace, {**account, "automountServiceAccountToken": False}
 
@@ -201,29 +202,32 @@ def _found(folder: Path, manifest: str) -> Path:
     path = folder / manifest
     if not path.is_file():
         known = [str(each.relative_to(folder)) for each in folder.rglob("*.yaml")]
-        raise UsageError(f"there is no manifest {manifest} in {folder}", hint=did_you_mean(manifest, known))
+        raise UsageError(f"manifest {manifest} does not exist in {folder}", hint=did_you_mean(manifest, known))
     return path
 
 
 def _documents(text: str, path: Path) -> list[Object]:
-    leftover = re.search(r"\{\{.*?\}\}|<no value>", text)
-    if leftover:
-        raise UsageError(f"{path}: {leftover[0]} is left after rendering")
+    unrendered = re.search(r"\{\{.*?\}\}|<no value>", text)
+    if unrendered:
+        raise UsageError(f"{path}: {unrendered[0]} was not rendered")
     try:
         return [document for document in yaml.safe_load_all(text) if document]
     except yaml.YAMLError as broken:
         raise UsageError(f"{path} is not YAML: {broken}") from broken
 
 
-def _placed(document: Object, namespace: str) -> Object:
-    """The object in the scenario's namespace, or, where its kind has none, under a name that only this scenario has."""
+def _in_namespace(document: Object, namespace: str) -> Object:
+    """Return the object with the scenario's namespace. Raise UsageError for a shared cluster-wide name or another namespace."""
     if document["kind"] in _CLUSTER_WIDE:
         if namespace not in document["metadata"]["name"]:
             raise UsageError(
-                f"{document['kind']} {document['metadata']['name']} is everybody's",
-                hint="put {{ unique }} into its name",
+                f"{document['kind']} {document['metadata']['name']} is shared by all tests",
+                hint="give it a name of the scenario's own ({{ unique }})",
             )
         return document
     if document["metadata"].get("namespace", namespace) != namespace:
-        raise UsageError(f"{document['kind']} {document['metadata']['name']} names a namespace; a scenario has its own")
+        raise UsageError(
+            f"{document['kind']} {document['metadata']['name']} sets metadata.namespace",
+            hint="remove it: a scenario has a namespace of its own",
+        )
     return {**document, "metadata": {**document["metadata"], "namespace": namespace}}

@@ -58,7 +58,7 @@ def test_workers_begin_exclusive_tests_when_the_others_are_nearly_through(judge:
 def test_a_cluster_that_is_not_as_before_is_the_tests_error_and_blocks_the_next(judge: Judge) -> None:
     run = judge(_ORDINARY.format(1) + _DISRUPTIVE.format(first=_BREAKS))
     assert run.verdicts == {"T-001": "pass", "T-008": "error", "T-009": "blocked"}
-    assert "device not published any more: node-1/gpu-0" in run.row("T-008").message
+    assert "device no longer published: node-1/gpu-0" in run.row("T-008").message
     assert "test_first" in run.row("T-009").message
     assert run.report.result == "incomplete"
     assert run.result.ret != 0

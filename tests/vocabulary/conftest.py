@@ -1,4 +1,4 @@
-"""A world in memory for the tests of the words, with waits that are over at once."""
+"""A world in memory, and waits that end at once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kube() -> FakeKube:
 
 @pytest.fixture
 def pod(world: Callable[..., World]) -> Callable[..., Pod]:
-    """A pod that no controller, scheduler or kubelet looks at."""
+    """Return a function that makes a pod which no controller, scheduler or kubelet processes."""
 
     def make(*statuses: Any, name: str = "p", node: str = "node-1", **status: Any) -> Pod:
         here = world()
@@ -58,5 +58,5 @@ def pod(world: Callable[..., World]) -> Callable[..., Pod]:
 
 
 def kube_of(pod: Pod) -> Any:
-    """The cluster that it is in."""
+    """Return the fake cluster of a pod."""
     return pod.world.kube

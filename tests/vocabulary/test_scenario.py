@@ -32,7 +32,7 @@ def _one_that_fails(here: World) -> None:
         raise AssertionError("wrong")
 
 
-def test_a_scenario_lives_in_a_labelled_namespace_of_its_own(world: Make) -> None:
+def test_a_scenario_has_a_labelled_namespace_of_its_own(world: Make) -> None:
     here = world()
     with new_scenario(here, "CLAIM-001") as one, new_scenario(here, "CLAIM-001") as other:
         assert one.namespace != other.namespace
@@ -42,7 +42,7 @@ def test_a_scenario_lives_in_a_labelled_namespace_of_its_own(world: Make) -> Non
         assert one.namespace.startswith("dra-claim-001-")
 
 
-def test_its_pods_run_with_the_devices_of_their_claims(world: Make) -> None:
+def test_pods_of_a_scenario_run_with_the_devices_of_their_claims(world: Make) -> None:
     with new_scenario(world(), "CLAIM-001") as scenario:
         scenario.apply("claims/two-cats.yaml")
         pod = scenario.pod("pod-with-cats").should_run()
@@ -53,7 +53,7 @@ def test_its_pods_run_with_the_devices_of_their_claims(world: Make) -> None:
         assert second.seen_devices == second.devices
 
 
-def test_a_container_that_sees_a_wrong_device_is_caught(world: Make) -> None:
+def test_a_container_that_sees_a_wrong_device_is_detected(world: Make) -> None:
     with new_scenario(world("share-one-device"), "CLAIM-001") as scenario:
         scenario.apply("claims/two-cats.yaml")
         first, second = scenario.pod("pod-with-cats").should_run().containers("container0", "container1")
@@ -61,7 +61,7 @@ def test_a_container_that_sees_a_wrong_device_is_caught(world: Make) -> None:
         assert second.seen_devices != second.devices
 
 
-def test_everything_is_deleted_in_an_order_that_lets_the_driver_finish(world: Make) -> None:
+def test_all_objects_are_deleted_in_an_order_that_lets_drivers_unprepare(world: Make) -> None:
     here = world()
     with new_scenario(here, "REG-001") as scenario:
         scenario.apply("basic/one-pod-per-node.yaml")
@@ -71,7 +71,7 @@ def test_everything_is_deleted_in_an_order_that_lets_the_driver_finish(world: Ma
     assert not [key for key in _kube(here).objects if key[1] == scenario.namespace]
 
 
-def test_a_claim_that_was_made_by_hand_goes_after_its_pods(world: Make) -> None:
+def test_a_claim_is_deleted_after_its_pods(world: Make) -> None:
     here = world()
     with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
@@ -81,31 +81,31 @@ def test_a_claim_that_was_made_by_hand_goes_after_its_pods(world: Make) -> None:
 
 
 @pytest.mark.parametrize("patience", [1.0, 2.5, 3.0, 10.0])
-def test_a_while_is_longer_than_a_test_looks_whether_something_stays_and_shorter_than_it_waits(
+def test_toleration_seconds_are_longer_than_a_stay_and_shorter_than_the_wait_for_an_event(
     world: Make, patience: float
 ) -> None:
     here = world()
     with new_scenario(here, "TAINT-024") as scenario:
         set_patience(patience)
         assert budgets.STAYS.effective_seconds + 1 < scenario.toleration_seconds < budgets.EVENT.effective_seconds
-        assert isinstance(scenario.toleration_seconds, int)  # as the API wants it
+        assert isinstance(scenario.toleration_seconds, int)  # as the API requires
 
 
-def test_it_is_deleted_after_a_failure_too(world: Make) -> None:
+def test_all_objects_are_deleted_after_a_failure_too(world: Make) -> None:
     here = world()
     with pytest.raises(AssertionError, match="wrong"):
         _one_that_fails(here)
     assert {key[0] for key in _kube(here).objects} == {"Node", "ResourceSlice", "DeviceClass"}
 
 
-def test_pods_that_never_end_blame_the_driver_and_the_namespace_is_deleted_all_the_same(world: Make) -> None:
+def test_pods_that_never_end_blame_the_driver_and_the_namespace_is_still_deleted(world: Make) -> None:
     here = world("pods-never-end")
     with pytest.raises(NotObserved, match="pod first"):
         _one_that_passes(here)
     assert _kube(here).deleted[-1].startswith("Namespace/dra-share-001-")
 
 
-def test_a_pod_that_does_not_run_says_what_was_expected_the_cause_and_what_was_seen(world: Make) -> None:
+def test_a_pod_that_does_not_run_is_reported_with_the_cause_and_its_last_state(world: Make) -> None:
     with new_scenario(world("no-pods-start"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         with pytest.raises(NotObserved) as raised:
@@ -117,14 +117,14 @@ def test_a_pod_that_does_not_run_says_what_was_expected_the_cause_and_what_was_s
     assert "DRA driver gpu.dra-testbed.example is not registered" in lines[3]
 
 
-def test_a_missing_image_is_not_the_drivers_fault(world: Make) -> None:
+def test_a_missing_image_does_not_blame_the_driver(world: Make) -> None:
     with new_scenario(world("image-missing"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         with pytest.raises(WaitTimeout, match="not the driver's fault"):
             scenario.pod("first").should_run()
 
 
-def test_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
+def test_a_node_that_is_not_ready_does_not_blame_the_driver(world: Make) -> None:
     with new_scenario(world("node-away"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         with pytest.raises(WaitTimeout, match="node node-1 is not Ready"):
@@ -132,7 +132,7 @@ def test_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
         _kube(scenario.world).finalizers.clear()
 
 
-def test_pods_that_a_dead_kubelet_never_ends_are_not_the_drivers_fault(world: Make) -> None:
+def test_pods_on_a_dead_node_that_never_end_do_not_blame_the_driver(world: Make) -> None:
     with (
         pytest.raises(WaitTimeout, match=r"node node-1 is not Ready.*not the driver's fault"),
         new_scenario(world("node-away"), "SHARE-001") as scenario,
@@ -140,7 +140,7 @@ def test_pods_that_a_dead_kubelet_never_ends_are_not_the_drivers_fault(world: Ma
         scenario.apply("sharing/two-pods-one-claim.yaml")
 
 
-def test_a_daemonset_without_a_pod_on_a_node_that_is_away_is_not_the_drivers_fault(world: Make) -> None:
+def test_a_daemonset_without_a_pod_on_a_dead_node_does_not_blame_the_driver(world: Make) -> None:
     here = world()
     with new_scenario(here, "REG-001") as scenario, pytest.raises(NotObserved, match="was not allocated on that node"):
         scenario.daemonset("one-per-node").pods_on(["node-1"])
@@ -150,7 +150,7 @@ def test_a_daemonset_without_a_pod_on_a_node_that_is_away_is_not_the_drivers_fau
         scenario.daemonset("one-per-node").pods_on(["node-1"])
 
 
-def test_what_pods_see_is_told_pod_by_pod(world: Make) -> None:
+def test_devices_of_pods_are_listed_by_pod(world: Make) -> None:
     with new_scenario(world("second-sees-another"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pods = scenario.pods("first", "second").should_run()
@@ -159,13 +159,13 @@ def test_what_pods_see_is_told_pod_by_pod(world: Make) -> None:
         assert pods.seen_devices["second"] != pods.devices["second"]
 
 
-def test_an_api_server_that_goes_away_is_never_the_drivers_fault(world: Make) -> None:
+def test_an_unreachable_api_server_does_not_blame_the_driver(world: Make) -> None:
     here = world("api-goes-away")
     with pytest.raises(ApiError), new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
 
 
-def test_a_manifest_that_is_not_there_is_an_error_with_a_near_match(world: Make) -> None:
+def test_a_missing_manifest_is_an_error_with_a_suggestion(world: Make) -> None:
     with (
         new_scenario(world(), "CLAIM-001") as scenario,
         pytest.raises(UsageError, match=r"did you mean claims/two-cats\.yaml"),
@@ -173,22 +173,22 @@ def test_a_manifest_that_is_not_there_is_an_error_with_a_near_match(world: Make)
         scenario.apply("claims/two-cat.yaml")
 
 
-def test_a_variable_that_is_missing_is_an_error(world: Make, tmp_path: Path) -> None:
+def test_a_missing_variable_is_an_error(world: Make, tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("kind: Pod\nmetadata: {name: '{{ whose }}'}\n")
     with new_scenario(world(manifests=tmp_path), "CLAIM-001") as scenario, pytest.raises(UsageError, match="whose"):
         scenario.apply("pod.yaml")
 
 
-def test_a_manifest_that_names_another_namespace_is_refused(world: Make, tmp_path: Path) -> None:
+def test_a_manifest_with_a_namespace_is_rejected(world: Make, tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("kind: Pod\nmetadata: {name: a, namespace: kube-system}\n")
     with (
         new_scenario(world(manifests=tmp_path), "CLAIM-001") as scenario,
-        pytest.raises(UsageError, match="names a namespace"),
+        pytest.raises(UsageError, match=r"sets metadata\.namespace"),
     ):
         scenario.apply("pod.yaml")
 
 
-def test_a_class_of_a_tests_own_takes_what_the_class_of_the_driver_file_takes(world: Make) -> None:
+def test_a_class_of_a_test_has_the_selectors_of_the_driver_files_class(world: Make) -> None:
     here, kind = world(), "device.attributes['gpu.dra-testbed.example'].type == \"gpu\""
     _kube(here).put("DeviceClass", here.driver_file.device_class, spec={"selectors": [{"cel": {"expression": kind}}]})
     with new_scenario(here, "CLAIM-001") as scenario:
@@ -200,7 +200,7 @@ def test_a_class_of_a_tests_own_takes_what_the_class_of_the_driver_file_takes(wo
     ]
 
 
-def test_a_class_without_selectors_adds_none(world: Make) -> None:
+def test_a_driver_file_class_without_selectors_adds_none(world: Make) -> None:
     here = world()
     with new_scenario(here, "CLAIM-001") as scenario:
         scenario.apply("claims/own-class.yaml")

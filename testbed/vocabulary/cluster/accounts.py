@@ -1,4 +1,4 @@
-"""The word `account`: what the driver's ServiceAccount may do, asked of the API server, and tried in its name. Nothing is ever made."""
+"""The permissions of the driver's ServiceAccount, from SubjectAccessReviews and from dry runs with impersonation. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -14,62 +14,67 @@ from testbed.vocabulary.world import RESOURCE, World
 _REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _NODE = "authentication.kubernetes.io/node-name"
-_REFUSED = (403, 422)  # a policy chooses
-_SYSTEM = "kube-system"  # there is the most to take
+_REFUSED = (403, 422)  # an admission policy may use either
+_SYSTEM = "kube-system"  # the namespace where permissions are most dangerous
 _WRITING = ("create", "update", "patch", "delete", "deletecollection")
-_TOO_MUCH = "a role that is bound to it, or to a group that it is in, allows more than a driver needs"
-_TOO_LITTLE = "no ClusterRole with that is bound to it; its pods would be refused as soon as they work"
+_TOO_MUCH = "a role that is bound to the account, or to one of its groups, allows more than a driver needs"
+_TOO_LITTLE = "no ClusterRole that allows it is bound to the account; requests of the driver's pods would be rejected"
 
 
 @dataclass(frozen=True)
 class Account:
-    """The account of the driver's pods, on one node with one of them."""
+    """The account of the driver's pods, as used by one pod on one node."""
 
     world: World
 
     @property
     def pod(self) -> Object:
-        """The pod that it is looked at with."""
+        """Return the driver's pod that is used; DriverFailed if there is none."""
         found = driver_pods(self.world.kube, self.world.driver_file)
-        placed = [each for each in found if each["spec"].get("nodeName")]
-        if not placed:
-            raise DriverFailed("no node has a pod of the driver", hint="look at spec.pods of the driver file")
-        return min(placed, key=lambda each: str(each["spec"]["nodeName"]))
+        bound = [each for each in found if each["spec"].get("nodeName")]
+        if not bound:
+            raise DriverFailed("no pod of the driver is bound to a node", hint="check spec.pods of the driver file")
+        return min(bound, key=lambda each: str(each["spec"]["nodeName"]))
 
     @property
     def node(self) -> str:
-        """The node of that pod."""
+        """Return the node of that pod."""
         return str(self.pod["spec"]["nodeName"])
 
-    def may(self, *deeds: str) -> frozenset[str]:
-        """Which of these it may do in every namespace. A deed is `verb resource[.group] [name]`, as in `get pods/log` or `list nodes`."""
+    def allowed(self, *actions: str) -> frozenset[str]:
+        """Return the actions that are allowed in all namespaces.
+
+        An action is `verb resource[.group] [name]`, for example `get pods/log` or `list nodes`.
+        """
         pod = self.pod
-        return frozenset(deed for deed in deeds if self._allowed(pod, deed))
+        return frozenset(action for action in actions if self._is_allowed(pod, action))
 
-    def allowed_somewhere(self, *deeds: str) -> frozenset[str]:
-        """Which of these, about what is in namespaces, it may do in every namespace, in its own, or in kube-system: a Role is enough."""
+    def allowed_somewhere(self, *actions: str) -> frozenset[str]:
+        """Return the actions that are allowed in all namespaces, in the driver's own, or in kube-system."""
         pod = self.pod
-        places = ("", pod["metadata"]["namespace"], _SYSTEM)
-        return frozenset(deed for deed in deeds if any(self._allowed(pod, deed, place) for place in places))
+        namespaces = ("", pod["metadata"]["namespace"], _SYSTEM)
+        return frozenset(
+            action for action in actions if any(self._is_allowed(pod, action, each) for each in namespaces)
+        )
 
-    def should_be_allowed(self, *deeds: str) -> None:
-        """Demand that it may do these in every namespace."""
-        lacking = frozenset(deeds) - self.may(*deeds)
-        if lacking:
-            raise DriverFailed(_wrong(self.pod, "allowed", "it may not", lacking, _TOO_LITTLE))
+    def should_be_allowed(self, *actions: str) -> None:
+        """Require that the actions are allowed in all namespaces."""
+        missing = frozenset(actions) - self.allowed(*actions)
+        if missing:
+            raise DriverFailed(_error(self.pod, "to be allowed to", missing, _TOO_LITTLE))
 
-    def should_be_refused(self, *deeds: str, anywhere: Iterable[str] = (), writing: Iterable[str] = ()) -> None:
-        """Demand that it may do none of these in every namespace, and of those `anywhere` not even in its own or in kube-system.
+    def should_be_refused(self, *actions: str, anywhere: Iterable[str] = (), writing: Iterable[str] = ()) -> None:
+        """Require that the actions are not allowed in all namespaces, and those in `anywhere` also not in the driver's or kube-system.
 
-        Nor may it make, change or delete the resources `writing` in any of these.
+        The account must also not be allowed to create, change or delete the resources in `writing` in any of these.
         """
         written = [f"{verb} {each}" for each in writing for verb in _WRITING]
-        allowed = self.may(*deeds) | self.allowed_somewhere(*anywhere, *written)
-        if allowed:
-            raise DriverFailed(_wrong(self.pod, "refused", "it may", allowed, _TOO_MUCH))
+        surplus = self.allowed(*actions) | self.allowed_somewhere(*anywhere, *written)
+        if surplus:
+            raise DriverFailed(_error(self.pod, "not to be allowed to", surplus, _TOO_MUCH))
 
     def refusal_to_publish(self, *, node: str = "", driver: str = "") -> str:
-        """Why it may not publish a slice for a node, or for the whole cluster; '' where it may. `driver` is another one's name."""
+        """Return the error for a new slice of a node, or of the whole cluster; '' if it is accepted. `driver` is another driver's name."""
         name = driver or self.world.driver_file.driver
         place = {"nodeName": node} if node else {"allNodes": True}
         pool = {"name": "dra-testbed-tries", "generation": 1, "resourceSliceCount": 1}
@@ -80,35 +85,35 @@ class Account:
             "metadata": {"generateName": "dra-testbed-tries-"},
             "spec": spec,
         }
-        return self._tried("POST", _SLICES, slice_)
+        return self._dry_run("POST", _SLICES, slice_)
 
     def refusals_to_change_slices_of_others(self) -> frozenset[str]:
-        """Why it may not change each slice of the driver that is for another node; '' among them where it may."""
-        return frozenset(self._tried("PUT", _path(each), {**each, "apiVersion": RESOURCE}) for each in self._others)
+        """Return the errors for updates of the driver's slices of other nodes; '' for an update that is accepted."""
+        return frozenset(self._dry_run("PUT", _path(each), {**each, "apiVersion": RESOURCE}) for each in self._others)
 
     def refusals_to_delete_slices_of_others(self) -> frozenset[str]:
-        """Why it may not delete each slice of the driver that is for another node; '' among them where it may."""
-        return frozenset(self._tried("DELETE", _path(each), None) for each in self._others)
+        """Return the errors for deletions of the driver's slices of other nodes; '' for a deletion that is accepted."""
+        return frozenset(self._dry_run("DELETE", _path(each), None) for each in self._others)
 
     @property
     def _others(self) -> list[Object]:
-        """The slices of the driver that are for other nodes."""
+        """Return the driver's slices of other nodes."""
         return [each for each in self.world.slices() if each["spec"].get("nodeName") not in ("", None, self.node)]
 
-    def _allowed(self, pod: Object, deed: str, namespace: str = "") -> bool:
-        verb, what, *name = deed.split()
+    def _is_allowed(self, pod: Object, action: str, namespace: str = "") -> bool:
+        verb, what, *name = action.split()
         resource, _, group = what.partition(".")
-        resource, _, part = resource.partition("/")
-        thing = {"group": group, "resource": resource, "subresource": part, "name": " ".join(name)}
-        asked = {"verb": verb, "namespace": namespace, **thing}
+        resource, _, subresource = resource.partition("/")
+        target = {"group": group, "resource": resource, "subresource": subresource, "name": " ".join(name)}
+        attributes = {"verb": verb, "namespace": namespace, **target}
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": {"user": _user(pod), "groups": list(_groups(pod)), "resourceAttributes": asked},
+            "spec": {"user": _user(pod), "groups": list(_groups(pod)), "resourceAttributes": attributes},
         }
         return bool(self.world.kube.request("POST", _REVIEW, body=body)["status"].get("allowed"))
 
-    def _tried(self, method: str, path: str, body: Any) -> str:
+    def _dry_run(self, method: str, path: str, body: Any) -> str:
         pod = self.pod
         headers = [("Impersonate-User", _user(pod)), (f"Impersonate-Extra-{_NODE.replace('/', '%2F')}", self.node)]
         headers += [("Impersonate-Group", each) for each in _groups(pod)]
@@ -121,8 +126,8 @@ class Account:
         return ""
 
 
-def _wrong(pod: Object, wanted: str, found: str, deeds: Iterable[str], cause: str) -> str:
-    return f"expected {_user(pod)} to be {wanted}; {found}: {', '.join(sorted(deeds))}\n  likely cause: {cause}"
+def _error(pod: Object, expected: str, actions: Iterable[str], cause: str) -> str:
+    return f"expected {_user(pod)} {expected} {', '.join(sorted(actions))}\n  likely cause: {cause}"
 
 
 def _path(slice_: Object) -> str:

@@ -1,4 +1,4 @@
-"""What a test can spoil of a cluster for the next one. The plugin compares it around each disruptive test."""
+"""The condition of the cluster that a disruptive test has to restore. The plugin compares it before and after each disruptive test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testbed.waiting import NotYet, eventually
 
 @dataclass(frozen=True)
 class ClusterCondition:
-    """What has to be there again, and what may not be there in addition."""
+    """Nodes, drivers and devices that must be ready again after a test, and objects that it must not leave behind."""
 
     ready_nodes: frozenset[str]
     ready_drivers: frozenset[str]
@@ -26,8 +26,8 @@ class ClusterCondition:
     allocated_claims: frozenset[str]
 
 
-def condition(world: World) -> ClusterCondition:
-    """What is seen now."""
+def current_condition(world: World) -> ClusterCondition:
+    """Return the current condition of the cluster."""
     kube, driver = world.kube, world.driver_file.driver
     ours = kube.list("v1", "Namespace", labelSelector=world.owner.selector)
     others = namespaces_of_others(kube, world.owner)
@@ -37,38 +37,38 @@ def condition(world: World) -> ClusterCondition:
         ready_drivers=frozenset(_node(pod) for pod in driver_pods(kube, world.driver_file) if _ready(pod)),
         devices=frozenset(_devices(world.slices(), driver)),
         namespaces=frozenset(_name(each) for each in ours if REQUIREMENT in each["metadata"]["labels"]),
-        # What others allocate meanwhile, the test has not left.
+        # Not those of others, which may be allocated during the test.
         allocated_claims=frozenset(_full_name(each) for each in claims if _is_left(each, others)),
     )
 
 
 def wait_until_restored(world: World, before: ClusterCondition) -> None:
-    """Return when the cluster is as it was; WaitTimeout with what was left otherwise."""
+    """Wait until the cluster is in its earlier condition again; WaitTimeout with the differences otherwise."""
 
-    def same() -> None:
-        left = differences(before, condition(world))
-        if left:
-            raise NotYet("; ".join(left))
+    def restored() -> None:
+        found = differences(before, current_condition(world))
+        if found:
+            raise NotYet("; ".join(found))
 
-    hint = "the test has to put this right before it ends; what follows is blocked until then"
-    eventually(same, "the cluster to be as the test found it", budgets.CLUSTER_RESTORED, hint=hint)
+    hint = "restore it; later tests are blocked until then"
+    eventually(restored, "the cluster to be as it was before the test", budgets.CLUSTER_RESTORED, hint=hint)
 
 
 def differences(before: ClusterCondition, now: ClusterCondition) -> list[str]:
-    """What is worse than before, in words."""
+    """Describe what is missing or left behind."""
     found = {
-        "node not Ready": before.ready_nodes - now.ready_nodes,
+        "node not Ready:": before.ready_nodes - now.ready_nodes,
         "no ready pod of the driver on": before.ready_drivers - now.ready_drivers,
-        "device not published any more:": before.devices - now.devices,
-        "device published in addition:": now.devices - before.devices,
-        "namespace left:": now.namespaces - before.namespaces,
+        "device no longer published:": before.devices - now.devices,
+        "device newly published:": now.devices - before.devices,
+        "namespace left behind:": now.namespaces - before.namespaces,
         "claim still allocated:": now.allocated_claims - before.allocated_claims,
     }
     return [f"{what} {', '.join(sorted(which))}" for what, which in found.items() if which]
 
 
 def _devices(slices: Iterable[Object], driver: str) -> list[str]:
-    """Of complete pools only: one that is half written is not as it was."""
+    """Return the devices of complete pools; an incomplete pool is not restored yet."""
     complete = [pool for pool in pools(slices, driver) if pool.complete]
     return [
         f"{pool.name}/{device['name']}"

@@ -1,4 +1,4 @@
-"""The word `kubelets`: what the kubelet of a node tells of claims and devices, and the CDI files beside it."""
+"""The kubelets: their PodResources API, their metrics, and the CDI files on their nodes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,18 @@ from testbed.vocabulary.world import CDI_FOLDERS, World
 from testbed.waiting import NotYet, eventually
 
 _SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
-# The files that a runtime reads, of folders that are there; what is just being written has another ending.
+# The files that a container runtime reads. Files that are being written have other suffixes.
 _LIST = 'for folder; do for each in "$folder"/*.json "$folder"/*.yaml; do [ ! -f "$each" ] || echo "$each"; done; done'
-# Files of claims that end meanwhile are gone; any other trouble is one.
+# A file may be removed before it is read; all other errors count.
 _READ = 'cat "$1" || [ ! -e "$1" ]'
 _ANSWER = 10.0
 _IN_USE = "dra_resource_claims_in_use"
 _CALLS = "dra_grpc_operations_duration_seconds_count"
-_NOT_TIDY = Diagnosis(
-    "the driver has not unprepared the claim, or left its file behind, or the kubelet was not told of the claim's end"
-)
+_NOT_CLEANED_UP = Diagnosis("the driver has not unprepared the claim, or has not removed its CDI file")
 
 
 class _Unreadable(Exception):
-    """A CDI file defines nothing, because no runtime could read it; its text is why."""
+    """A CDI file that no container runtime can read; its text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -47,90 +45,90 @@ class Kubelets:
     world: World
 
     def list_claims(self, pod: Pod) -> dict[str, frozenset[Device]]:
-        """The devices of each claim that a pod's containers have, as PodResources List says it; {} for a pod that it does not know.
+        """Return the devices of each claim of a pod from PodResources List; {} for an unknown pod.
 
-        A claim of another namespace than the pod's is one under another name.
+        A claim in another namespace than the pod has the name NAMESPACE/NAME.
         """
         return self._listed(pod, pod.node)
 
     def lists(self, pod: Pod) -> bool:
-        """Whether PodResources List knows a pod at all."""
+        """Return True if PodResources List contains a pod."""
         return self._entry(pod, pod.node) is not None
 
     def get_claims(self, pod: Pod) -> dict[str, frozenset[Device]]:
-        """The same, as PodResources Get says it of one pod."""
+        """Return the devices of each claim of a pod from PodResources Get."""
         return _devices(self._get(pod))
 
     def list_shares(self, pod: Pod) -> frozenset[str]:
-        """The ids of the shares of devices that a pod's containers have, as PodResources List says it."""
+        """Return the share IDs of a pod's devices from PodResources List."""
         entry = self._entry(pod, pod.node) or podresources_v1_pb2.PodResources()
         return frozenset(device.share_id for device in _allocated(entry) if device.share_id)
 
     def cdi_ids(self, pod: Pod) -> frozenset[str]:
-        """The CDI ids of all devices of a pod's claims."""
+        """Return the CDI IDs of all devices of a pod's claims from PodResources Get."""
         return frozenset(cdi.name for device in _allocated(self._get(pod)) for cdi in device.cdi_devices)
 
     def should_list_no_claims(self, pod: Pod, node: str) -> None:
-        """Wait until a pod that was on a node has no claims any more for its kubelet."""
+        """Wait until PodResources List of a node has no claims of a pod."""
 
-        def forgotten() -> None:
+        def removed() -> None:
             if left := self._listed(pod, node):
                 raise NotYet(f"it lists {', '.join(sorted(left))}")
 
-        self._eventually(forgotten, f"the kubelet of {node} to list no claim of pod {pod.name}")
+        self._eventually(removed, f"the kubelet of {node} to list no claim of pod {pod.name}")
 
     def claims_in_use(self, node: str) -> int:
-        """How many claims of the driver are prepared on a node, as the kubelet's metrics say."""
+        """Return the kubelet metric for the prepared claims of the driver on a node."""
         return int(self._metric(node, _IN_USE, driver_name=self.world.driver_file.driver))
 
     def should_have_claims_in_use(self, node: str, count: int) -> None:
-        """Wait until the kubelet's metrics say that so many claims of the driver are prepared on a node."""
+        """Wait until the kubelet metric for the prepared claims of the driver on a node has this value."""
 
         def counted() -> None:
             if (now := self.claims_in_use(node)) != count:
-                raise NotYet(f"there are {now}")
+                raise NotYet(f"{_IN_USE} is {now}")
 
-        self._eventually(counted, f"the kubelet of {node} to count {count} claims of {self.world.driver_file.driver}")
+        self._eventually(counted, f"{_IN_USE} of {self.world.driver_file.driver} on {node} to be {count}")
 
     def calls(self, node: str, method: str) -> int:
-        """How many calls of a method (NodePrepareResources) the driver has answered well, as the kubelet's metrics say."""
+        """Return the kubelet metric for the successful calls of a method of the driver, such as NodePrepareResources."""
         labels = {"driver_name": self.world.driver_file.driver, "grpc_status_code": "OK"}
         return int(self._metric(node, _CALLS, method_name=f".*/{method}", **labels))
 
     def cdi_files(self, node: str) -> frozenset[str]:
-        """The CDI files of a node."""
+        """Return the paths of the CDI files on a node."""
         return frozenset(self._shell(node, _LIST, *CDI_FOLDERS).splitlines())
 
     def defined_cdi_ids(self, node: str) -> frozenset[str]:
-        """The CDI ids that the CDI files of a node define. What no runtime could read defines nothing, whosever it is."""
+        """Return the CDI IDs that the CDI files on a node define. Unreadable files define none."""
         return frozenset(self._cdi_specs(node)[0])
 
     def cdi_definitions(self, pod: Pod) -> dict[str, str]:
-        """What a container gets with each CDI id of a pod's claims. A driver with ids that mean nothing on its node has failed."""
+        """Return the definition of each CDI ID of a pod's claims as text. Raise DriverFailed for an ID that is not defined on the node."""
         ids, (defined, broken) = self.cdi_ids(pod), self._cdi_specs(pod.node)
         missing = sorted(ids - defined.keys())
         if missing:
-            unread = "".join(f"\n  not to be read: {path}: {why}" for path, why in sorted(broken.items()))
-            raise DriverFailed(f"no CDI file of {pod.node} defines {', '.join(missing)} of pod {pod.name}{unread}")
+            unread = "".join(f"\n  last seen: {path} is unreadable: {why}" for path, why in sorted(broken.items()))
+            raise DriverFailed(f"no CDI file on {pod.node} defines {', '.join(missing)} of pod {pod.name}{unread}")
         return {each: defined[each] for each in sorted(ids)}
 
     def should_have_cdi_files(self, node: str, wanted: frozenset[str]) -> None:
-        """Wait until a node has these CDI files and no others."""
+        """Wait until a node has exactly these CDI files."""
 
-        def tidy() -> None:
-            there = self.cdi_files(node)
-            if there != wanted:
-                raise NotYet(f"left: {sorted(there - wanted)}, missing: {sorted(wanted - there)}")
+        def restored() -> None:
+            found = self.cdi_files(node)
+            if found != wanted:
+                surplus, missing = sorted(found - wanted), sorted(wanted - found)
+                raise NotYet(f"left behind: {', '.join(surplus) or 'none'}; missing: {', '.join(missing) or 'none'}")
 
-        self._eventually(tidy, f"node {node} to have the CDI files that it had before")
+        self._eventually(restored, f"node {node} to have the same CDI files as before")
 
     def _eventually(self, check: Callable[[], None], expected: str) -> None:
         try:
             eventually(check, expected, budgets.RELEASED, longest_pause=0.2)
         except WaitTimeout as late:
-            raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_TIDY)
-            ) from late
+            cause = queries.unless_node_is_away(self.world, _NOT_CLEANED_UP)
+            raise failure(expected, late.last_seen, late.budget, cause) from late
 
     def _get(self, pod: Pod) -> podresources_v1_pb2.PodResources:
         wanted = podresources_v1_pb2.GetPodResourcesRequest(pod_name=pod.name, pod_namespace=pod.namespace)
@@ -151,22 +149,27 @@ class Kubelets:
         cluster = self._cluster
         if not isinstance(cluster, ReachesSockets):
             raise TestbedError(
-                f"the sockets of {cluster.name} are out of reach", hint="Capability.DRIVER_SOCKET says so"
+                f"the kubelets' sockets on {cluster.name} cannot be reached",
+                hint="the requirement of this test must need Capability.DRIVER_SOCKET",
             )
-        options = [("grpc.default_authority", "localhost")]  # a Go server takes no path of a file for it
+        options = [
+            ("grpc.default_authority", "localhost")
+        ]  # Go servers reject the default, which is the path of the socket
         with grpc.insecure_channel(f"unix:{cluster.socket(node, _SOCKET)}", options) as channel:
             try:
                 yield podresources_v1_pb2_grpc.PodResourcesListerStub(channel)
             except grpc.RpcError as refused:
-                said = refused.details() if isinstance(refused, grpc.Call) else str(refused)
-                raise TestbedError(f"the kubelet of {node} does not say what its pods have: {said}") from refused
+                reason = refused.details() if isinstance(refused, grpc.Call) else str(refused)
+                raise TestbedError(
+                    f"the PodResources API of the kubelet on {node} does not answer: {reason}"
+                ) from refused
 
     def _metric(self, node: str, name: str, **labels: str) -> float:
         text = str(self.world.kube.request("GET", f"/api/v1/nodes/{node}/proxy/metrics"))
         return value(text, name, **labels)
 
     def _cdi_specs(self, node: str) -> tuple[dict[str, str], dict[str, str]]:
-        """What each CDI id means; and why nobody can read the files that define none, by their paths: nobody knows whose they are."""
+        """Return the definition of each CDI ID, and the reason why a file is unreadable by its path; its owner is unknown."""
         defined: dict[str, str] = {}
         broken: dict[str, str] = {}
         for path in sorted(self.cdi_files(node)):
@@ -186,22 +189,22 @@ class Kubelets:
     @property
     def _cluster(self) -> Cluster:
         if self.world.cluster is None:
-            raise TestbedError("these words know no cluster", hint="a requirement that uses them needs a Capability")
+            raise TestbedError("this fixture needs a running testbed", hint="pass --testbed NAME")
         return self.world.cluster
 
 
 def value(text: str, name: str, **labels: str) -> float:
-    """The sum of a metric's samples whose labels match these expressions; 0 where there is none."""
+    """Return the sum of the samples of a metric whose labels match these regular expressions, or 0."""
     total = 0.0
-    for given, said in re.findall(rf"^{re.escape(name)}{{(.*)}} (\S+)$", text, re.MULTILINE):
+    for given, number in re.findall(rf"^{re.escape(name)}{{(.*)}} (\S+)$", text, re.MULTILINE):
         has = dict(re.findall(r'(\w+)="([^"]*)"', given))
         if all(re.fullmatch(pattern, has.get(label, "")) for label, pattern in labels.items()):
-            total += float(said)
+            total += float(number)
     return total
 
 
 def _definitions(text: str) -> dict[str, str]:
-    """What each CDI id of a file means, as text that can be compared."""
+    """Return the definition of each CDI ID in a file as text."""
     spec = _parsed(text)
     try:
         kind, devices, common = spec["kind"], spec["devices"], spec.get("containerEdits")
@@ -209,11 +212,11 @@ def _definitions(text: str) -> dict[str, str]:
     except KeyError as missing:
         raise _Unreadable(f"it lacks {missing}") from missing
     except (AttributeError, TypeError) as wrong:
-        raise _Unreadable(f"it is not shaped as CDI says: {wrong}") from wrong
+        raise _Unreadable(f"it does not match the CDI schema: {wrong}") from wrong
 
 
 def _parsed(text: str) -> Any:
-    """JSON, which may have tabs, or any other YAML."""
+    """Parse JSON, which may contain tabs, or other YAML."""
     with contextlib.suppress(ValueError):
         return json.loads(text)
     try:

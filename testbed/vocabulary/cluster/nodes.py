@@ -1,7 +1,4 @@
-"""The word `node`: a node where the driver is expected, and what happens to it: its kubelet ends and starts, it loses its power.
-
-Whatever a test did to it, its kubelet runs again afterwards.
-"""
+"""Nodes where the driver is expected: stop and start their kubelets, and reboot them. After a test, the kubelet runs again."""
 
 from __future__ import annotations
 
@@ -18,60 +15,60 @@ from testbed.vocabulary.world import World
 from testbed.waiting import NotYet, eventually
 
 
-class Node(str):  # noqa: SLOT000 - it has more than its text
-    """One node. It is its name, so that whoever knows nodes by their names takes it."""
+class Node(str):  # noqa: SLOT000 - it has attributes
+    """A node. It is a string with its name, so that it can be used wherever a name is expected."""
 
     _world: World
     _cluster: Cluster
     _stopped: bool
 
     def __new__(cls, name: str, world: World, cluster: Cluster) -> Self:
-        """A str gets its text here."""
+        """Create the string, which cannot be done in __init__."""
         made = super().__new__(cls, name)
         made._world, made._cluster, made._stopped = world, cluster, False
         return made
 
     def label(self, name: str) -> str:
-        """The value of one of its labels. That of kubernetes.io/hostname need not be its name."""
+        """Return the value of a label; Blocked if the node lacks it. kubernetes.io/hostname may differ from the name."""
         found = self._world.kube.get("v1", "Node", self)["metadata"].get("labels") or {}
         if name not in found:
             raise Blocked(f"node {self} has no label {name}")
         return str(found[name])
 
     def stop_kubelet(self) -> None:
-        """End its kubelet. Pods go on; what is asked of them happens when it is back."""
+        """Stop the kubelet. Pods keep running; changes to them take effect when it is started again."""
         self._parts.stop_kubelet(self)
         self._stopped = True
 
     def start_kubelet(self) -> None:
-        """Start its kubelet again; wait until it has found its feet.
+        """Start the kubelet, and wait until it is ready to work.
 
-        That is: the node is Ready, the slices of the node are deleted, as each kubelet does that starts, and its pods are known to it.
+        Then the node is Ready, the node's earlier slices are deleted, as each starting kubelet does, and logs of its pods can be read.
         """
         before = self._slices()
         self._parts.start_kubelet(self)
         self._stopped = False
-        eventually(lambda: self._check_started(before), f"the kubelet of {self} to be back", budgets.NODE_READY)
+        eventually(lambda: self._check_started(before), f"the kubelet of {self} to be ready", budgets.NODE_READY)
 
     def restart_kubelet(self) -> None:
-        """End its kubelet and start it again."""
+        """Stop the kubelet and start it again."""
         self.stop_kubelet()
         self.start_kubelet()
 
     def reboot(self) -> None:
-        """Cut its power and start it; wait until nothing of what ran before is taken for running any more."""
+        """Reboot the node, and wait until it is Ready and no container from before the reboot counts as running."""
         before = self._running_containers()
         cast("RebootsNodes", self._cluster).reboot(self)
 
         def booted() -> None:
             _check_ready(self._world.kube.get("v1", "Node", self))
             if before & self._running_containers():
-                raise NotYet("the kubelet has not told yet that the containers have ended")
+                raise NotYet("the kubelet has not yet reported that the old containers have ended")
 
         eventually(booted, f"{self} to be Ready after its reboot", budgets.NODE_READY)
 
     def ensure_kubelet_runs(self) -> None:
-        """Its kubelet runs."""
+        """Start the kubelet if it is stopped."""
         if self._stopped:
             self.start_kubelet()
 
@@ -89,7 +86,7 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
         if slices & self._slices():
             raise NotYet("the kubelet has not deleted the slices of its node yet")
         for pod in self._own_pods():
-            # A kubelet that has just started knows no pod for a moment, and whoever wants into one is refused.
+            # A kubelet that has just started does not know its pods at first, and rejects requests for their logs.
             try:
                 self._world.kube.logs(
                     pod["metadata"]["namespace"],
@@ -100,7 +97,7 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
                 raise NotYet(str(refused)) from refused
 
     def _own_pods(self) -> list[Object]:
-        """What runs here of the testbed's scenarios."""
+        """Return the running pods of the testbed's scenarios on this node."""
         selectors = {"labelSelector": self._world.owner.selector, "fieldSelector": f"spec.nodeName={self}"}
         return [pod for pod in self._world.kube.list("v1", "Pod", **selectors) if _container_ids(pod)]
 
@@ -113,7 +110,7 @@ class Node(str):  # noqa: SLOT000 - it has more than its text
 
 @contextlib.contextmanager
 def restored_node(name: str, world: World, cluster: Cluster) -> Iterator[Node]:
-    """A node for one test; its kubelet runs afterwards, however the test ends."""
+    """Yield a node for one test, and make sure that its kubelet runs afterwards."""
     node = Node(name, world, cluster)
     try:
         yield node
@@ -125,7 +122,7 @@ def _check_ready(node: Object) -> None:
     conditions = node.get("status", {}).get("conditions", ())
     ready: Object = next((each for each in conditions if each["type"] == "Ready"), {})
     if ready.get("status") != "True":
-        raise NotYet(f"Ready is {ready.get('status', 'not there')}: {ready.get('message', '')}")
+        raise NotYet(f"condition Ready is {ready.get('status', 'missing')}: {ready.get('message', '')}")
 
 
 def _container_ids(pod: Object) -> list[str]:

@@ -1,4 +1,4 @@
-"""The word `quota`: a ResourceQuota of the scenario, and what it has counted."""
+"""ResourceQuotas of a scenario and their counts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Quota:
     name: str
 
     def should_count(self, resource: str, *, used: str) -> Quota:
-        """Wait until the controller has counted so much of a resource; a quota that has not counted yet refuses everything."""
+        """Wait until the used amount of a resource is counted. Before the first count, a quota rejects everything."""
 
         def counted(quota: Object) -> None:
             seen = quota.get("status", {}).get("used", {}).get(resource)
             if seen != used:
-                raise NotYet(f"used: {seen or 'not counted yet'}")
+                raise NotYet(f"status.used: {seen or 'not counted yet'}")
 
         target = Target("v1", "ResourceQuota", self.namespace, self.name)
         cause = Diagnosis("the controller manager does not count this resource", by_environment=True)

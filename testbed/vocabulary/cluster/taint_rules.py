@@ -1,4 +1,4 @@
-"""The word `taint_rule`: a DeviceTaintRule of the scenario, and what Kubernetes says that it has done with it."""
+"""DeviceTaintRules of a scenario and the controller manager's status of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet
 
 _CONDITION = "EvictionInProgress"
-_UNNOTICED = Diagnosis("the controller manager does not look at DeviceTaintRules", by_environment=True)
+_NOT_OBSERVED = Diagnosis("the controller manager does not process DeviceTaintRules", by_environment=True)
 
 
 @dataclass(frozen=True)
@@ -23,24 +23,24 @@ class TaintRule:
 
     @property
     def time_added(self) -> str:
-        """Since when the taint is there, as the API server says; '' where it does not."""
+        """Return when the taint was added, as the API server sets it, or ''."""
         found = self.world.kube.get(RESOURCE, "DeviceTaintRule", self.name)
         return str(found["spec"]["taint"].get("timeAdded", ""))
 
     def should_be_observed(self) -> TaintRule:
-        """Wait until the controller manager has said something of it. The scheduler learns of rules at the same time, and tells nobody."""
-        return self._should("be noticed", (), _UNNOTICED)
+        """Wait until the controller manager has reported a status. The scheduler, which reports none, gets rules at the same time."""
+        return self._should("be observed", (), _NOT_OBSERVED)
 
     def should_report(self, *reasons: str) -> TaintRule:
-        """Wait until the controller manager has said one of these of what it evicts because of it."""
-        return self._should(f"say {' or '.join(reasons)}", reasons, Diagnosis.none())
+        """Wait until the controller manager has reported one of these reasons for the progress of evictions."""
+        return self._should(f"report {' or '.join(reasons)}", reasons, Diagnosis.none())
 
     def _should(self, verb: str, reasons: tuple[str, ...], cause: Diagnosis) -> TaintRule:
         def check(rule: Object) -> None:
             found = [each for each in rule.get("status", {}).get("conditions", ()) if each["type"] == _CONDITION]
-            said = [each["reason"] for each in found]
-            if not said or (reasons and not set(said) & set(reasons)):
-                raise NotYet(f"its status says {', '.join(said) or 'nothing'}")
+            reported = [each["reason"] for each in found]
+            if not reported or (reasons and not set(reported) & set(reasons)):
+                raise NotYet(f"reasons of {_CONDITION}: {', '.join(reported) or 'none'}")
 
         target = Target(RESOURCE, "DeviceTaintRule", None, self.name)
         observe(self.world.kube, target, check, f"{target} to {verb}", budgets.TAINT_RULE_OBSERVED, lambda: cause)

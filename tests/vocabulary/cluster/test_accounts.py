@@ -59,48 +59,46 @@ def account(world: Callable[..., World], server: Server, monkeypatch: pytest.Mon
     return Account(here)
 
 
-def test_only_what_is_allowed_is_told(account: Account, server: Server) -> None:
+def test_allowed_actions(account: Account, server: Server) -> None:
     server.rules = {("get", "", "pods", "log", ""), ("patch", "g.io", "things", "part", "name")}
-    deeds = ("get pods/log", "get pods", "patch things/part.g.io name", "patch things/part.g.io other")
+    actions = ("get pods/log", "get pods", "patch things/part.g.io name", "patch things/part.g.io other")
 
-    assert account.may(*deeds) == {"get pods/log", "patch things/part.g.io name"}
-    assert account.allowed_somewhere(*deeds) == {"get pods/log", "patch things/part.g.io name"}
+    assert account.allowed(*actions) == {"get pods/log", "patch things/part.g.io name"}
+    assert account.allowed_somewhere(*actions) == {"get pods/log", "patch things/part.g.io name"}
 
 
 @pytest.mark.parametrize("namespace", ["dra-testbed-driver", "kube-system"])
-def test_a_role_is_enough_to_do_something_somewhere(account: Account, server: Server, namespace: str) -> None:
+def test_a_role_allows_actions_somewhere(account: Account, server: Server, namespace: str) -> None:
     server.roles = {
         namespace: {("get", "", "secrets", "", ""), ("patch", "g.io", "things", "", "")},
         "another": {("list", "", "secrets", "", "")},
     }
 
-    assert account.may("get secrets", "patch things.g.io") == frozenset()
+    assert account.allowed("get secrets", "patch things.g.io") == frozenset()
     assert account.allowed_somewhere("get secrets", "list secrets") == {"get secrets"}
 
 
-def test_a_right_too_few_is_told(account: Account, server: Server) -> None:
+def test_a_missing_permission_is_reported(account: Account, server: Server) -> None:
     server.rules = {("get", "", "pods", "", "")}
 
     account.should_be_allowed("get pods")
-    with pytest.raises(
-        DriverFailed, match=f"expected {USER} to be allowed; it may not: list pods\n  likely cause: no C"
-    ):
+    with pytest.raises(DriverFailed, match=f"expected {USER} to be allowed to list pods\n  likely cause: no C"):
         account.should_be_allowed("get pods", "list pods")
 
 
-def test_a_right_too_many_is_told_wherever_it_is(account: Account, server: Server) -> None:
+def test_a_surplus_permission_is_reported_in_any_namespace(account: Account, server: Server) -> None:
     server.rules = {("get", "", "pods", "", "")}
     server.roles = {"kube-system": {("get", "", "secrets", "", ""), ("list", "", "secrets", "", "")}}
 
     account.should_be_refused("get secrets", "list pods", anywhere=["watch secrets"], writing=["pods"])
-    with pytest.raises(DriverFailed, match=f"expected {USER} to be refused; it may: get pods, get secrets\n  likely"):
+    with pytest.raises(DriverFailed, match=f"expected {USER} not to be allowed to get pods, get secrets\n  likely"):
         account.should_be_refused("get pods", anywhere=["get secrets"])
     server.roles["dra-testbed-driver"] = {("patch", "g.io", "things", "", "")}
-    with pytest.raises(DriverFailed, match=r"it may: patch things\.g\.io"):
+    with pytest.raises(DriverFailed, match=r"not to be allowed to patch things\.g\.io"):
         account.should_be_refused(writing=["secrets", "things.g.io"])
 
 
-def test_slices_are_tried_in_the_name_of_a_pod(account: Account, server: Server) -> None:
+def test_slices_are_written_as_the_account_in_a_dry_run(account: Account, server: Server) -> None:
     assert account.node == "node-1"
     assert account.refusal_to_publish(node="node-1") == ""
     assert account.refusal_to_publish(node="node-2") == "not your node"
@@ -110,12 +108,12 @@ def test_slices_are_tried_in_the_name_of_a_pod(account: Account, server: Server)
     assert account.refusals_to_delete_slices_of_others() == {"not your node"}
 
 
-def test_an_answer_that_is_no_refusal_is_an_error(account: Account, server: Server) -> None:
+def test_an_error_that_is_no_rejection_is_raised(account: Account, server: Server) -> None:
     server.refusal = 500
     with pytest.raises(ApiError, match="not your node"):
         account.refusal_to_publish()
 
 
-def test_a_driver_without_pods_has_no_account(world: Callable[..., World]) -> None:
-    with pytest.raises(DriverFailed, match="no node has a pod of the driver"):
-        Account(world()).may("get pods")
+def test_a_driver_without_pods_blames_the_driver(world: Callable[..., World]) -> None:
+    with pytest.raises(DriverFailed, match="no pod of the driver is bound to a node"):
+        Account(world()).allowed("get pods")

@@ -125,7 +125,7 @@ def test_the_shares_of_a_pod_are_listed(kubelets: Kubelets, lister: Lister) -> N
     assert kubelets.list_shares(Pod(kubelets.world, "here", "p")) == {"one", "other"}
 
 
-def test_a_pod_without_claims_is_listed_all_the_same(kubelets: Kubelets, lister: Lister) -> None:
+def test_a_pod_without_claims_is_listed_too(kubelets: Kubelets, lister: Lister) -> None:
     plain = Pod(kubelets.world, "here", "plain")
     assert not kubelets.lists(plain)
     lister.pods.append(messages.PodResources(name="plain", namespace="here"))
@@ -133,13 +133,13 @@ def test_a_pod_without_claims_is_listed_all_the_same(kubelets: Kubelets, lister:
     assert kubelets.list_claims(plain) == {}
 
 
-def test_a_claim_of_another_namespace_is_another_one(kubelets: Kubelets, lister: Lister) -> None:
+def test_a_claim_in_another_namespace_has_another_name(kubelets: Kubelets, lister: Lister) -> None:
     for container in lister.pods[0].containers:
         container.dynamic_resources[0].claim_namespace = "there"
     assert kubelets.list_claims(Pod(kubelets.world, "here", "p")).keys() == {"there/c"}
 
 
-def test_a_pod_that_is_still_listed_is_not_forgotten(kubelets: Kubelets, lister: Lister) -> None:
+def test_a_pod_whose_claims_are_still_listed(kubelets: Kubelets, lister: Lister) -> None:
     pod = Pod(kubelets.world, "here", "p")
     with pytest.raises(NotObserved, match="it lists"):
         kubelets.should_list_no_claims(pod, "node-1")
@@ -147,12 +147,12 @@ def test_a_pod_that_is_still_listed_is_not_forgotten(kubelets: Kubelets, lister:
     kubelets.should_list_no_claims(pod, "node-1")
 
 
-def test_metrics_are_those_of_the_driver(kubelets: Kubelets) -> None:
+def test_metrics_of_the_driver(kubelets: Kubelets) -> None:
     assert kubelets.claims_in_use("node-1") == 2
     assert kubelets.calls("node-1", "NodePrepareResources") == 7
     assert kubelets.calls("node-1", "NodeUnprepareResources") == 0
     kubelets.should_have_claims_in_use("node-1", 2)
-    with pytest.raises(NotObserved, match="last seen: there are 2"):
+    with pytest.raises(NotObserved, match="last seen: dra_resource_claims_in_use is 2"):
         kubelets.should_have_claims_in_use("node-1", 1)
 
 
@@ -163,7 +163,7 @@ def test_the_samples_of_a_metric_are_added_up() -> None:
 
 @pytest.fixture
 def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The one of the folders for CDI files that there is."""
+    """Return the only CDI folder that exists."""
     monkeypatch.setattr(
         "testbed.vocabulary.cluster.kubelets.CDI_FOLDERS", (str(tmp_path / "missing"), str(tmp_path / "cdi"))
     )
@@ -185,7 +185,7 @@ def test_cdi_files_of_a_node(kubelets: Kubelets, cdi: Path) -> None:
     assert kubelets.defined_cdi_ids("node-1") == {"d.example/device=a", "d.example/device=b", "d.example/other=a"}
 
 
-def test_what_the_ids_of_a_pod_mean(kubelets: Kubelets, cdi: Path) -> None:
+def test_the_definitions_of_a_pods_cdi_ids(kubelets: Kubelets, cdi: Path) -> None:
     pod = Pod(kubelets.world, "here", "p")
     edits = '{"kind": "d.example/device",\t"containerEdits": {"env": ["B=2"]}, "devices": [{"name": "a", "containerEdits": %s}]}'
     (cdi / "one.json").write_text(edits % '{"env": ["A=1"]}')
@@ -204,19 +204,20 @@ def test_what_the_ids_of_a_pod_mean(kubelets: Kubelets, cdi: Path) -> None:
         ('{"devices": [{"name": "a"}]}', "it lacks 'kind'"),
         ('{"kind": "d.example/device"}', "it lacks 'devices'"),
         ('{"kind": "d.example/device", "devices": [{}]}', "it lacks 'name'"),
-        ('{"kind": "d.example/device", "devices": ["a"]}', "not shaped as CDI says"),
-        ("[]", "not shaped as CDI says"),
-        ("nothing", "not shaped as CDI says"),
+        ('{"kind": "d.example/device", "devices": ["a"]}', "does not match the CDI schema"),
+        ("[]", "does not match the CDI schema"),
+        ("nothing", "does not match the CDI schema"),
     ],
 )
-def test_a_broken_cdi_file_defines_nothing_and_is_the_drivers_fault_only_where_its_ids_are_missing(
+def test_an_unreadable_cdi_file_blames_the_driver_only_if_its_ids_are_missing(
     kubelets: Kubelets, cdi: Path, text: str, why: str
 ) -> None:
     pod = Pod(kubelets.world, "here", "p")
     (cdi / "somebody.json").write_text(text)
     assert kubelets.defined_cdi_ids("node-1") == frozenset()
     with pytest.raises(
-        DriverFailed, match=f"no CDI file of node-1 defines d.example/device=a(?s:.*)somebody.json: .*{why}"
+        DriverFailed,
+        match=f"no CDI file on node-1 defines d.example/device=a(?s:.*)somebody.json is unreadable: .*{why}",
     ):
         kubelets.cdi_definitions(pod)
 
@@ -225,21 +226,21 @@ def test_a_broken_cdi_file_defines_nothing_and_is_the_drivers_fault_only_where_i
     assert list(kubelets.cdi_definitions(pod)) == ["d.example/device=a"]
 
 
-def test_nodes_are_waited_for_until_they_have_certain_cdi_files(kubelets: Kubelets, cdi: Path) -> None:
+def test_cdi_files_are_waited_for(kubelets: Kubelets, cdi: Path) -> None:
     (cdi / "one.json").write_text(FILE)
     kubelets.should_have_cdi_files("node-1", frozenset({f"{cdi}/one.json"}))
-    with pytest.raises(NotObserved, match=rf"left: \['{cdi}/one.json'\]"):
+    with pytest.raises(NotObserved, match=rf"left behind: {cdi}/one.json; missing: none"):
         kubelets.should_have_cdi_files("node-1", frozenset())
 
 
-def test_a_cdi_file_that_no_runtime_reads_is_none(kubelets: Kubelets, cdi: Path) -> None:
+def test_files_that_no_runtime_reads_are_ignored(kubelets: Kubelets, cdi: Path) -> None:
     (cdi / "one.json.new").write_text('{"kind": ')
     (cdi / ".two.json").write_text('{"kind": ')
     (cdi / "folder.json").mkdir()
     assert kubelets.cdi_files("node-1") == kubelets.defined_cdi_ids("node-1") == frozenset()
 
 
-def test_a_cdi_file_may_be_gone_when_it_is_read(kubelets: Kubelets, cdi: Path) -> None:
+def test_a_cdi_file_may_be_removed_before_it_is_read(kubelets: Kubelets, cdi: Path) -> None:
     (cdi / "one.json").write_text(FILE)
     (cdi / "two.json").write_text(FILE)
 
@@ -253,7 +254,7 @@ def test_a_cdi_file_may_be_gone_when_it_is_read(kubelets: Kubelets, cdi: Path) -
     }
 
 
-def test_a_cdi_file_that_cannot_be_read_is_trouble_and_not_missing(kubelets: Kubelets, cdi: Path) -> None:
+def test_a_cdi_file_that_cannot_be_read_is_an_error(kubelets: Kubelets, cdi: Path) -> None:
     (cdi / "one.json").write_text(FILE)
 
     def replaced(argv: tuple[str, ...]) -> None:
@@ -265,26 +266,26 @@ def test_a_cdi_file_that_cannot_be_read_is_trouble_and_not_missing(kubelets: Kub
         _with(kubelets, Node("node-1", replaced)).defined_cdi_ids("node-1")
 
 
-def test_a_node_that_does_not_answer_is_trouble_and_not_without_files(kubelets: Kubelets) -> None:
+def test_a_node_that_does_not_answer_is_an_error(kubelets: Kubelets) -> None:
     with pytest.raises(CommandFailed, match="no such node"):
         _with(kubelets, Away("node-1")).cdi_files("node-1")
 
 
-def test_who_knows_no_cluster_says_so(world: Callable[..., World]) -> None:
-    with pytest.raises(TestbedError, match="know no cluster"):
+def test_a_world_without_a_cluster_is_an_error(world: Callable[..., World]) -> None:
+    with pytest.raises(TestbedError, match="needs a running testbed"):
         Kubelets(world()).cdi_files("node-1")
 
 
-def test_a_cluster_whose_sockets_are_out_of_reach_says_so(kubelets: Kubelets) -> None:
+def test_a_cluster_whose_sockets_cannot_be_reached_is_an_error(kubelets: Kubelets) -> None:
     class Far:
         name = "far"
 
     far = Kubelets(replace(kubelets.world, cluster=Far()))  # type: ignore[arg-type]  # it cannot do anything
-    with pytest.raises(TestbedError, match="out of reach"):
+    with pytest.raises(TestbedError, match="cannot be reached"):
         far.get_claims(Pod(kubelets.world, "here", "p"))
 
 
-def test_a_kubelet_that_does_not_answer_is_named(kubelets: Kubelets, tmp_path: Path) -> None:
+def test_a_kubelet_that_does_not_answer_is_an_error(kubelets: Kubelets, tmp_path: Path) -> None:
     away = Kubelets(replace(kubelets.world, cluster=Cluster(tmp_path / "nobody")))  # type: ignore[arg-type]  # as above
-    with pytest.raises(TestbedError, match=r"the kubelet of node-1 does not say what its pods have: .*connect"):
+    with pytest.raises(TestbedError, match=r"the PodResources API of the kubelet on node-1 does not answer: .*connect"):
         away.cdi_ids(Pod(away.world, "here", "p"))

@@ -66,7 +66,7 @@ def test_a_node_is_its_name(machines: Callable[..., tuple[World, Any]]) -> None:
     assert len(Driver(machines()[0]).devices_on(node)) == cluster.DEVICES_PER_NODE
 
 
-def test_a_restart_is_over_when_the_kubelet_knows_its_pods(machines: Callable[..., tuple[World, Any]]) -> None:
+def test_a_started_kubelet_knows_its_pods(machines: Callable[..., tuple[World, Any]]) -> None:
     world, parts = machines()
     Node("node-1", world, parts).restart_kubelet()
     assert parts.asked == ["stop node-1", "start node-1"]
@@ -75,7 +75,7 @@ def test_a_restart_is_over_when_the_kubelet_knows_its_pods(machines: Callable[..
         Node("node-1", world, parts).restart_kubelet()
 
 
-def test_a_restart_is_over_when_the_kubelet_has_deleted_the_slices(
+def test_a_started_kubelet_has_deleted_the_slices(
     machines: Callable[..., tuple[World, Any]],
 ) -> None:
     world, parts = machines()
@@ -84,7 +84,7 @@ def test_a_restart_is_over_when_the_kubelet_has_deleted_the_slices(
         Node("node-1", world, parts).restart_kubelet()
 
 
-def test_pods_of_others_are_nobodys_business(machines: Callable[..., tuple[World, Any]]) -> None:
+def test_pods_of_others_are_ignored(machines: Callable[..., tuple[World, Any]]) -> None:
     world, parts = machines(app="somebody-elses")
     parts.comes_back = False
     Node("node-1", world, parts).restart_kubelet()
@@ -94,20 +94,20 @@ def test_pods_of_others_are_nobodys_business(machines: Callable[..., tuple[World
 def test_a_node_that_is_not_ready_is_waited_for(machines: Callable[..., tuple[World, Any]]) -> None:
     world, parts = machines()
     parts.kube.objects["Node", "default", "node-1"]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
-    with pytest.raises(WaitTimeout, match="Ready is False"):
+    with pytest.raises(WaitTimeout, match="condition Ready is False"):
         Node("node-1", world, parts).restart_kubelet()
 
 
-def test_a_reboot_is_over_when_the_old_containers_are(machines: Callable[..., tuple[World, Any]]) -> None:
+def test_a_reboot_waits_for_the_end_of_old_containers(machines: Callable[..., tuple[World, Any]]) -> None:
     world, parts = machines()
     Node("node-1", world, parts).reboot()
     parts.comes_back = False
-    with pytest.raises(WaitTimeout, match="has not told yet that the containers have ended"):
+    with pytest.raises(WaitTimeout, match="has not yet reported that the old containers have ended"):
         Node("node-1", world, parts).reboot()
     assert parts.asked == ["reboot node-1", "reboot node-1"]
 
 
-def test_the_kubelet_runs_after_the_test(machines: Callable[..., tuple[World, Any]]) -> None:
+def test_the_kubelet_is_started_after_the_test(machines: Callable[..., tuple[World, Any]]) -> None:
     world, parts = machines()
     with restored_node("node-1", world, parts) as node:
         node.stop_kubelet()
@@ -124,7 +124,7 @@ def _fail_in_the_middle(world: World, parts: Any) -> None:
         assert not node, "in the middle"
 
 
-def test_a_node_tells_its_labels_which_need_not_be_its_name(machines: Callable[..., tuple[World, Any]]) -> None:
+def test_the_labels_of_a_node(machines: Callable[..., tuple[World, Any]]) -> None:
     world, cluster_ = machines()
     cluster_.kube.objects["Node", "default", "node-1"]["metadata"]["labels"] = {"kubernetes.io/hostname": "ip-10-0-0-1"}
     node = Node("node-1", world, cluster_)

@@ -12,7 +12,7 @@ from tests.fakes import cluster
 Make = Callable[..., World]
 
 
-def test_what_one_container_of_each_sees(world: Make) -> None:
+def test_the_devices_that_one_container_of_each_pod_sees(world: Make) -> None:
     here = world()
     kube: Any = here.kube
     for name in ("a", "b"):
@@ -24,7 +24,7 @@ def test_what_one_container_of_each_sees(world: Make) -> None:
     assert pods.seen_by("other") == {"a": frozenset(), "b": frozenset()}
 
 
-def test_what_several_pods_have_together(world: Make) -> None:
+def test_the_properties_of_several_pods(world: Make) -> None:
     here = world()
     kube: Any = here.kube
     result = {"request": "r", "driver": "d", "pool": "node-1"}

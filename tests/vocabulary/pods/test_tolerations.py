@@ -1,4 +1,4 @@
-"""The tolerations of the driver file reach every pod that a scenario makes, however it makes it."""
+"""The tolerations of the driver file are added to every pod that a scenario creates."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ def _made(kind: str, spec: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in BEFORE_PODS if kind != "CronJob"])
-def test_a_template_tolerates_what_the_driver_file_says(kind: str) -> None:
+def test_a_pod_template_gets_the_tolerations(kind: str) -> None:
     made = with_tolerations(_made(kind, {"template": {"spec": {"containers": []}}}), [TOLERATION])
     assert made["spec"]["template"]["spec"]["tolerations"] == [SAID]
 
 
-def test_a_cron_job_has_its_template_deeper() -> None:
+def test_a_cron_job_gets_the_tolerations() -> None:
     made = with_tolerations(_made("CronJob", {"jobTemplate": {"spec": {"template": {"spec": {}}}}}), [TOLERATION])
     assert made["spec"]["jobTemplate"]["spec"]["template"]["spec"]["tolerations"] == [SAID]
 
 
-def test_a_pod_keeps_the_tolerations_that_it_has() -> None:
+def test_a_pod_keeps_its_own_tolerations() -> None:
     manifest = _made("Pod", {"tolerations": [OWN]})
     assert with_tolerations(manifest, [TOLERATION])["spec"]["tolerations"] == [OWN, SAID]
-    assert manifest["spec"]["tolerations"] == [OWN]  # what was rendered is nobody else's
+    assert manifest["spec"]["tolerations"] == [OWN]  # unchanged
 
 
 @pytest.mark.parametrize("kind", ["ResourceClaim", "DeviceTaintRule", "DeviceClass"])
-def test_what_makes_no_pod_is_left_as_it_is(kind: str) -> None:
+def test_an_object_without_pods_is_unchanged(kind: str) -> None:
     manifest = _made(kind, {"devices": {}})
     assert with_tolerations(manifest, [TOLERATION]) is manifest
 
 
-def test_a_pod_of_a_scenario_has_them(world: Callable[..., World]) -> None:
+def test_a_pod_of_a_scenario_has_the_tolerations(world: Callable[..., World]) -> None:
     here = world()
     nodes = here.driver_file.nodes.model_copy(update={"tolerations": (TOLERATION,)})
     spec = here.driver_file.spec.model_copy(update={"nodes": nodes})
@@ -60,7 +60,7 @@ def test_a_pod_of_a_scenario_has_them(world: Callable[..., World]) -> None:
 
 
 @pytest.mark.parametrize("path", sorted((folders.data("manifests") / "suites").rglob("*.yaml")), ids=str)
-def test_no_kind_of_the_suites_that_makes_pods_is_forgotten(path: Path) -> None:
+def test_all_kinds_with_pods_in_the_suites_are_known(path: Path) -> None:
     kinds = [line.removeprefix("kind: ") for line in path.read_text().splitlines() if line.startswith("kind: ")]
     documents = path.read_text().split("\n---\n")
     with_containers = [kind for kind, text in zip(kinds, documents, strict=True) if "\n  containers:" in text]

@@ -1,4 +1,4 @@
-"""What pods say of extended resources and of the health of their devices."""
+"""The status of pods: claims for extended resources, health and metadata of devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pod(world: Make) -> Callable[..., Pod]:
     return make
 
 
-def _told(*health: str) -> Any:
+def _with_health(*health: str) -> Any:
     resources = [{"resourceID": "x", "health": each, "message": f"it is {each}"} for each in health]
     return [
         {
@@ -60,7 +60,7 @@ def test_a_pod_has_a_claim_for_its_extended_resources(pod: Callable[..., Pod]) -
 
 
 def test_the_health_of_a_device_is_waited_for(pod: Callable[..., Pod]) -> None:
-    container = pod(containerStatuses=_told("Unhealthy")).container("c")
+    container = pod(containerStatuses=_with_health("Unhealthy")).container("c")
     assert container.should_have_health("mine", "Unhealthy") is container
     assert container.health_messages == ("it is Unhealthy",)
 
@@ -75,12 +75,10 @@ def test_the_health_of_a_device_is_waited_for(pod: Callable[..., Pod]) -> None:
 )
 def test_another_health_does_not_count(pod: Callable[..., Pod], health: tuple[str, ...], claim: str, seen: str) -> None:
     with pytest.raises(NotObserved, match=f"last seen: health of claim:{claim} in its status: {seen}"):
-        pod(containerStatuses=_told(*health)).container("c").should_have_health(claim, "Healthy")
+        pod(containerStatuses=_with_health(*health)).container("c").should_have_health(claim, "Healthy")
 
 
-def test_a_container_reads_what_the_driver_says_of_its_devices(
-    pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_metadata_of_a_container(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
     container = pod().container("c")
     file = "resourceclaims/mine/gpu/gpu.dra-testbed.example-metadata.json"
     text = '{"apiVersion": "metadata.resource.k8s.io/v1beta1", "metadata": {"name": "mine", "uid": "u"}}'
