@@ -76,7 +76,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _locked_file(self) -> Iterator[IO[bytes]]:
-        """Open and lock the file. Each time anew: another process of this driver may have rotated it, even while we waited for the lock."""
+        """Open and lock the file for each write, because another process of this driver may rotate it, even while we wait for the lock."""
         while True:
             with self.path.open("ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)

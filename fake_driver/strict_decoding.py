@@ -24,7 +24,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Return the next node; raise ComposerError if it is an alias."""
         if self.check_event(yaml.AliasEvent):
-            alias: Any = self.get_event()  # type: ignore[no-untyped-call]  # the stubs say nothing of it
+            alias: Any = self.get_event()  # type: ignore[no-untyped-call]  # untyped in the stubs
             raise yaml.composer.ComposerError(
                 None, None, f"*{alias.anchor} is an alias; write it out", alias.start_mark
             )

@@ -102,7 +102,7 @@ def with_devices(slice_: Object, devices: list[Object]) -> Object:
 
 
 def _slices(template: _SliceTemplate, devices: Sequence[Device], layout: Layout) -> list[Object]:
-    # The counters of an unplugged device stay, so that their slice need not be written when devices come and go.
+    # The counters of an unplugged device stay, so that unplugging a device changes only one slice.
     counters = _counters((*layout.base, *devices))
     contents = {
         **{_index(index): _devices(block) for index, block in _blocks(template, devices, layout)},
