@@ -21,20 +21,24 @@ _SECONDS_UNTIL_CONTAINERS_RUN = 1.5  # after the answer
 def share_one_device(parts: Parts) -> Parts:
     """Containers get the variables of the node's first device, whichever device was allocated."""
     first = parts.inventory.devices[0]
-    return replace(parts, environment=lambda _device, use, home: cdi.environment(first, use, home))
+    return replace(
+        parts, environment=lambda _device, allocated, node_pool: cdi.environment(first, allocated, node_pool)
+    )
 
 
 def no_env(parts: Parts) -> Parts:
     """Containers get no variables of their devices."""
     # The runtime refuses a CDI device without edits, so the container would not start.
-    return replace(parts, environment=lambda _device, _use, _home: {"FAKE_DRIVER_FAULT": "no-env"})
+    return replace(parts, environment=lambda _device, _allocated, _node_pool: {"FAKE_DRIVER_FAULT": "no-env"})
 
 
 def no_env_for_administrators(parts: Parts) -> Parts:
     """Containers with admin access get no variables of their devices."""
 
-    def environment(device: Device, use: AllocatedDevice, home: str) -> Mapping[str, str]:
-        return {"FAKE_DRIVER_FAULT": "no-env"} if use.admin_access else parts.environment(device, use, home)
+    def environment(device: Device, allocated: AllocatedDevice, node_pool: str) -> Mapping[str, str]:
+        if allocated.admin_access:
+            return {"FAKE_DRIVER_FAULT": "no-env"}
+        return parts.environment(device, allocated, node_pool)
 
     return replace(parts, environment=environment)
 

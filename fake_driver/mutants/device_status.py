@@ -23,8 +23,8 @@ def status_of_another_device(parts: Parts) -> Parts:
     """The device status has the data of another device."""
     devices = parts.inventory.devices
 
-    def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
-        return parts.status_data(devices[devices.index(device) - 1] if device in devices else device, use)
+    def status_data(device: Device, allocated: AllocatedDevice) -> dict[str, Any]:
+        return parts.status_data(devices[devices.index(device) - 1] if device in devices else device, allocated)
 
     return replace(parts, status_data=status_data)
 
@@ -33,11 +33,11 @@ def status_message_of_another_device(parts: Parts) -> Parts:
     """The message of the Ready condition has the attributes of another device."""
     devices = parts.inventory.devices
 
-    def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+    def status_data(device: Device, allocated: AllocatedDevice) -> dict[str, Any]:
         other = devices[devices.index(device) - 1] if device in devices else device
         condition = {"type": "Ready", "status": "True", "reason": "Fault", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         wrong = {**condition, "message": " ".join(map(str, other.attributes.values()))}
-        return {**parts.status_data(device, use), "conditions": [wrong]}
+        return {**parts.status_data(device, allocated), "conditions": [wrong]}
 
     return replace(parts, status_data=status_data)
 
@@ -45,10 +45,10 @@ def status_message_of_another_device(parts: Parts) -> Parts:
 def status_says_not_ready(parts: Parts) -> Parts:
     """The Ready condition of prepared devices is False."""
 
-    def status_data(device: Device, use: AllocatedDevice) -> dict[str, Any]:
+    def status_data(device: Device, allocated: AllocatedDevice) -> dict[str, Any]:
         when = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
         wrong = {"type": "Ready", "status": "False", "reason": "Fault", "message": "fault status-says-not-ready"}
-        return {**parts.status_data(device, use), "conditions": [{**wrong, **when}]}
+        return {**parts.status_data(device, allocated), "conditions": [{**wrong, **when}]}
 
     return replace(parts, status_data=status_data)
 
