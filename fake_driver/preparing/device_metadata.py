@@ -18,10 +18,10 @@ from fake_driver.devices.model import Device
 from fake_driver.errors import ConfigurationError, suggestion
 from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing.claims import AllocatedDevice, PreparedClaim
+from fake_driver.preparing.device_status import StatusData
 from fake_driver.publishing.slices import attribute_value
 
 Object = dict[str, Any]
-StatusData = Callable[[Device, AllocatedDevice], Mapping[str, Any]]  # as in the device status
 GROUP = "metadata.resource.k8s.io"
 VERSIONS = ("v1beta1", "v1alpha1")  # with the same fields
 _IN_CONTAINERS = "/var/run/kubernetes.io/dra-device-attributes"
