@@ -109,7 +109,7 @@ def _drawn(place: Location) -> Tree:
     whole = f"{len(place.devices)} device{'s' * (len(place.devices) != 1)}"
     tree = Tree(Text.assemble((place.name, "bold"), f"  {place.where or 'node'}, {whole}"))
     for driver, pool in zip(place.drivers, place.pools, strict=True):
-        facts = f"{driver}: {len(pool.slices)} of {pool.wanted} slices, generation {pool.generation}"
+        facts = f"{driver}: {len(pool.slices)} of {pool.expected} slices, generation {pool.generation}"
         tree.add(Text(facts, style="dim" if pool.complete else "red"))
     for numa, devices in place.by_numa():
         branch = tree if numa is None else tree.add(f"NUMA node {numa}")

@@ -1,6 +1,6 @@
-"""Put a driver into a cluster as its driver file says, wait until it serves, take it out again. Called by bringup and the vocabulary.
+"""Installs a driver as its driver file describes, waits until it is ready, and uninstalls it. Used by bringup and the vocabulary.
 
-No driver is known here by name: everything about one is in its driver file.
+No code here depends on a certain driver: everything about a driver is in its driver file.
 """
 
 from testbed.drivers.companions import all_manifests, install_all, load_with_companions

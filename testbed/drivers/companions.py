@@ -1,6 +1,6 @@
-"""A driver under test and its companions, which share a cluster: installed together, waited for together. Called by bringup.
+"""Installs a driver under test with its companions in one cluster. Used by bringup.
 
-The first one is the driver under test. The hardware that is asked for is asked of it, and of those beside it that can pretend to have some.
+The first driver is the one under test. A hardware file is passed to it, and to those companions whose templates use one.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from testbed.models.driver_file import DriverFile, load_companions, load_driver_
 
 
 def load_with_companions(path: Path) -> tuple[DriverFile, ...]:
-    """The driver of that file, and those that it names."""
-    subject = load_driver_file(path)
-    return subject, *load_companions(subject)
+    """Return the driver of a driver file, followed by its companions."""
+    driver = load_driver_file(path)
+    return driver, *load_companions(driver)
 
 
 def install_all(
     kube: Kube, drivers: Sequence[DriverFile], owner: Owner, *, image: str = "", hardware: Path | None = None
 ) -> None:
-    """Install all of them, and return when all of them serve; they start side by side."""
+    """Install all drivers, then wait until all are ready."""
     for each in drivers:
         install(kube, each, owner, image=image, hardware=_hardware(each, drivers, hardware))
     for each in drivers:
-        _wait_for(kube, each)
+        _wait_until_ready(kube, each)
 
 
-def _wait_for(kube: Kube, driver_file: DriverFile) -> None:
-    """Once it serves, or is looked for in the wrong place, the driver file may be wrong; the tests would blame the driver."""
+def _wait_until_ready(kube: Kube, driver_file: DriverFile) -> None:
+    """Wait until a driver is ready. Raise UsageError if the driver file has wrong names, which tests would blame on the driver."""
     try:
         wait_ready(kube, driver_file)
     except (WaitTimeout, DriverFailed) as late:
-        wrong = name_checks.driver_name_problems if isinstance(late, DriverFailed) else name_checks.pod_problems
+        problems = name_checks.driver_name_problems if isinstance(late, DriverFailed) else name_checks.pod_problems
         try:
-            name_checks.raise_problems(driver_file, wrong(kube, driver_file))
+            name_checks.raise_problems(driver_file, problems(kube, driver_file))
         except UsageError as refused:
             raise refused from late
         raise
@@ -48,13 +48,13 @@ def _wait_for(kube: Kube, driver_file: DriverFile) -> None:
 
 
 def all_manifests(drivers: Sequence[DriverFile], *, image: str = "", hardware: Path | None = None) -> list[Object]:
-    """All objects of all of them; what several bring, as their namespace, is there once."""
+    """Return the objects of all drivers. Objects that several have, such as their namespace, are listed once."""
     found: list[Object] = []
     for each in drivers:
-        of_one = manifests(each, image=image, hardware=_hardware(each, drivers, hardware))
-        found += [manifest for manifest in of_one if manifest not in found]
+        objects = manifests(each, image=image, hardware=_hardware(each, drivers, hardware))
+        found += [manifest for manifest in objects if manifest not in found]
     return found
 
 
-def _hardware(one: DriverFile, drivers: Sequence[DriverFile], hardware: Path | None) -> Path | None:
-    return hardware if one is drivers[0] or takes_hardware(one) else None
+def _hardware(driver: DriverFile, drivers: Sequence[DriverFile], hardware: Path | None) -> Path | None:
+    return hardware if driver is drivers[0] or takes_hardware(driver) else None

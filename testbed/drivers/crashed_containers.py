@@ -1,4 +1,4 @@
-"""How the containers of a driver's pod ended badly, and whether that was their own doing. Pure; for `ready`, which blames by it."""
+"""Finds crashed containers of a driver's pod, and whether their own process caused the crash. Pure; `ready` blames the driver by it."""
 
 from __future__ import annotations
 
@@ -8,53 +8,54 @@ from dataclasses import dataclass
 from testbed.kube import messages
 from testbed.kube.client import Object
 
-# What runtime and kubelet write down for a container that they could not start, or lost sight of; no program gave that exit code.
-_NOT_ITS_DOING = frozenset({"StartError", "ContainerCannotRun", "ContainerStatusUnknown", "Unknown"})
+# Reasons of runtime and kubelet for a container that they could not start or lost track of; the exit code is not the process's.
+_NOT_BY_PROCESS = frozenset({"StartError", "ContainerCannotRun", "ContainerStatusUnknown", "Unknown"})
 
 
 @dataclass(frozen=True)
 class Crash:
-    """A bad end of one container, in words; `own`: its program did it."""
+    """An abnormal termination of one container. `by_process` is True if its own process exited non-zero."""
 
-    said: str
-    own: bool
+    description: str
+    by_process: bool
 
     def __str__(self) -> str:
-        return self.said
+        return self.description
 
 
 def find_crashes(pod: Object) -> list[Crash]:
-    """The bad ends of its containers, now or the last time, whether they printed something or not."""
+    """Return the crashes of a pod's containers, from their current or last state."""
     name = pod["metadata"]["name"]
-    # A reason of the whole pod is what was done to it: evicted for want of disk or memory, shut down with its node, refused.
-    whole = pod.get("status", {}).get("reason", "")
-    found = [ending for each in container_statuses(pod) for ending in _of(each, name, _limited(pod))]
-    return [Crash(f"{each} ({whole})", own=False) for each in found] if whole else found
+    # The reason of a pod names what was done to it: evicted, shut down with its node, rejected.
+    pod_reason = pod.get("status", {}).get("reason", "")
+    found = [crash for each in container_statuses(pod) for crash in _crashes(each, name, _with_memory_limit(pod))]
+    return [Crash(f"{each} ({pod_reason})", by_process=False) for each in found] if pod_reason else found
 
 
 def container_statuses(pod: Object) -> list[Object]:
-    """What the kubelet says of its containers; those that come first, first."""
+    """Return the statuses of a pod's containers, init containers first."""
     status = pod.get("status", {})
     return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
 
 
-def _of(container: Object, pod: str, limited: frozenset[str]) -> Iterator[Crash]:
-    who = f"container {container['name']} of {pod}"
+def _crashes(container: Object, pod: str, limited: frozenset[str]) -> Iterator[Crash]:
+    name = f"container {container['name']} of pod {pod}"
     now = container.get("state", {})
-    ends = [state["terminated"] for state in (now, container.get("lastState", {})) if "terminated" in state]
-    bad = [end for end in ends if end.get("exitCode")]
-    for end in bad[:1]:
-        reason, message = end.get("reason", ""), end.get("message", "")
-        memory = " beyond its memory limit" if reason == "OOMKilled" and container["name"] in limited else ""
-        own = reason not in _NOT_ITS_DOING and (reason != "OOMKilled" or bool(memory))
-        details = "" if reason in ("", "Error") else f" ({reason}{memory})"
-        yield Crash(f"{who} ended with {end['exitCode']}{details}{f': {message}' if message and not own else ''}", own)
-    if not bad and now.get("waiting", {}).get("reason") == messages.CRASH_LOOP:
-        yield Crash(f"{who} ends again and again", own=True)
+    terminated = [state["terminated"] for state in (now, container.get("lastState", {})) if "terminated" in state]
+    failed = [each for each in terminated if each.get("exitCode")]
+    for each in failed[:1]:
+        reason, message = each.get("reason", ""), each.get("message", "")
+        above_limit = reason == "OOMKilled" and container["name"] in limited
+        by_process = reason not in _NOT_BY_PROCESS and (reason != "OOMKilled" or above_limit)
+        details = "" if reason in ("", "Error") else f" ({reason}{' above its memory limit' if above_limit else ''})"
+        cause = f": {message}" if message and not by_process else ""
+        yield Crash(f"{name} exited with code {each['exitCode']}{details}{cause}", by_process)
+    if not failed and now.get("waiting", {}).get("reason") == messages.CRASH_LOOP:
+        yield Crash(f"{name} is in {messages.CRASH_LOOP}", by_process=True)
 
 
-def _limited(pod: Object) -> frozenset[str]:
-    """Containers with a memory limit of their own. Who has none was killed because the node had no more, whoever took it."""
+def _with_memory_limit(pod: Object) -> frozenset[str]:
+    """Return the containers with a memory limit. Others are killed only if the node runs out of memory."""
     spec = pod.get("spec", {})
-    every = [*spec.get("initContainers", ()), *spec.get("containers", ())]
-    return frozenset(each["name"] for each in every if each.get("resources", {}).get("limits", {}).get("memory"))
+    containers = [*spec.get("initContainers", ()), *spec.get("containers", ())]
+    return frozenset(each["name"] for each in containers if each.get("resources", {}).get("limits", {}).get("memory"))

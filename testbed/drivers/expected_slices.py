@@ -1,4 +1,4 @@
-"""The ResourceSlices that a hardware file means, from the fake driver itself, which is asked as a process: we never import it."""
+"""Gets the ResourceSlices of a hardware file from the fake driver, which runs as a process because the testbed never imports it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.process import run
 
 
 def expected_slices(file: Path, *nodes: str) -> list[Object]:
-    """What the fake driver would publish on nodes with that hardware, and for the network."""
+    """Return the slices that the fake driver would publish for these nodes and the network. Raise UsageError if the file is not valid."""
     paths = [str(folders.packages()), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = run(
         [

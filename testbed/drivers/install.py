@@ -1,4 +1,4 @@
-"""Apply a driver's manifests, in the order of its driver file, and remove them in the reverse order."""
+"""Applies a driver's manifests in the order of its driver file, and deletes them in reverse order."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from testbed.models.strict import require_kind
 from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
-_APPLIED = Budget("object taken", 30, "a request of the server's own may take 10 s of waiting for its store")
-_GONE = Budget("driver gone", 60, "a driver gets a grace period to unregister and clean up")
+_APPLIED = Budget("object applied", 30, "the API server may wait 10 s for its storage")
+_GONE = Budget("driver's pods deleted", 60, "a driver has a grace period to unregister and clean up")
 
 
 def install(
     kube: Kube, driver_file: DriverFile, owner: Owner, *, image: str = "", hardware: Path | None = None
 ) -> None:
-    """Apply all manifests as the testbed's own. A driver file without `install` means that somebody has done it already."""
+    """Apply all manifests as objects of the testbed. Do nothing if the driver file has no `install` section."""
     wanted = manifests(driver_file, image=image, hardware=hardware)
-    there = [_existing(kube, each) for each in wanted]
-    for each, found in zip(wanted, there, strict=True):
+    existing = [_existing(kube, each) for each in wanted]
+    for each, found in zip(wanted, existing, strict=True):
         if found and not owner.owns(found):
             _refuse_unless_shared(each, found)
-    for each, found in zip(wanted, there, strict=True):
+    for each, found in zip(wanted, existing, strict=True):
         if found and not owner.owns(found):
             _apply(kube, each, owner, force=False)
         else:
@@ -38,7 +38,7 @@ def install(
 def uninstall(
     kube: Kube, driver_file: DriverFile, owner: Owner, *, image: str = "", hardware: Path | None = None
 ) -> None:
-    """Delete what `install` made, last first, take back what it added, and wait until the driver's pods are gone. Twice is fine."""
+    """Delete what `install` created, undo its changes of shared objects, and wait until the driver's pods are gone. Idempotent."""
     for manifest in reversed(manifests(driver_file, image=image, hardware=hardware)):
         found = _existing(kube, manifest)
         if found and owner.owns(found):
@@ -46,17 +46,17 @@ def uninstall(
         elif found and is_shared(found) and is_managed_by(found, owner):
             release_shared(kube, found, owner)
     if driver_file.install:
-        eventually(lambda: _no_pods(kube, driver_file), f"the end of driver {driver_file.driver}", _GONE)
+        eventually(lambda: _no_pods(kube, driver_file), f"the pods of driver {driver_file.driver} to be deleted", _GONE)
 
 
 def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> list[Object]:
-    """The objects that make the driver, rendered, in their order; none for a driver that is there already."""
-    texts_of = rendered_manifests(driver_file, image=image, hardware=hardware)
-    return [each for path, text in texts_of.items() for each in _objects(path, text)]
+    """Return the objects of a driver, rendered and in order; none for a driver that is installed already."""
+    rendered = rendered_manifests(driver_file, image=image, hardware=hardware)
+    return [each for path, text in rendered.items() for each in _objects(path, text)]
 
 
 def rendered_manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> dict[Path, str]:
-    """Return the same as YAML, by template."""
+    """Return a driver's manifests as YAML, by template."""
     _refuse_unused_hardware(driver_file, hardware)
     install = driver_file.install
     if install is None:
@@ -82,11 +82,11 @@ def _objects(path: Path, text: str) -> list[Object]:
     try:
         documents = list(yaml.safe_load_all(text))
     except yaml.YAMLError as broken:
-        raise UsageError(f"{path} is not YAML once its variables are filled in: {broken}") from broken
+        raise UsageError(f"{path} is not valid YAML after rendering: {broken}") from broken
     found = [content for content in documents if content]
     for content in found:
         if not _is_object(content):
-            raise TestbedError(f"{path} holds something that is not a Kubernetes object: {content!r:.80}")
+            raise TestbedError(f"{path} contains a document that is not a Kubernetes object: {content!r:.80}")
     return found
 
 
@@ -97,13 +97,13 @@ def _is_object(content: object) -> bool:
 
 
 def _refuse_unused_hardware(driver_file: DriverFile, hardware: Path | None) -> None:
-    """Raise UsageError if a hardware file is given that no template uses, or that is of another kind."""
+    """Raise UsageError for a hardware file that no template uses, or for a file of another kind."""
     if not hardware:
         return
     if not takes_hardware(driver_file):
         raise UsageError(
-            f"driver {driver_file.name} does not use --hardware {hardware}: none of its manifests has the variable hardware",
-            hint="leave out --hardware, or use {{ hardware }} in a manifest of the driver file",
+            f"driver {driver_file.name} does not use --hardware {hardware}: no manifest of it has the variable hardware",
+            hint="remove --hardware, or use {{ hardware }} in a manifest of the driver file",
         )
     require_kind(hardware, "Hardware")
 
@@ -114,14 +114,14 @@ def _existing(kube: Kube, manifest: Object) -> Object | None:
         return kube.find(
             manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace", "default")
         )
-    except UsageError:  # a kind that the server does not know: a manifest before this one brings it
+    except UsageError:  # the API server does not know the kind yet: an earlier manifest defines it
         return None
 
 
 def _apply(kube: Kube, manifest: Object, owner: Owner, *, force: bool) -> None:
-    """An API server that has too much to do is asked again: who applies twice has applied once."""
+    """Apply an object, and retry while the API server is overloaded. Applying twice is safe."""
 
-    def ask() -> None:
+    def attempt() -> None:
         try:
             kube.apply(manifest, manager=owner.manager, force=force)
         except ApiError as busy:
@@ -129,11 +129,11 @@ def _apply(kube: Kube, manifest: Object, owner: Owner, *, force: bool) -> None:
                 raise
             raise NotYet(str(busy)) from busy
 
-    eventually(ask, f"the API server to take {manifest['kind']} {manifest['metadata']['name']}", _APPLIED)
+    eventually(attempt, f"the API server to accept {manifest['kind']} {manifest['metadata']['name']}", _APPLIED)
 
 
 def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> None:
-    """An object of ours. A new one is not forced: if another testbed made it a moment ago, the API server says so."""
+    """Apply an object of the testbed. A new one is not forced, so that the API server reports if another testbed just created it."""
     try:
         _apply(kube, manifest, owner, force=not is_new)
     except ApiError as refused:
@@ -143,26 +143,27 @@ def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> N
 
 
 def _refuse_unless_shared(manifest: Object, found: Object) -> None:
-    """What is there for everybody is added to and left. What another testbed made is not, for it goes with that one."""
+    """Raise UsageError unless the existing object may be shared. Objects of other testbeds may not: they are deleted with those."""
     if is_ours(found) or not is_shared(manifest):
         raise _conflict(manifest, found)
 
 
 def _conflict(manifest: Object, found: Object) -> UsageError:
-    kind, name, home = manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace")
-    what = f"{kind} {name}{f' in namespace {home}' if home else ''} is there already, and"
+    kind, name, namespace = manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace")
+    message = f"{kind} {name}{f' in namespace {namespace}' if namespace else ''} already exists, and"
     if is_ours(found):
-        whose = owner_of([found]) or f"a testbed with the id {identity_of(found)}"
+        owner = owner_of([found]) or f"a testbed with the id {identity_of(found)}"
         return UsageError(
-            f"{what} belongs to {whose}", hint="wait until it is gone; dra-testbed sweep --kubeconfig removes remains"
+            f"{message} it belongs to {owner}",
+            hint="wait until that testbed is removed; dra-testbed sweep --kubeconfig removes abandoned ones",
         )
     return UsageError(
-        f"{what} dra-testbed did not make it",
-        hint="a driver that somebody else has installed is judged with a driver file without spec.install",
+        f"{message} dra-testbed did not create it",
+        hint="to judge a driver that is already installed, use a driver file without spec.install",
     )
 
 
 def _no_pods(kube: Kube, driver_file: DriverFile) -> None:
     left = kube.list("v1", "Pod", driver_file.pods.namespace, labelSelector=driver_file.pods.selector)
     if left:
-        raise NotYet("still there: " + ", ".join(pod["metadata"]["name"] for pod in left))
+        raise NotYet("pods still exist: " + ", ".join(pod["metadata"]["name"] for pod in left))

@@ -1,7 +1,7 @@
-"""Change the hardware of drivers that run: find a driver's pod on a node, and run there the control command of its driver file.
+"""Changes the hardware of running drivers: runs the control command of the driver file in the driver's pod on a node.
 
-`dra-testbed hardware` and the word `hardware` call it. It works wherever pods can be reached, so with every provider. The command is told a
-verb and its arguments; it prints JSON and ends with 0, or says on stderr what is wrong and ends with 2 when nothing was changed.
+`dra-testbed hardware` and the fixture `hardware` use it, with every provider. The command gets a verb and its arguments. It prints JSON and
+exits with 0, or prints an error and exits with 2 if nothing was changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REFUSED = 2
 
 
 def run_control(kube: Kube, driver_file: DriverFile, node: str, words: Sequence[str]) -> Object:
-    """Have the driver on a node do something; what it answered. UsageError when it refused, and then nothing has changed."""
+    """Run the control command on a node and return its answer. Raise UsageError if it refused and changed nothing."""
     pod = _pods(kube, driver_file).get(node)
     if pod is None:
         raise TestbedError(f"no pod of driver {driver_file.name} runs on {node}", hint="dra-testbed status")
@@ -32,33 +32,33 @@ def run_control(kube: Kube, driver_file: DriverFile, node: str, words: Sequence[
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        said = (done.stderr or done.stdout).strip() or "nothing"
+        output = (done.stderr or done.stdout).strip() or "none"
         raise TestbedError(
-            f"the driver in pod {pod} on {node} could not be controlled: {' '.join(command)} ended with {done.code}",
-            hint=f"it said: {said[-500:]}",
+            f"the control command failed in pod {pod} on {node}: {' '.join(command)} exited with code {done.code}",
+            hint=f"see its output: {output[-500:]}",
         )
     return answer
 
 
 def nodes_for(kube: Kube, driver_file: DriverFile, node: str | None = None, device: str | None = None) -> list[str]:
-    """The nodes that a change is about: the one that was named, the only one that has the device, or without a device all of them."""
+    """Return the nodes that a change applies to: the named one, otherwise the only one with the device; without a device, all."""
     _command(driver_file)
-    there = sorted(_pods(kube, driver_file))
+    running = sorted(_pods(kube, driver_file))
     if node not in (None, ALL_NODES):
-        if node not in there:
-            hint = did_you_mean(str(node), there) or "dra-testbed status shows nodes and the driver"
+        if node not in running:
+            hint = did_you_mean(str(node), running) or "dra-testbed status shows the nodes of the driver"
             raise UsageError(f"driver {driver_file.name} does not run on node {node}", hint=hint)
         return [str(node)]
     if device is None:
-        return there
-    having = {each: run_control(kube, driver_file, each, ["state"])["devices"] for each in there}
-    found = [each for each, devices in having.items() if device in devices]
+        return running
+    devices_of = {each: run_control(kube, driver_file, each, ["state"])["devices"] for each in running}
+    found = [each for each, devices in devices_of.items() if device in devices]
     if not found:
-        known = {name for devices in having.values() for name in devices}
-        raise UsageError(f"no node has a device {device}", hint=did_you_mean(device, known))
+        known = {name for devices in devices_of.values() for name in devices}
+        raise UsageError(f"no node has device {device}", hint=did_you_mean(device, known))
     if len(found) > 1 and node is None:
         raise UsageError(
-            f"{device} is a device of {' and of '.join(found)}", hint=f"--node {found[0]}, or --node {ALL_NODES}"
+            f"device {device} exists on {' and '.join(found)}", hint=f"add --node {found[0]} or --node {ALL_NODES}"
         )
     return found
 
@@ -67,19 +67,19 @@ def _command(driver_file: DriverFile) -> tuple[str, ...]:
     if driver_file.control is None:
         raise UsageError(
             f"the hardware of driver {driver_file.name} cannot be changed: its driver file has no spec.control",
-            hint="docs/live-control.md says what a control command has to do",
+            hint="docs/live-control.md describes control commands",
         )
     return driver_file.control.command
 
 
 def _pods(kube: Kube, driver_file: DriverFile) -> dict[str, str]:
-    """The driver's running pods by node. During an update there are two on a node, and the newer one is meant."""
+    """Return the driver's running pods by node. During an update a node has two; the newer one is returned."""
     running = [pod for pod in driver_pods(kube, driver_file) if pod.get("status", {}).get("phase") == "Running"]
     running.sort(key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")))
     return {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in running}
 
 
 def _last_line(text: str) -> str:
-    """What a refusal says, without the usage that may stand before it."""
+    """Return the last line of an error output, which may begin with a usage message."""
     lines = text.strip().splitlines()
-    return lines[-1] if lines else "refused without a word"
+    return lines[-1] if lines else "the control command refused without a message"

@@ -1,7 +1,7 @@
-"""Whether a driver file names what is there: the driver, classes, pods, their container, what devices have. Asked once a driver serves.
+"""Checks the names in a driver file against the cluster: driver, classes, pods, container, attributes of devices.
 
-A wrong name would fail test by test, and the driver would be blamed. Nothing is said where nothing can be seen: without the right to look,
-without devices, and of a driver that runs as no pod. Called after an installation, and by the plugin for a testbed that is up.
+A wrong name would fail one test after another, and blame the driver. A name that cannot be checked is accepted: without permission to list,
+without devices, or if the driver does not run as a pod. Used after installing, and by the plugin for a testbed that is up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
 def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
-    """UsageError with every name in the driver file that means nothing in this cluster."""
+    """Raise UsageError with all names of the driver file that do not exist in the cluster."""
     raise_problems(
         driver_file,
         [
@@ -35,17 +35,15 @@ def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
 
 
 def raise_problems(driver_file: DriverFile, problems: list[str]) -> None:
-    """UsageError with all problems, if there are any."""
+    """Raise UsageError with all problems, if there are any."""
     if problems:
-        raise UsageError(
-            "\n  ".join([f"driver file {driver_file.name} does not fit what is in the cluster:", *problems])
-        )
+        raise UsageError("\n  ".join([f"driver file {driver_file.name} does not match the cluster:", *problems]))
 
 
 def driver_name_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
-    """Nobody publishes under the name, and the class of the file selects by the name of a driver that does.
+    """Return a problem if no slice has the driver's name, and its class selects devices of another driver that publishes slices.
 
-    A driver that publishes nothing has a class that means itself, or any driver: whether it should publish, the tests say.
+    A class that selects this driver, or any driver, is no problem: tests find out whether the driver should publish.
     """
     if _slices(kube, driver_file):
         return []
@@ -53,20 +51,20 @@ def driver_name_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
     classes = _list_if_allowed(kube, _RESOURCE, "DeviceClass") or ()
     specs = [each.get("spec") or {} for each in classes if each["metadata"]["name"] == driver_file.device_class]
     expressions = [
-        str(each.get("cel", {}).get("expression", "")) for one in specs for each in one.get("selectors") or ()
+        str(each.get("cel", {}).get("expression", "")) for spec in specs for each in spec.get("selectors") or ()
     ]
     named = {quoted for text in expressions for pair in _QUOTED.findall(text) for quoted in pair}
-    meant = sorted(named & published)
-    if not meant or driver_file.driver in named:
+    selected = sorted(named & published)
+    if not selected or driver_file.driver in named:
         return []
-    what = f"nobody publishes ResourceSlices as {driver_file.driver}, and the class {driver_file.device_class}"
+    what = f"no ResourceSlice has the driver {driver_file.driver}, and DeviceClass {driver_file.device_class}"
     return [
-        f"spec.driver: {what} selects devices of {' and of '.join(meant)}; {did_you_mean(driver_file.driver, meant)}"
+        f"spec.driver: {what} selects devices of {' and '.join(selected)}; {did_you_mean(driver_file.driver, selected)}"
     ]
 
 
 def pod_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
-    """The driver serves, no pod is its own, and there are some that look like it. A driver that runs as no pod has none that do."""
+    """Return a problem if the driver publishes slices and its pods are not found, but pods with nearly the same labels or namespace are."""
     pods = driver_file.pods
     own = _list_if_allowed(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector)
     if own is None or own or not _slices(kube, driver_file):
@@ -75,16 +73,16 @@ def pod_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
         each["metadata"]["namespace"] for each in _list_if_allowed(kube, "v1", "Pod", labelSelector=pods.selector) or ()
     }
     if elsewhere:
-        places = " and ".join(sorted(elsewhere))
-        return [f"spec.pods.namespace: no pod in {pods.namespace} has {pods.selector}; there are some in {places}"]
+        namespaces = " and ".join(sorted(elsewhere))
+        return [f"spec.pods.namespace: no pod in {pods.namespace} matches {pods.selector}, but pods in {namespaces} do"]
     beside = _list_if_allowed(kube, "v1", "Pod", pods.namespace) or ()
     labels = {f"{key}={value}" for each in beside for key, value in (each["metadata"].get("labels") or {}).items()}
     near = did_you_mean(pods.selector, labels)
-    return [f"spec.pods.selector: no pod has {pods.selector}; {near}"] if near.startswith("did") else []
+    return [f"spec.pods.selector: no pod matches {pods.selector}; {near}"] if near.startswith("did") else []
 
 
 def _class_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
-    """No suite makes these: they come with the driver, or are there already."""
+    """Yield a problem for each DeviceClass that does not exist. Tests do not create these classes."""
     found = _list_if_allowed(kube, _RESOURCE, "DeviceClass")
     if found is None:
         return
@@ -97,7 +95,7 @@ def _class_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
 
 
 def _container_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
-    """One pod with it is enough: a selector may choose more than those on nodes."""
+    """Yield a problem if no pod has the container. One pod is enough, because the selector may match other pods too."""
     pods = driver_file.pods
     specs = [
         each["spec"] for each in _list_if_allowed(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector) or ()
@@ -109,32 +107,32 @@ def _container_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
 
 
 def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
-    """Devices without any attribute or capacity are the driver's doing; they may have it under the driver's name, or under none.
+    """Yield a problem for each attribute or capacity that no device has, with or without the driver's domain.
 
-    That hardware has nothing by which devices belong together may be so, and so may a cluster without devices to share; and what is
-    only pretended may be anything. There only a name that is nearly right is taken for a mistake.
+    Hardware may lack some of them, and fake hardware may lack all: there, only a near match of an existing name counts as a mistake.
+    Devices without any attribute or capacity are left to the tests.
     """
-    real = driver_file.hardware == "unknown"
+    is_real = driver_file.hardware == "unknown"
     examples, sharing, own = driver_file.examples, driver_file.sharing, f"{driver_file.driver}/"
     devices = [device for each in _slices(kube, driver_file) for device in each["spec"].get("devices") or ()]
-    for key, kind, wanted, sure in (
+    for key, kind, wanted, required in (
         ("probe.identityAttribute", "attribute", driver_file.probe.identity_attribute, True),
-        ("examples.attribute", "attribute", examples.attribute, real),
-        ("examples.capacity", "capacity", examples.capacity, real),
+        ("examples.attribute", "attribute", examples.attribute, is_real),
+        ("examples.capacity", "capacity", examples.capacity, is_real),
         ("examples.matchAttribute", "attribute", examples.match_attribute, False),
         ("sharing.capacity", "capacity", sharing.capacity if sharing else "", False),
     ):
         published = {name.removeprefix(own) for each in devices for name in each.get(_KEYS[kind]) or ()}
         name = wanted.removeprefix(own)
-        if wanted and published and name not in published and (sure or _is_nearly_right(name, published)):
+        if wanted and published and name not in published and (required or _has_near_match(name, published)):
             yield _unknown_name(key, f"no device has {_ARTICLES[kind]} {wanted}", name, published)
 
 
-def _is_nearly_right(name: str, published: Iterable[str]) -> bool:
-    """Whether it looks like one that is there. A domain that two names have in common makes them no more alike."""
+def _has_near_match(name: str, published: Iterable[str]) -> bool:
+    """Return True if a published name of the same domain is similar. The domain itself does not count."""
     domain, _, word = name.rpartition("/")
-    apart = (each.rpartition("/") for each in published)
-    return did_you_mean(word, {other for where, _, other in apart if where == domain}).startswith("did")
+    split = (each.rpartition("/") for each in published)
+    return did_you_mean(word, {other for other_domain, _, other in split if other_domain == domain}).startswith("did")
 
 
 def _slices(kube: Kube, driver_file: DriverFile) -> list[Object]:
@@ -149,7 +147,7 @@ def _unknown_name(key: str, what: str, word: str, known: Iterable[str]) -> str:
 def _list_if_allowed(
     kube: Kube, version: str, kind: str, namespace: str | None = None, **selectors: str
 ) -> list[Object] | None:
-    """The objects, or None for who may not look; what needs the right says so itself."""
+    """Return the objects, or None if listing them is forbidden. What needs the permission reports that itself."""
     try:
         return kube.list(version, kind, namespace, **selectors)
     except ApiError as refused:

@@ -1,4 +1,4 @@
-"""Wait until a driver serves on every node where it is expected: pods Ready, pools complete. Says why not, when it does not."""
+"""Waits until a driver is ready on every node where it must run: pods Ready, pools complete. Explains why it is not."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ _READY = Budget(
     "driver ready", 60, "image, start, registration and slices take 3 s here; a vendor's driver probes hardware"
 )
 _LOG_LINES = 15
-_NO_SLICE = "the pods are Ready, but there is no ResourceSlice for"
-_STATE_TEXTS = {
-    "running": "runs and is not ready",
-    "waiting": "waits",
-    "terminated": "ended",
-}  # a state without a reason
+_NO_SLICE, _NETWORK = "the pods are Ready, but there is no ResourceSlice for", "network-attached devices"
+# Texts for states of containers that have no reason.
+_STATE_TEXTS = {"running": "is running but not ready", "waiting": "is waiting", "terminated": "has terminated"}
 
 
 class _SlicesMissing(NotYet):
-    """The driver says that it serves, and its slices are not there. Nobody but the driver can give them."""
+    """The driver's pods are Ready, but its slices are missing or incomplete, which is the driver's own fault."""
 
 
 def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None = None) -> None:
-    """Return when the driver's pod is Ready and a pool is complete on each of the nodes (all expected ones, if not given)."""
+    """Wait until the driver's pod is Ready and a pool is complete on each of the nodes (default: all expected ones)."""
     wanted = frozenset(nodes) if nodes is not None else expected_nodes(kube, driver_file)
     if not wanted:
         _raise_no_nodes(kube, driver_file)
@@ -42,9 +39,9 @@ def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None 
 
 
 def expected_nodes(kube: Kube, driver_file: DriverFile) -> frozenset[str]:
-    """The nodes that the driver file's selector names, without those that keep the tests' pods away."""
-    found = _selected_nodes(kube, driver_file)
-    return frozenset(node["metadata"]["name"] for node in found if not _untolerated(node, driver_file))
+    """Return the nodes that the driver file selects, without those whose taints the tests' pods do not tolerate."""
+    selected = _selected_nodes(kube, driver_file)
+    return frozenset(node["metadata"]["name"] for node in selected if not _untolerated(node, driver_file))
 
 
 def _selected_nodes(kube: Kube, driver_file: DriverFile) -> list[Object]:
@@ -53,20 +50,20 @@ def _selected_nodes(kube: Kube, driver_file: DriverFile) -> list[Object]:
 
 
 def _raise_no_nodes(kube: Kube, driver_file: DriverFile) -> None:
-    """Without any node nothing is worth waiting for: what is wrong stands in the driver file, or in the nodes' taints."""
-    labelled, labels = _selected_nodes(kube, driver_file), driver_file.nodes.selector
-    if not labelled:
+    """Raise UsageError: the driver file selects no node, or all selected nodes have taints."""
+    selected, labels = _selected_nodes(kube, driver_file), driver_file.nodes.selector
+    if not selected:
         wanted = ", ".join(f"{key}={value}" for key, value in labels.items())
         raise UsageError(
-            f"driver {driver_file.driver} is expected on no node: "
-            + (f"none has the labels {wanted}" if labels else "the cluster has none"),
-            hint="look at spec.nodes.selector of the driver file, and at `kubectl get nodes --show-labels`",
+            f"driver {driver_file.driver} has no node to run on: "
+            + (f"no node has the labels {wanted}" if labels else "the cluster has no nodes"),
+            hint="compare spec.nodes.selector of the driver file with `kubectl get nodes --show-labels`",
         )
-    kept = {node["metadata"]["name"]: _untolerated(node, driver_file) for node in labelled}
+    taints = {node["metadata"]["name"]: _untolerated(node, driver_file) for node in selected}
     raise UsageError(
-        f"driver {driver_file.driver} is expected on no node: taints keep the tests' pods from all that there are\n"
-        + "\n".join(f"  {name}: {', '.join(taints)}" for name, taints in sorted(kept.items())),
-        hint="if the tests may run there, tolerate them with spec.nodes.tolerations of the driver file",
+        f"driver {driver_file.driver} has no node to run on: the tests' pods do not tolerate the taints of its nodes\n"
+        + "\n".join(f"  {name}: {', '.join(each)}" for name, each in sorted(taints.items())),
+        hint="if tests may run there, add spec.nodes.tolerations to the driver file",
     )
 
 
@@ -76,9 +73,9 @@ def _untolerated(node: Object, driver_file: DriverFile) -> list[str]:
 
 def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
     driver = driver_file.driver
-    pods = {pod["spec"].get("nodeName", ""): unready_reason(pod) for pod in driver_pods(kube, driver_file)}
-    running = {node for node, why in pods.items() if not why}
-    missing = [f"{node}: {pods.get(node, 'no pod of the driver')}" for node in sorted(wanted - running)]
+    reasons = {pod["spec"].get("nodeName", ""): unready_reason(pod) for pod in driver_pods(kube, driver_file)}
+    ready = {node for node, reason in reasons.items() if not reason}
+    missing = [f"{node}: {reasons.get(node, 'no pod of the driver')}" for node in sorted(wanted - ready)]
     if missing:
         raise NotYet("; ".join(missing))
     found = pools(kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"), driver)
@@ -86,29 +83,29 @@ def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
 
 
 def _check_pools(found: list[Pool], wanted: frozenset[str]) -> None:
-    """All pools are complete, and each of the wanted nodes has one; a driver of which none is wanted has one at all."""
-    partly = [str(pool) for pool in found if not pool.complete]
-    if partly:
-        raise _SlicesMissing("the pods are Ready, but " + "; ".join(partly))
+    """Raise NotYet unless all pools are complete and each of the wanted nodes has one. Without wanted nodes, one pool is enough."""
+    incomplete = [str(pool) for pool in found if not pool.complete]
+    if incomplete:
+        raise _SlicesMissing("the pods are Ready, but " + "; ".join(incomplete))
     if not found:
-        raise _SlicesMissing(f"{_NO_SLICE} {', '.join(sorted(wanted)) or 'the network'}")
-    # The network's pools may come first, so they say nothing of the nodes' own: whether there will be any stands in the driver file.
+        raise _SlicesMissing(f"{_NO_SLICE} {', '.join(sorted(wanted)) or _NETWORK}")
+    # Pools of network-attached devices may be published first. Only the driver file says whether nodes get pools of their own.
     served = frozenset[str]().union(*(pool.nodes for pool in found))
-    bare = wanted - served
-    if bare and not served:
-        raise NotYet(f"{_NO_SLICE} {', '.join(sorted(bare))}, only for the network")
-    if bare:
-        raise _SlicesMissing(f"{_NO_SLICE} {', '.join(sorted(bare))}")
+    missing = wanted - served
+    if missing and not served:
+        raise NotYet(f"{_NO_SLICE} {', '.join(sorted(missing))}, only for {_NETWORK}")
+    if missing:
+        raise _SlicesMissing(f"{_NO_SLICE} {', '.join(sorted(missing))}")
 
 
 def driver_pods(kube: Kube, driver_file: DriverFile) -> list[Object]:
-    """The driver's pods that are not on their way out."""
+    """Return the driver's pods that are not being deleted."""
     found = kube.list("v1", "Pod", driver_file.pods.namespace, labelSelector=driver_file.pods.selector)
     return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
 def unready_reason(pod: Object) -> str:
-    """Why a pod is not Ready; '' when it is."""
+    """Return why a pod is not Ready, or '' if it is."""
     status = pod.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions", ())}
     if conditions.get("Ready", {}).get("status") == "True":
@@ -120,30 +117,30 @@ def unready_reason(pod: Object) -> str:
         if kind != "running" or not each.get("ready")
     ]
     scheduled = conditions.get("PodScheduled", {})
-    why = waiting or ([scheduled["message"]] if scheduled.get("message") else [])
-    return f"pod {pod['metadata']['name']} is {status.get('phase', 'new')}: {'; '.join(why) or 'not Ready yet'}"
+    reasons = waiting or ([scheduled["message"]] if scheduled.get("message") else [])
+    return f"pod {pod['metadata']['name']} is {status.get('phase', 'new')}: {'; '.join(reasons) or 'not Ready yet'}"
 
 
 def _with_diagnosis(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> DriverFailed | WaitTimeout:
-    """The same time-out with the driver's last words. What it did itself is its own fault; a pod that never started is ours.
+    """Return the timeout with crashes and logs: DriverFailed if the driver crashed or published no slices.
 
-    Logs explain and blame nobody: who speaks may be well, and who is silent need not be.
+    Logs only explain. They do not decide who is blamed, because a correct driver logs too.
     """
     pods = driver_pods(kube, driver_file)
     unready = [pod for pod in pods if unready_reason(pod)]
-    endings = [ending for pod in unready for ending in find_crashes(pod)]
-    spoken = [lines for pod in unready or pods if (lines := _log_tail(kube, driver_file, pod))]
-    seen = "\n".join([late.last_seen, *(f"  {ending}" for ending in endings)])
-    text = "\n".join([seen, *spoken])
-    if any(ending.own for ending in endings):
-        return _failed(late, text, "the driver ends by itself: look at its exit code and its log above")
+    crashes = [crash for pod in unready for crash in find_crashes(pod)]
+    logs = [lines for pod in unready or pods if (lines := _log_tail(kube, driver_file, pod))]
+    seen = "\n".join([late.last_seen, *(f"  {crash}" for crash in crashes)])
+    text = "\n".join([seen, *logs])
+    if any(crash.by_process for crash in crashes):
+        return _failed(late, text, "the driver's own process fails: see its exit code and its log above")
     if isinstance(late.__cause__, _SlicesMissing):
         return _failed(late, text, _likely_cause(seen))
     return WaitTimeout(late.waited_for, late.budget, text, hint=_likely_cause(seen))
 
 
 def _failed(late: WaitTimeout, text: str, hint: str) -> DriverFailed:
-    return DriverFailed(f"{late.waited_for} did not come up ({late.budget})\n  last seen: {text}", hint=hint)
+    return DriverFailed(f"{late.waited_for} did not become ready ({late.budget})\n  last seen: {text}", hint=hint)
 
 
 def _log_tail(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
@@ -154,34 +151,34 @@ def _log_tail(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
     try:
         text = kube.logs(driver_file.pods.namespace, name, container=driver_file.pods.container, previous=restarted)
     except ApiError:
-        return ""  # a container that never started has no log, and the time-out is the news
+        return ""  # a container that never started has no log
     lines = text.strip().splitlines()[-_LOG_LINES:]
     return "\n".join([f"  log of {name}:", *(f"    {line}" for line in lines)]) if lines else ""
 
 
 _IMAGE = (
-    "the node could not get the image: can this host reach the image's registry, and is its name right? "
-    "Otherwise save it as an archive, and name that in spec.install.images of the driver file"
+    "the node could not pull the image: check its name, and that this host can reach the registry; "
+    "or save the image as an archive and name that in spec.install.images of the driver file"
 )
-_NODE = "the node could not start the container, and says above why: look at its disk, and at what the pod mounts and refers to"
-_SLOW = "a large image, or hardware that is looked at, may only need longer: --patience 3; the pod's events say what it waits for"
-# What to try, by words of what was seen. Nobody is blamed by it.
+_NODE = "the node could not start the container, for the reason above: check the node's disk, and what the pod mounts and refers to"
+_SLOW = "pulling a large image or probing hardware may need longer: try --patience 3; the pod's events say what it waits for"
+# Hints by parts of what was seen. They do not decide who is blamed.
 _CAUSES = {
     messages.IMAGE_ERROR: _IMAGE,
     messages.IMAGE_PULL: _IMAGE,
     "CreateContainer": _NODE,
     "RunContainerError": _NODE,
     "StartError": _NODE,
-    "OOMKilled": "the container has no memory limit, so it was the node that had no more memory",
-    "no pod of the driver": "look at the DaemonSet's events, and at spec.pods.selector and spec.nodes.selector of the driver file",
-    "only for the network": "if it has no devices of nodes, its driver file says so (spec.nodes.ownSlices: false); else its log above",
-    "no ResourceSlice": "the driver is Ready but published nothing: its log above, its RBAC, and what hardware it found",
-    "slices of generation": "the driver published only a part of a pool: resourceSliceCount and generation must agree",
+    "OOMKilled": "the container has no memory limit, so the node ran out of memory",
+    "no pod of the driver": "check the DaemonSet's events, and spec.pods.selector and spec.nodes.selector of the driver file",
+    f"only for {_NETWORK}": "if all devices are network-attached, set spec.nodes.ownSlices: false; otherwise see the log above",
+    "no ResourceSlice": "the driver is Ready but publishes nothing: check its log above, its RBAC, and which hardware it finds",
+    "slices of generation": "the driver published only a part of a pool: a generation must have resourceSliceCount slices",
     "ContainerCreating": _SLOW,
     "PodInitializing": _SLOW,
-    "runs and is not ready": "its readiness probe fails: is it registered with the kubelet? If it only needs longer: --patience 3",
+    "is running but not ready": "its readiness probe fails: is it registered with the kubelet? If it only needs longer, try --patience 3",
 }
 
 
 def _likely_cause(seen: str) -> str:
-    return next((cause for word, cause in _CAUSES.items() if word in seen), "look at the driver's pods")
+    return next((cause for text, cause in _CAUSES.items() if text in seen), "check the driver's pods")

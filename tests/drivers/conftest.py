@@ -1,4 +1,4 @@
-"""What waits for a driver gives up at once here: nothing in memory becomes ready later."""
+"""Tests of drivers wait with hardly any patience: nothing in a fake cluster becomes ready later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver and its companions: installed together, one of them judged."""
+"""Loading and installing a driver with its companions."""
 
 from __future__ import annotations
 
@@ -36,39 +36,39 @@ def write(folder: Path, name: str, driver: str, companions: str = "", extra: str
     return file
 
 
-def test_by_default_a_gpu_driver_is_judged_and_a_nic_driver_is_beside_it() -> None:
-    subject, beside = load_with_companions(DRIVERS / "fake-gpu.yaml")
-    assert (subject.driver, beside.driver) == ("gpu.dra-testbed.example", "nic.dra-testbed.example")
-    assert "companion" in subject.features
-    assert "companion" not in beside.features
-    assert load_with_companions(DRIVERS / "fake-nic.yaml") == (beside,)
+def test_the_default_gpu_driver_has_the_nic_driver_as_companion() -> None:
+    driver, companion = load_with_companions(DRIVERS / "fake-gpu.yaml")
+    assert (driver.driver, companion.driver) == ("gpu.dra-testbed.example", "nic.dra-testbed.example")
+    assert "companion" in driver.features
+    assert "companion" not in companion.features
+    assert load_with_companions(DRIVERS / "fake-nic.yaml") == (companion,)
 
 
-def test_companions_of_companions_are_left_out(tmp_path: Path) -> None:
+def test_companions_of_companions_are_ignored(tmp_path: Path) -> None:
     write(tmp_path, "c", "c.example")
     write(tmp_path, "b", "b.example", "c.yaml")
     found = load_with_companions(write(tmp_path, "a", "a.example", "b.yaml"))
     assert [each.name for each in found] == ["a", "b"]
 
 
-def test_what_several_bring_is_there_once(tmp_path: Path) -> None:
+def test_objects_of_several_drivers_are_listed_once(tmp_path: Path) -> None:
     write(tmp_path, "b", "b.example")
     found = all_manifests(load_with_companions(write(tmp_path, "a", "a.example", "b.yaml")))
     assert [each["metadata"]["name"] for each in found] == ["shared", "a.example", "b.example"]
 
 
-def test_two_drivers_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_drivers_with_one_name_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "b", "a.example")
     with pytest.raises(UsageError, match=r"and its companions have the same driver a\.example"):
         load_with_companions(write(tmp_path, "a", "a.example", "b.yaml"))
 
 
-def test_hardware_is_for_those_that_take_it_and_the_driver_under_test_must(tmp_path: Path) -> None:
+def test_hardware_is_passed_to_drivers_that_use_it_and_the_driver_under_test_must(tmp_path: Path) -> None:
     hardware = folders.data("manifests") / "hardware" / "gpus.yaml"
     takes = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: has-{{ hardware | length }}}\n"
     write(tmp_path, "b", "b.example")
-    subject = write(tmp_path, "a", "a.example", "b.yaml", takes)
-    names = [each["metadata"]["name"] for each in all_manifests(load_with_companions(subject), hardware=hardware)]
+    file = write(tmp_path, "a", "a.example", "b.yaml", takes)
+    names = [each["metadata"]["name"] for each in all_manifests(load_with_companions(file), hardware=hardware)]
     assert names == ["shared", "a.example", f"has-{len(hardware.read_text())}", "b.example"]
     with pytest.raises(UsageError, match="driver b does not use --hardware"):
         all_manifests(load_with_companions(tmp_path / "b.yaml"), hardware=hardware)

@@ -15,7 +15,7 @@ DRIVER = load_driver_file(cluster.driver_path())
 THEIRS = Owner("theirs", "bbbbbbbbbbbb", "box", pid=7)
 
 
-def test_an_empty_cluster_takes_any_driver() -> None:
+def test_an_empty_cluster_accepts_any_driver() -> None:
     kube: Any = FakeKube()
     refuse_conflicting_driver(kube, DRIVER)
 
@@ -23,16 +23,16 @@ def test_an_empty_cluster_takes_any_driver() -> None:
 @pytest.mark.parametrize(
     ("kind", "facts", "said"),
     [
-        ("DeviceClass", {"name": DRIVER.device_class}, "DeviceClass gpu.dra-testbed.example is there"),
+        ("DeviceClass", {"name": DRIVER.device_class}, "DeviceClass gpu.dra-testbed.example exists"),
         (
             "Pod",
             {"name": "p", "namespace": DRIVER.pods.namespace, "metadata": {"labels": {"app": "fake-gpu-driver"}}},
-            "pods dra-testbed-driver/p are there",
+            "its pods dra-testbed-driver/p exist",
         ),
         ("ResourceSlice", {"name": "s", "spec": cluster.slice_spec("node-1", 1)}, "has ResourceSlices for node-1"),
     ],
 )
-def test_each_trace_of_somebody_elses_driver_is_enough(kind: str, facts: dict[str, Any], said: str) -> None:
+def test_any_object_of_an_existing_driver_is_a_conflict(kind: str, facts: dict[str, Any], said: str) -> None:
     kube: Any = FakeKube()
     kube.put(kind, **facts)
     with pytest.raises(UsageError, match=said) as refused:
@@ -40,15 +40,15 @@ def test_each_trace_of_somebody_elses_driver_is_enough(kind: str, facts: dict[st
     assert "without spec.install" in refused.value.hint
 
 
-def test_a_driver_of_another_testbed_is_said_to_be_its() -> None:
+def test_the_owner_of_another_testbeds_driver_is_named() -> None:
     kube: Any = FakeKube()
     kube.apply(THEIRS.mark({"apiVersion": "v1", "kind": "DeviceClass", "metadata": {"name": DRIVER.device_class}}))
-    with pytest.raises(UsageError, match=r"belongs to testbed theirs of host box \(process 7\)"):
+    with pytest.raises(UsageError, match=r"it belongs to testbed theirs of host box \(process 7\)"):
         refuse_conflicting_driver(kube, DRIVER)
 
 
-def test_a_driver_that_is_only_judged_may_be_there() -> None:
+def test_a_driver_that_is_not_installed_may_exist() -> None:
     kube: Any = FakeKube()
     kube.put("DeviceClass", DRIVER.device_class)
-    in_place = DRIVER.model_copy(update={"spec": DRIVER.spec.model_copy(update={"install": None})})
-    refuse_conflicting_driver(kube, in_place)
+    installed = DRIVER.model_copy(update={"spec": DRIVER.spec.model_copy(update={"install": None})})
+    refuse_conflicting_driver(kube, installed)

@@ -1,4 +1,4 @@
-"""Who is to blame for a container that ended: its program, or what was done to it."""
+"""Whether a container crashed by its own process or for another reason."""
 
 from __future__ import annotations
 
@@ -22,39 +22,44 @@ def _ended(code: int, reason: str = "Error", **more: str) -> Any:
     return {"state": {"terminated": {"exitCode": code, "reason": reason, **more}}}
 
 
-def test_an_exit_code_is_the_programs_own() -> None:
+def test_an_exit_code_is_by_the_process() -> None:
     (found,) = find_crashes(_pod(_ended(2)))
-    assert (str(found), found.own) == ("container driver of it ended with 2", True)
+    assert (str(found), found.by_process) == ("container driver of pod it exited with code 2", True)
 
 
 @pytest.mark.parametrize("reason", ["StartError", "ContainerCannotRun", "ContainerStatusUnknown", "Unknown"])
-def test_the_code_of_a_container_that_never_ran_or_was_lost_is_not(reason: str) -> None:
+def test_the_exit_code_of_a_container_that_never_ran_is_not(reason: str) -> None:
     (found,) = find_crashes(_pod(_ended(128, reason, message="no space left")))
-    assert (str(found), found.own) == (f"container driver of it ended with 128 ({reason}): no space left", False)
+    assert (str(found), found.by_process) == (
+        f"container driver of pod it exited with code 128 ({reason}): no space left",
+        False,
+    )
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"), [("64Mi", "(OOMKilled beyond its memory limit)"), ("", "(OOMKilled)")], ids=["limit", "none"]
+    ("limit", "said"), [("64Mi", "(OOMKilled above its memory limit)"), ("", "(OOMKilled)")], ids=["limit", "none"]
 )
-def test_memory_is_the_drivers_matter_within_a_limit_of_its_own_and_else_the_nodes(limit: str, said: str) -> None:
+def test_running_out_of_memory_is_by_the_process_only_above_its_own_limit(limit: str, said: str) -> None:
     (found,) = find_crashes(_pod(_ended(137, "OOMKilled"), limit=limit))
-    assert (str(found), found.own) == (f"container driver of it ended with 137 {said}", bool(limit))
+    assert (str(found), found.by_process) == (f"container driver of pod it exited with code 137 {said}", bool(limit))
 
 
-def test_what_was_done_to_the_whole_pod_is_not_its_containers_doing() -> None:
+def test_an_eviction_is_not_by_the_process() -> None:
     (found,) = find_crashes(_pod(_ended(137), reason="Evicted"))
-    assert (str(found), found.own) == ("container driver of it ended with 137 (Evicted)", False)
+    assert (str(found), found.by_process) == ("container driver of pod it exited with code 137 (Evicted)", False)
 
 
-def test_a_crash_loop_is_judged_by_how_it_ended_last() -> None:
+def test_a_crash_loop_is_judged_by_its_last_state() -> None:
     waiting = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     codes = {"Completed": 0, "Error": 1, "StartError": 128}
     found = {
-        reason: [each.own for each in find_crashes(_pod({**waiting, "lastState": _ended(code, reason)["state"]}))]
+        reason: [
+            each.by_process for each in find_crashes(_pod({**waiting, "lastState": _ended(code, reason)["state"]}))
+        ]
         for reason, code in codes.items()
     }
     assert found == {"Completed": [True], "Error": [True], "StartError": [False]}
 
 
-def test_a_good_end_is_no_bad_one() -> None:
+def test_a_completed_container_is_not_a_crash() -> None:
     assert find_crashes(_pod(_ended(0, "Completed"))) == []

@@ -44,14 +44,14 @@ data: {driver: {{ driver_name }}, level: "{{ level }}"}
 """
 
 
-def test_manifests_are_rendered_and_applied_in_their_order(tmp_path: Path) -> None:
+def test_manifests_are_rendered_and_applied_in_order(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     install(kube, _file(tmp_path, _TEMPLATE), OWNER)
     assert [key[0] for key in kube.objects] == ["Namespace", "ConfigMap"]
     assert kube.objects["ConfigMap", "mine", "settings"]["data"] == {"driver": "mine.example", "level": "4"}
 
 
-def test_uninstalling_goes_backwards_and_twice_is_fine(tmp_path: Path) -> None:
+def test_uninstalling_deletes_in_reverse_order_and_is_idempotent(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     driver_file = _file(tmp_path, _TEMPLATE)
     install(kube, driver_file, OWNER)
@@ -61,7 +61,7 @@ def test_uninstalling_goes_backwards_and_twice_is_fine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [429, 503, 504])
-def test_an_api_server_that_has_too_much_to_do_is_asked_again(tmp_path: Path, answer: int) -> None:
+def test_applying_is_retried_while_the_api_server_is_overloaded(tmp_path: Path, answer: int) -> None:
     class Busy(FakeKube):
         def apply(self, manifest: Any, **how: Any) -> Any:
             if answers:
@@ -77,7 +77,7 @@ def test_an_api_server_that_has_too_much_to_do_is_asked_again(tmp_path: Path, an
         install(kube, _file(tmp_path, _TEMPLATE), OWNER)
 
 
-def test_uninstalling_deletes_what_was_seen(tmp_path: Path) -> None:
+def test_uninstalling_deletes_by_uid(tmp_path: Path) -> None:
     class Seen(FakeKube):
         def delete(self, target: Any, **how: Any) -> None:
             uids.append(target["metadata"].get("uid"))
@@ -95,11 +95,11 @@ def test_uninstalling_deletes_what_was_seen(tmp_path: Path) -> None:
 def test_uninstalling_waits_for_the_drivers_pods(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     kube.put("Pod", "mine-1", "mine", metadata={"labels": {"app": "mine"}})
-    with pytest.raises(WaitTimeout, match="still there: mine-1"):
+    with pytest.raises(WaitTimeout, match="pods still exist: mine-1"):
         uninstall(kube, _file(tmp_path, _TEMPLATE), OWNER)
 
 
-def test_our_own_drivers_manifests_render_with_the_hardware_that_is_asked_for(tmp_path: Path) -> None:
+def test_the_fake_drivers_manifests_render_with_the_given_hardware(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     hardware = tmp_path / "hardware.yaml"
     hardware.write_text("apiVersion: dra-testbed/v1alpha1\nkind: Hardware\n# two lines: {{ no template }}\n")
@@ -110,7 +110,7 @@ def test_our_own_drivers_manifests_render_with_the_hardware_that_is_asked_for(tm
     assert config["data"]["hardware.yaml"].strip() == hardware.read_text().strip()
 
 
-def test_a_variable_has_the_contents_of_a_file_unless_hardware_replaces_it(tmp_path: Path) -> None:
+def test_hardware_replaces_a_variable_from_a_file(tmp_path: Path) -> None:
     path = cluster.driver_path()
     driver_file = load_driver_file(path)
     other = path.parents[1] / "hardware/gpus.yaml"
@@ -127,7 +127,7 @@ _ATTACHED = {"kind": "gpu", "count": 1, "attaching": {"seconds": 1}}
 
 
 def _network_parts(folder: Path, text: str) -> tuple[bool, bool]:
-    """Whether there is a process for the network, and whether the drivers of nodes may speak of devices of the network."""
+    """Return whether there is a network driver, and whether node drivers may report about network-attached devices."""
     (folder / "hardware.yaml").write_text(text)
     driver_file = load_driver_file(cluster.driver_path())
     found = manifests(driver_file, image="localhost/driver:1", hardware=folder / "hardware.yaml")
@@ -156,18 +156,18 @@ def _network_parts(folder: Path, text: str) -> tuple[bool, bool]:
     ],
 )
 @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["json", "yaml"])
-def test_what_the_network_needs_is_made_when_the_hardware_has_it_however_it_is_written(
+def test_network_parts_are_created_if_the_hardware_needs_them(
     tmp_path: Path, write: Callable[[object], str], spec: object, network: bool, may: bool
 ) -> None:
     assert _network_parts(tmp_path, write({**_NETWORK, "spec": spec})) == (network, may)
 
 
-def test_a_comment_of_the_hardware_gives_no_rights(tmp_path: Path) -> None:
+def test_a_comment_in_the_hardware_file_adds_no_permissions(tmp_path: Path) -> None:
     text = "# pools: none, attaching: none\n" + yaml.safe_dump({**_NETWORK, "spec": {}})
     assert _network_parts(tmp_path, text) == (False, False)
 
 
-def test_a_mutant_differs_in_its_fault_alone() -> None:
+def test_a_mutant_differs_only_in_its_fault() -> None:
     right, wrong = FakeKube(), FakeKube()
     path = cluster.driver_path()
     for kube, file in ((right, path), (wrong, path.parent / "mutants" / "fake-gpu-shares-one-device.yaml")):
@@ -181,11 +181,11 @@ def test_a_mutant_differs_in_its_fault_alone() -> None:
 @pytest.mark.parametrize(
     ("template", "said"),
     [
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: {{ nobody_said }}}", "nobody_said"),
-        ("kind: [", "is not YAML once its variables are filled in"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: {{ undefined }}}", "undefined"),
+        ("kind: [", "is not valid YAML after rendering"),
     ],
 )
-def test_a_bad_manifest_is_the_users_error_and_nothing_is_applied(tmp_path: Path, template: str, said: str) -> None:
+def test_an_invalid_manifest_is_a_usage_error_and_nothing_is_applied(tmp_path: Path, template: str, said: str) -> None:
     kube: Any = FakeKube()
     with pytest.raises(UsageError, match=said):
         install(kube, _file(tmp_path, "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n" + template), OWNER)
@@ -195,12 +195,12 @@ def test_a_bad_manifest_is_the_users_error_and_nothing_is_applied(tmp_path: Path
 @pytest.mark.parametrize(
     "text", ["metadata: {name: a}", "kind: A\nmetadata: {name: a}", "apiVersion: v1\nkind: A", "[1]"]
 )
-def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_document_that_is_not_an_object_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(TestbedError, match="not a Kubernetes object"):
         install(FakeKube(), _file(tmp_path, text), OWNER)  # type: ignore[arg-type]  # the fake
 
 
-def test_hardware_that_no_manifest_uses_is_refused_before_anything_is_applied(tmp_path: Path) -> None:
+def test_hardware_that_no_manifest_uses_is_refused_before_applying(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     hardware = cluster.driver_path().parents[1] / "hardware/gpus.yaml"
     driver_file = _file(tmp_path, _TEMPLATE)
@@ -212,7 +212,7 @@ def test_hardware_that_no_manifest_uses_is_refused_before_anything_is_applied(tm
 
 
 @pytest.mark.parametrize("text", ["", "kind: Hardware\n", "apiVersion: v1\nkind: Hardware\n", "- 1\n", "a: [", "\xff"])
-def test_a_file_that_is_no_hardware_is_refused_before_anything_is_applied(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_kind_than_hardware_is_refused_before_applying(tmp_path: Path, text: str) -> None:
     kube: Any = FakeKube()
     (tmp_path / "hardware.yaml").write_text(text, encoding="latin-1")
     with pytest.raises(UsageError, match=r"hardware\.yaml"):
@@ -220,11 +220,11 @@ def test_a_file_that_is_no_hardware_is_refused_before_anything_is_applied(tmp_pa
     assert kube.objects == {}
 
 
-def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
+def test_an_existing_object_of_others_is_not_changed(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     kube.put("ConfigMap", "settings", "mine", data={"theirs": "yes"})
     driver_file = _file(tmp_path, _TEMPLATE)
-    with pytest.raises(UsageError, match="ConfigMap settings in namespace mine is there already") as raised:
+    with pytest.raises(UsageError, match="ConfigMap settings in namespace mine already exists") as raised:
         install(kube, driver_file, OWNER)
     assert raised.value.exit_code == 2
     assert [key[0] for key in kube.objects] == ["ConfigMap"]
@@ -243,7 +243,7 @@ metadata: {name: default, namespace: {{ namespace }}}
 """
 
 
-def test_a_namespace_of_somebody_else_is_used_and_left(tmp_path: Path) -> None:
+def test_a_namespace_of_others_is_used_and_not_deleted(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     kube.put("Namespace", "mine")
     kube.put("ServiceAccount", "default", "mine")
@@ -254,7 +254,7 @@ def test_a_namespace_of_somebody_else_is_used_and_left(tmp_path: Path) -> None:
     assert kube.deleted == []
 
 
-def test_what_was_added_to_it_is_taken_back(tmp_path: Path) -> None:
+def test_changes_of_shared_objects_are_undone(tmp_path: Path) -> None:
     bare: list[Any] = []
     kube: Any = FakeKube()
     kube.put("Namespace", "mine", apiVersion="v1", metadata={"uid": "7", "managedFields": [{"manager": OWNER.manager}]})
@@ -268,7 +268,7 @@ def test_what_was_added_to_it_is_taken_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [404, 409])
-def test_what_is_gone_meanwhile_is_not_made_anew_to_take_something_out(tmp_path: Path, status: int) -> None:
+def test_a_deleted_shared_object_is_not_created_again(tmp_path: Path, status: int) -> None:
     kube: Any = FakeKube()
     kube.put("Namespace", "mine", apiVersion="v1", metadata={"uid": "7", "managedFields": [{"manager": OWNER.manager}]})
 
@@ -280,7 +280,7 @@ def test_what_is_gone_meanwhile_is_not_made_anew_to_take_something_out(tmp_path:
     assert kube.deleted == []
 
 
-def test_what_we_installed_can_be_installed_again(tmp_path: Path) -> None:
+def test_installing_is_idempotent(tmp_path: Path) -> None:
     kube: Any = FakeKube()
     driver_file = _file(tmp_path, _TEMPLATE)
     install(kube, driver_file, OWNER)
@@ -290,7 +290,7 @@ def test_what_we_installed_can_be_installed_again(tmp_path: Path) -> None:
     assert kube.objects == {}
 
 
-def test_an_object_of_a_kind_that_an_earlier_manifest_brings_is_no_obstacle(tmp_path: Path) -> None:
+def test_an_object_of_a_kind_that_an_earlier_manifest_defines_is_applied(tmp_path: Path) -> None:
     class Unknowing(FakeKube):
         def find(self, *_: Any) -> Any:
             raise UsageError("the API server has no Widget in v1")
@@ -304,18 +304,18 @@ OTHER = Owner("mine", "ba9876543210", "there", pid=8)
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Namespace"])
-def test_what_another_testbed_made_is_not_shared_and_its_owner_is_named(tmp_path: Path, kind: str) -> None:
+def test_an_object_of_another_testbed_is_refused_with_its_owner(tmp_path: Path, kind: str) -> None:
     kube: Any = FakeKube()
     name, home = ("settings", "mine") if kind == "ConfigMap" else ("mine", "default")
     kube.apply(OTHER.mark({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": home}}))
-    with pytest.raises(UsageError, match=r"belongs to testbed mine of host there \(process 8\)"):
+    with pytest.raises(UsageError, match=r"it belongs to testbed mine of host there \(process 8\)"):
         install(kube, _file(tmp_path, _TEMPLATE), OWNER)
     assert len(kube.objects) == 1
     uninstall(kube, _file(tmp_path, _TEMPLATE), OWNER)
     assert len(kube.objects) == 1
 
 
-def test_a_testbed_that_was_faster_by_a_moment_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_object_that_another_testbed_just_created_is_not_overwritten(tmp_path: Path) -> None:
     class Raced(FakeKube):
         def apply(self, manifest: Any, **how: Any) -> Any:
             if manifest["kind"] == "ConfigMap":
@@ -325,5 +325,5 @@ def test_a_testbed_that_was_faster_by_a_moment_is_not_overwritten(tmp_path: Path
             return super().apply(manifest, **how)
 
     kube: Any = Raced()
-    with pytest.raises(UsageError, match="belongs to testbed mine of host there"):
+    with pytest.raises(UsageError, match="it belongs to testbed mine of host there"):
         install(kube, _file(tmp_path, _TEMPLATE), OWNER)

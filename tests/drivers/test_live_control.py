@@ -16,7 +16,7 @@ DEVICES = {"node-1": ["gpu-0", "gpu-1"], "node-2": ["gpu-0"]}
 
 
 class Kube(FakeKube):
-    """Drivers that answer `state`, and to anything else what a test says."""
+    """A cluster whose drivers answer `state`, and anything else with what a test sets."""
 
     answer = Completed((), 0, '{"changed": true}', "")
 
@@ -46,13 +46,13 @@ def put(
 FILE = cluster.make().driver_file
 
 
-def test_the_control_command_runs_in_the_drivers_container_of_that_node(kube: Kube) -> None:
+def test_the_control_command_runs_in_the_drivers_container_on_the_node(kube: Kube) -> None:
     assert live_control.run_control(kube, FILE, "node-2", ["unplug", "gpu-0"]) == {"changed": True}  # type: ignore[arg-type]  # the fake
     command = ("python3", "-m", "fake_driver.control", "unplug", "gpu-0")
     assert kube.asked == [("driver-node-2", "driver", command)]
 
 
-def test_during_an_update_the_newer_pod_is_asked(kube: Kube) -> None:
+def test_during_an_update_the_newer_pod_is_used(kube: Kube) -> None:
     put(kube, "driver-new", "node-1", at="2026-01-02T00:00:00Z")
     put(kube, "driver-newest", "node-1", phase="Pending", at="2026-01-03T00:00:00Z")
     live_control.run_control(kube, FILE, "node-1", ["plug", "gpu-0"])  # type: ignore[arg-type]  # the fake
@@ -64,12 +64,12 @@ def test_during_an_update_the_newer_pod_is_asked(kube: Kube) -> None:
     [
         (None, None, ["node-1", "node-2"]),
         ("node-2", None, ["node-2"]),
-        ("node-2", "gpu-1", ["node-2"]),  # the driver itself refuses it, and names what it has
+        ("node-2", "gpu-1", ["node-2"]),  # the driver itself refuses the device, and names those that it has
         (None, "gpu-1", ["node-1"]),
         ("all", "gpu-0", ["node-1", "node-2"]),
     ],
 )
-def test_a_change_is_about_the_nodes_that_were_meant(
+def test_a_change_applies_to_the_named_nodes_or_those_with_the_device(
     kube: Kube, node: str | None, device: str | None, found: list[str]
 ) -> None:
     assert live_control.nodes_for(kube, FILE, node, device) == found  # type: ignore[arg-type]  # the fake
@@ -80,10 +80,12 @@ def test_a_change_is_about_the_nodes_that_were_meant(
     [
         ("node-3", None, "did you mean node-"),
         (None, "gpu-2", "did you mean gpu-"),
-        (None, "gpu-0", "gpu-0 is a device of node-1 and of node-2"),
+        (None, "gpu-0", "device gpu-0 exists on node-1 and node-2"),
     ],
 )
-def test_what_is_not_clear_is_the_users_error(kube: Kube, node: str | None, device: str | None, text: str) -> None:
+def test_an_unknown_or_ambiguous_target_is_a_usage_error(
+    kube: Kube, node: str | None, device: str | None, text: str
+) -> None:
     with pytest.raises(UsageError) as refused:
         live_control.nodes_for(kube, FILE, node, device)  # type: ignore[arg-type]  # the fake
     assert text in f"{refused.value}"
@@ -96,7 +98,7 @@ def test_a_driver_without_a_control_command_cannot_be_changed(kube: Kube) -> Non
     assert ("live-control" in FILE.features, "live-control" in without.features) == (True, False)
 
 
-def test_a_refusal_is_told_without_the_usage_before_it(kube: Kube) -> None:
+def test_a_refusal_is_reported_without_the_usage_message(kube: Kube) -> None:
     kube.answer = Completed((), 2, "", "usage: …\nnothing was changed: no device gpu-9\n")
     with pytest.raises(UsageError, match=r"^node-1: nothing was changed: no device gpu-9$"):
         live_control.run_control(kube, FILE, "node-1", ["unplug", "gpu-9"])  # type: ignore[arg-type]  # the fake
@@ -105,13 +107,13 @@ def test_a_refusal_is_told_without_the_usage_before_it(kube: Kube) -> None:
 @pytest.mark.parametrize(
     "answer", [Completed((), 3, "", "no driver answers"), Completed((), 0, "[]", ""), Completed((), 0, "no driver", "")]
 )
-def test_a_driver_that_does_not_answer_is_no_usage_error(kube: Kube, answer: Completed) -> None:
+def test_a_failed_control_command_is_not_a_usage_error(kube: Kube, answer: Completed) -> None:
     kube.answer = answer
-    with pytest.raises(TestbedError, match="could not be controlled") as failed:
+    with pytest.raises(TestbedError, match="the control command failed in pod") as failed:
         live_control.run_control(kube, FILE, "node-1", ["unplug", "gpu-0"])  # type: ignore[arg-type]  # the fake
     assert failed.value.exit_code == 3
 
 
-def test_a_node_without_the_driver_is_told(kube: Kube) -> None:
+def test_a_node_without_the_driver_is_refused(kube: Kube) -> None:
     with pytest.raises(TestbedError, match="no pod of driver fake-gpu runs on node-7"):
         live_control.run_control(kube, FILE, "node-7", ["state"])  # type: ignore[arg-type]  # the fake

@@ -1,4 +1,4 @@
-"""What a driver file names has to be there, once the driver serves; else it is the file that is wrong, and not the driver."""
+"""Names in the driver file must exist in the cluster once the driver is ready; otherwise the file is wrong, not the driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]
 
 
 def _kube() -> Any:
-    """A cluster with the driver on all nodes, and another pod beside it."""
+    """Return a cluster with the driver on all nodes, and another pod in its namespace."""
     kube = cluster.make().kube
     for node in cluster.NODES:
         _pod(kube, f"driver-{node}", "fake-gpu-driver", {"nodeName": node, "containers": [{"name": "driver"}]})
@@ -35,7 +35,7 @@ def _pod(kube: Any, name: str, app: str, spec: Any) -> None:
 
 
 def _file(section: str = "", **changed: Any) -> DriverFile:
-    """The driver file with other values in a section of its spec."""
+    """Return the driver file with other values in its spec, or in a section of it."""
     if section:
         changed = {section: getattr(FILE.spec, section).model_copy(update=changed)}
     return FILE.model_copy(update={"spec": FILE.spec.model_copy(update=changed)})
@@ -47,7 +47,7 @@ def _refusal(kube: Any, driver_file: DriverFile) -> str:
     return str(refused.value)
 
 
-def test_a_driver_file_that_fits_is_taken() -> None:
+def test_a_matching_driver_file_is_accepted() -> None:
     refuse_wrong_names(_kube(), FILE)
     refuse_wrong_names(_kube(), _file("probe", identity_attribute="gpu.dra-testbed.example/uuid"))
 
@@ -73,15 +73,15 @@ def test_a_driver_file_that_fits_is_taken() -> None:
         ),
         (
             _file("pods", selector="app=fake-gpu-drivr"),
-            "spec.pods.selector: no pod has app=fake-gpu-drivr; did you mean app=fake-gpu-driver?",
+            "spec.pods.selector: no pod matches app=fake-gpu-drivr; did you mean app=fake-gpu-driver?",
         ),
         (
             _file("pods", namespace="drivers"),
-            "spec.pods.namespace: no pod in drivers has app=fake-gpu-driver; there are some in dra-testbed-driver",
+            "spec.pods.namespace: no pod in drivers matches app=fake-gpu-driver, but pods in dra-testbed-driver do",
         ),
     ],
 )
-def test_a_name_that_means_nothing_there_is_told_with_its_key(driver_file: DriverFile, said: str) -> None:
+def test_a_name_that_does_not_exist_is_reported_with_its_key(driver_file: DriverFile, said: str) -> None:
     assert said in _refusal(_kube(), driver_file)
 
 
@@ -94,7 +94,7 @@ def test_a_name_that_means_nothing_there_is_told_with_its_key(driver_file: Drive
         ("sharing", "capacity", "capacity", "gpu.dra-testbed.example/memery", "memory"),
     ],
 )
-def test_examples_that_no_device_has_are_told_with_what_is_near(
+def test_examples_that_no_device_has_are_reported_with_a_near_match(
     section: str, key: str, field: str, wrong: str, near: str
 ) -> None:
     said = _refusal(_kube(), _file(section, **{field: wrong}))
@@ -102,7 +102,7 @@ def test_examples_that_no_device_has_are_told_with_what_is_near(
     assert f"{wrong}; did you mean {near}?" in said
 
 
-def test_examples_that_are_not_nearly_right_are_mistakes_where_hardware_is_not_pretended() -> None:
+def test_examples_without_a_near_match_are_mistakes_only_for_real_hardware() -> None:
     file = _file("examples", attribute="colour", capacity="bandwidth", match_attribute="pcieRoot")
     refuse_wrong_names(_kube(), file)
     theirs = file.model_copy(update={"spec": file.spec.model_copy(update={"install": None})})
@@ -115,7 +115,7 @@ def test_examples_that_are_not_nearly_right_are_mistakes_where_hardware_is_not_p
     )
 
 
-def test_a_domain_that_two_names_have_in_common_makes_them_no_more_alike() -> None:
+def test_the_domain_does_not_count_for_a_near_match() -> None:
     file = _file("examples", match_attribute="resource.kubernetes.io/pcieRoot")
     refuse_wrong_names(_with_attribute("resource.kubernetes.io/numaNode"), file)
     said = _refusal(_with_attribute("resource.kubernetes.io/pcieRoots"), file)
@@ -134,7 +134,7 @@ def _with_attribute(name: str) -> Any:
     "hardware", sorted((folders.data("manifests") / "hardware").glob("*.yaml")), ids=lambda file: file.stem
 )
 @pytest.mark.parametrize(("driver", "kind"), [("fake-gpu", "!nic"), ("fake-nic", "nic")])
-def test_the_driver_files_that_come_with_us_fit_all_hardware_that_does(hardware: Path, driver: str, kind: str) -> None:
+def test_the_shipped_driver_files_match_all_shipped_hardware(hardware: Path, driver: str, kind: str) -> None:
     file = load_driver_file(folders.data("manifests") / f"drivers/{driver}.yaml")
     kube = _kube()
     for slice_ in slices(read(hardware), cluster.NODES, file.driver, (kind,)):
@@ -152,26 +152,26 @@ def _with_selector(expression: str, *, slices: bool = True) -> Any:
     return kube
 
 
-def test_a_driver_that_the_class_does_not_mean_is_a_mistake_in_the_file() -> None:
+def test_a_driver_name_that_the_class_does_not_select_is_a_mistake() -> None:
     kube = _with_selector("device.driver == 'gpu.dra-testbed.example' && device.attributes['x'].y == \"z\"")
     said = _refusal(kube, _file(driver="gpuu.dra-testbed.example"))
-    assert "spec.driver: nobody publishes ResourceSlices as gpuu.dra-testbed.example" in said
+    assert "spec.driver: no ResourceSlice has the driver gpuu.dra-testbed.example" in said
     assert "selects devices of gpu.dra-testbed.example; did you mean gpu.dra-testbed.example?" in said
 
 
 @pytest.mark.parametrize("expression", ["device.driver == 'gpu.dra-testbed.example'", "true"])
-def test_a_driver_that_publishes_nothing_is_judged_whoever_publishes_beside_it(expression: str) -> None:
+def test_a_driver_that_publishes_nothing_is_left_to_the_tests(expression: str) -> None:
     refuse_wrong_names(_with_selector(expression, slices=False), FILE)
 
 
 @pytest.mark.usefixtures("_installed")
-def test_an_installation_under_another_name_than_the_class_means_is_a_mistake_in_the_file() -> None:
+def test_installing_with_a_driver_name_that_the_class_does_not_select_fails() -> None:
     kube = _with_selector("device.driver == 'gpu.dra-testbed.example'")
-    with pytest.raises(UsageError, match=r"spec\.driver: nobody publishes ResourceSlices as gpuu"):
+    with pytest.raises(UsageError, match=r"spec\.driver: no ResourceSlice has the driver gpuu"):
         companions.install_all(kube, [_file(driver="gpuu.dra-testbed.example")], cluster.OWNER)
 
 
-def test_all_wrong_names_are_told_at_once() -> None:
+def test_all_wrong_names_are_reported() -> None:
     spec = _file("probe", identity_attribute="uid").spec.model_copy(update={"device_class": "nik.example"})
     said = _refusal(_kube(), FILE.model_copy(update={"spec": spec}))
     assert "spec.deviceClass" in said
@@ -188,20 +188,20 @@ def test_one_device_with_the_attribute_and_one_pod_with_the_container_are_enough
 
 
 @pytest.mark.parametrize("device", [[], [{"name": "bare"}]], ids=["no device", "no attribute"])
-def test_a_driver_that_publishes_nothing_of_the_kind_is_left_to_the_tests(device: list[Any]) -> None:
+def test_devices_without_attributes_are_left_to_the_tests(device: list[Any]) -> None:
     kube = _kube()
     for node in cluster.NODES:
         kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"] = device
     refuse_wrong_names(kube, FILE)
 
 
-def test_a_driver_that_runs_as_no_pod_has_none_to_be_found() -> None:
+def test_a_driver_that_does_not_run_as_a_pod_is_accepted() -> None:
     kube: Any = cluster.make().kube
     _pod(kube, "other", "metrics", {"containers": [{"name": "exporter"}]})
     refuse_wrong_names(kube, FILE)
 
 
-def test_who_may_not_look_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_reported_without_permission_to_list(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = _kube()
     monkeypatch.setattr(kube, "list", _raising(403))
     refuse_wrong_names(kube, _file(device_class="gone"))
@@ -224,13 +224,13 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize("changed", [{"namespace": "drivers"}, {"selector": "app=fake-gpu-drivr"}, {"container": "x"}])
-def test_an_installation_ends_with_what_is_wrong_in_the_file(changed: dict[str, str]) -> None:
+def test_installing_fails_with_the_mistakes_in_the_file(changed: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=f"spec.pods.{next(iter(changed))}"):
         companions.install_all(_kube(), [_file("pods", **changed)], cluster.OWNER)
 
 
 @pytest.mark.usefixtures("_installed")
-def test_a_driver_that_does_not_come_is_no_mistake_in_the_file() -> None:
+def test_a_driver_that_does_not_become_ready_is_not_a_mistake_in_the_file() -> None:
     kube = _kube()
     kube.objects["Pod", FILE.pods.namespace, "driver-node-1"]["status"] = {"phase": "Pending"}
     with pytest.raises(WaitTimeout):

@@ -1,4 +1,4 @@
-"""The YAML for `kubectl apply -f` is what the templates say today, and complete."""
+"""The YAML for `kubectl apply -f` is up to date and complete."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ FILES = dict(rendered.rendered_files())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_it_is_fresh(path: Path) -> None:
+def test_rendered_files_are_up_to_date(path: Path) -> None:
     assert path.read_text() == FILES[path], "run: python -m testbed.drivers.rendered"
 
 
-def test_nothing_else_lies_beside_it() -> None:
+def test_the_folder_has_no_other_files() -> None:
     (folder,) = {path.parent for path in FILES}
     assert set(folder.iterdir()) == set(FILES)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_it_needs_nothing_to_be_filled_in_and_names_the_image_that_is_saved(path: Path) -> None:
+def test_rendered_files_have_no_variables_and_name_the_saved_image(path: Path) -> None:
     objects = list(yaml.safe_load_all(path.read_text()))
     assert all(each["metadata"]["name"] for each in objects)
     assert objects[0]["kind"] == "Namespace"
@@ -34,7 +34,7 @@ def test_it_needs_nothing_to_be_filled_in_and_names_the_image_that_is_saved(path
     assert not any(mark in path.read_text() for mark in ("{{", "{%"))
 
 
-def test_what_is_stale_is_named_and_made_anew(
+def test_stale_files_are_listed_and_rewritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "rendered" / "one.yaml"
@@ -46,5 +46,5 @@ def test_what_is_stale_is_named_and_made_anew(
     assert rendered.main(["--check"]) == 0
 
 
-def test_another_word_is_refused() -> None:
+def test_unknown_arguments_are_refused() -> None:
     assert rendered.main(["--all"]) == 2

@@ -1,1 +1,1 @@
-"""What drivers publish and who holds it: slices, pools, taints, missing slices. Pure, except for the reads."""
+"""What drivers publish and which claims hold it: slices, pools, taints, missing slices. Pure, except for reading from the API."""

@@ -1,4 +1,4 @@
-"""Who else has devices of a driver: claims that are not of this testbed. For the facts of a run, and for what keeps a pod waiting."""
+"""Finds the claims that hold devices of a driver, for the facts of a run and for diagnosing pending pods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.kube.ownership import Owner
 
 @dataclass(frozen=True, order=True)
 class HeldDevice:
-    """A device that somebody else's claim has, or a share of it. The node is '' where it belongs to none."""
+    """A device, or a share of one, that is allocated to a claim. The node of a network-attached device is ''."""
 
     claim: str
     node: str
@@ -25,7 +25,7 @@ class HeldDevice:
 
 
 def devices_held_by_others(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
-    """The devices in these slices that claims of others have, sorted. Looking at a device (admin access) takes it from nobody."""
+    """Return the devices in these slices that are allocated to claims of others, sorted. Admin access does not count."""
     nodes = _nodes(slices, driver)
     if not nodes:
         return []
@@ -35,33 +35,33 @@ def devices_held_by_others(kube: Kube, owner: Owner | None, driver: str, slices:
 
 
 def held_devices(kube: Kube, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
-    """The devices in these slices that any claim has, sorted."""
+    """Return the devices in these slices that are allocated to any claim, sorted."""
     return _held(kube.list("resource.k8s.io/v1", "ResourceClaim"), driver, _nodes(slices, driver))
 
 
-def summarize(taken: Iterable[object]) -> str:
-    """Who holds what, shortly; '' when nobody holds anything."""
-    first, *others = sorted(map(str, taken)) or [""]
+def summarize(held: Iterable[object]) -> str:
+    """Describe the first of the held devices and count the others; '' if there is none."""
+    first, *others = sorted(map(str, held)) or [""]
     return f"{first}, and {len(others)} more are held" if others else first
 
 
 def namespaces_of_others(kube: Kube, owner: Owner | None) -> frozenset[str]:
-    """Those that are not this testbed's. One that is not there is its own: tests beside this one make and end theirs meanwhile."""
+    """Return the namespaces of others. Deleted ones do not count: tests that run in parallel delete their own."""
     found = kube.list("v1", "Namespace")
     return frozenset(each["metadata"]["name"] for each in found if not owner or not owner.owns(each))
 
 
 def _held(claims: Iterable[Object], driver: str, nodes: dict[tuple[str, str], str]) -> list[HeldDevice]:
     return sorted(
-        HeldDevice(_name(claim), nodes[place], *place, shared="shareID" in result)
+        HeldDevice(_name(claim), nodes[key], *key, shared="shareID" in result)
         for claim in claims
         for result in _results(claim)
-        if result["driver"] == driver and (place := (result["pool"], result["device"])) in nodes
+        if result["driver"] == driver and (key := (result["pool"], result["device"])) in nodes
     )
 
 
 def _nodes(slices: Iterable[Object], driver: str) -> dict[tuple[str, str], str]:
-    """The node of each device, by its pool and name."""
+    """Return the node of each device, by pool and name."""
     return {
         (pool.name, device["name"]): each["spec"].get("nodeName", "")
         for pool in pools(slices, driver)

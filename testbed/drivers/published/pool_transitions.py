@@ -1,4 +1,4 @@
-"""What a scheduler could see of a pool while it changed: the states in which it was whole, in their order. Pure; for `hardware`."""
+"""The states that a scheduler could see while a pool changed: those in which it was complete, in order. Pure; used by `hardware`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from testbed.kube.client import Object
 
 @dataclass(frozen=True, repr=False)
 class PoolState:
-    """A whole pool at one moment: its generation, and its devices with all that is said of them, sorted."""
+    """A complete pool at one moment: its generation and its devices as JSON, sorted."""
 
     generation: int
     devices: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its devices."""
+        """Return the names of the pool's devices."""
         return tuple(json.loads(device)["name"] for device in self.devices)
 
     def __repr__(self) -> str:
@@ -27,31 +27,31 @@ class PoolState:
 
 
 def pool_state(slices: Iterable[Object], driver: str, pool: str) -> PoolState | None:
-    """The pool as it is in these slices; None when it is not whole."""
+    """Return the state of a pool in these slices, or None if the pool is not complete."""
     for found in pools(slices, driver):
         if found.name == pool and found.complete:
             devices = (device for each in found.slices for device in each["spec"].get("devices") or ())
-            return PoolState(found.generation, tuple(sorted(map(_plain, devices))))
+            return PoolState(found.generation, tuple(sorted(map(_as_json, devices))))
     return None
 
 
 def pool_states(before: Iterable[Object], events: Iterable[Object], driver: str, pool: str) -> tuple[PoolState, ...]:
-    """Every whole state, from the one before the events to the last one, each once in a row."""
-    there = {each["metadata"]["name"]: each for each in before}
-    found = [pool_state(there.values(), driver, pool)]
+    """Return the complete states from before the events to the last one, without repetitions."""
+    slices = {each["metadata"]["name"]: each for each in before}
+    found = [pool_state(slices.values(), driver, pool)]
     for event in events:
         name = event["object"]["metadata"]["name"]
         if event["type"] == "DELETED":
-            there.pop(name, None)
+            slices.pop(name, None)
         elif event["type"] in ("ADDED", "MODIFIED"):
-            there[name] = event["object"]
-        now = pool_state(there.values(), driver, pool)
+            slices[name] = event["object"]
+        now = pool_state(slices.values(), driver, pool)
         if now != found[-1]:
             found.append(now)
     return tuple(each for each in found if each)
 
 
-def _plain(device: Object) -> str:
-    """A device as text that can be compared; when a taint was added does not matter."""
+def _as_json(device: Object) -> str:
+    """Return a device as comparable JSON, without the times at which its taints were added."""
     taints = [{key: each[key] for key in each if key != "timeAdded"} for each in device.get("taints") or ()]
     return json.dumps({**device, "taints": taints}, sort_keys=True)

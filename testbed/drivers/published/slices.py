@@ -1,4 +1,4 @@
-"""What a driver's ResourceSlices say: pools, complete or not, their devices and who they are. Pure; for readiness and the vocabulary."""
+"""Reads a driver's ResourceSlices: pools, whether they are complete, and their devices. Pure; used by `ready` and the vocabulary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from testbed.errors import UsageError
 from testbed.kube.client import Object
 
-# Devices that are more than devices, by the words of `classes` in driver files: what their entries in ResourceSlices have.
+# The keys of `classes` in driver files, with the field of ResourceSlices that devices of this kind have.
 _KIND_FIELDS = {
     "partitions": "consumesCounters",
     "capacity": "allowMultipleAllocations",
@@ -20,7 +20,7 @@ _KIND_FIELDS = {
 
 @dataclass(frozen=True, order=True)
 class Device:
-    """A device, as the scheduler names it."""
+    """The identity of a device, as in allocations."""
 
     driver: str
     pool: str
@@ -34,36 +34,36 @@ class Device:
 
 @dataclass(frozen=True, repr=False)
 class Pool:
-    """The newest generation of one pool: its slices and how many there should be."""
+    """The newest generation of a pool: its slices and their expected number."""
 
     name: str
     generation: int
-    wanted: int
+    expected: int
     slices: tuple[Object, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether the scheduler may take the pool for what the driver meant."""
-        return len(self.slices) == self.wanted
+        """Return True if the pool has as many slices as the driver announces."""
+        return len(self.slices) == self.expected
 
     @property
     def nodes(self) -> frozenset[str]:
-        """The nodes that its slices belong to; none for devices of the network."""
+        """Return the nodes of the pool's slices; none for network-attached devices."""
         return frozenset(each["spec"]["nodeName"] for each in self.slices if each["spec"].get("nodeName"))
 
     @property
     def devices(self) -> int:
-        """How many devices it holds."""
+        """Return the number of devices."""
         return sum(len(each["spec"].get("devices") or ()) for each in self.slices)
 
     def __str__(self) -> str:
-        return f"pool {self.name}: {len(self.slices)} of {self.wanted} slices of generation {self.generation}"
+        return f"pool {self.name}: {len(self.slices)} of {self.expected} slices of generation {self.generation}"
 
     __repr__ = __str__  # what a failed assertion shows
 
 
 def pools(slices: Iterable[Object], driver: str) -> list[Pool]:
-    """The driver's pools, sorted by name. Slices of older generations do not count."""
+    """Return the driver's pools, sorted by name. Slices of older generations do not count."""
     by_pool: dict[str, list[Object]] = defaultdict(list)
     for each in slices:
         if each["spec"]["driver"] == driver:
@@ -72,7 +72,7 @@ def pools(slices: Iterable[Object], driver: str) -> list[Pool]:
 
 
 def devices_by_attribute(slices: Iterable[Object], driver: str, attribute: str) -> dict[str, Device]:
-    """Device by the value of the attribute that containers show, too. Attributes without a domain are the driver's own."""
+    """Return devices by the value of an attribute. Attributes without a domain are the driver's own."""
     found: dict[str, Device] = {}
     for pool in pools(slices, driver):
         for device in (entry for each in pool.slices for entry in each["spec"].get("devices") or ()):
@@ -84,7 +84,10 @@ def devices_by_attribute(slices: Iterable[Object], driver: str, attribute: str) 
 
 
 def devices_by_name(slices: Iterable[Object], driver: str, node: str, shown: Iterable[str]) -> dict[str, Device]:
-    """Device by its name, for containers on a node: of slices of that node, or of none. What they show has to mean one device."""
+    """Return devices by name, for a container on a node: those of the node and network-attached ones.
+
+    Raise UsageError if a shown name means more than one device.
+    """
     found: dict[str, set[Device]] = defaultdict(set)
     for pool in pools(slices, driver):
         for each in (part for part in pool.slices if (part["spec"].get("nodeName") or node) == node):
@@ -93,28 +96,28 @@ def devices_by_name(slices: Iterable[Object], driver: str, node: str, shown: Ite
     for name in (each for each in shown if len(found.get(each, ())) > 1):
         one, other, *_ = sorted(found[name])
         raise UsageError(
-            f"device {name} of a container on node {node} may be that of pool {one.pool} or that of pool {other.pool}",
-            hint="names do not tell them apart: let spec.probe of the driver file show an attribute, as its identityAttribute says",
+            f"device {name} of a container on node {node} is ambiguous: pool {one.pool} and pool {other.pool} have one",
+            hint="let spec.probe of the driver file show an attribute instead of names, and name it in identityAttribute",
         )
     return {name: min(devices) for name, devices in found.items()}
 
 
 def without_other_devices(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:
-    """The slices without devices that have an attribute of `others` with a value that fits one of its patterns."""
+    """Return the slices without devices that match `others`, the patterns of attribute values in otherDevices."""
     found = []
     for each in slices:
-        devices = [one for one in each["spec"].get("devices") or () if not _matches(one, others, driver)]
+        devices = [device for device in each["spec"].get("devices") or () if not _matches(device, others, driver)]
         found.append({**each, "spec": {**each["spec"], "devices": devices}})
     return found
 
 
 def reserved_kinds(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> frozenset[str]:
-    """The special kinds whose devices are no ordinary ones and of no other kind, so that nobody else gets them. There has to be one."""
+    """Return the kinds of published devices that only their own class selects: none is ordinary or of a second kind."""
     every = list(slices)
     kinds = [_kinds(device) for device in _devices(every)]
     mixed = [each for each in kinds if len(each) > 1]
-    usual = [_kinds(device) for device in _devices(without_other_devices(every, others, driver))]
-    return frozenset[str]().union(*kinds).difference(*mixed, *usual)
+    ordinary = [_kinds(device) for device in _devices(without_other_devices(every, others, driver))]
+    return frozenset[str]().union(*kinds).difference(*mixed, *ordinary)
 
 
 def _devices(slices: Iterable[Object]) -> Iterator[Object]:
@@ -127,9 +130,9 @@ def _kinds(device: Object) -> frozenset[str]:
 
 def _matches(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:
     attributes = device.get("attributes", {})
-    said = {name: attributes.get(name) or attributes.get(f"{driver}/{name}") for name in patterns}
+    values = {name: attributes.get(name) or attributes.get(f"{driver}/{name}") for name in patterns}
     return any(
-        fnmatchcase(_text(value), pattern) for name, value in said.items() if value for pattern in patterns[name]
+        fnmatchcase(_text(value), pattern) for name, value in values.items() if value for pattern in patterns[name]
     )
 
 

@@ -1,4 +1,4 @@
-"""Which taints keep the tests' pods from a node, after what the driver file tolerates. Pure; for readiness."""
+"""Finds the taints of a node that the tests' pods do not tolerate. Pure; used by `ready`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from testbed.models.driver_sections import Toleration
 
 
 def untolerated_taints(node: Object, tolerations: Iterable[Toleration]) -> list[str]:
-    """The taints of a node that no toleration fits, as kubectl writes them."""
+    """Return the taints of a node that no toleration matches, as kubectl writes them."""
     every = tuple(tolerations)
-    return [_text(taint) for taint in lasting_taints(node) if not _tolerated(taint, every)]
+    return [_text(taint) for taint in lasting_taints(node) if not any(_matches(each, taint) for each in every)]
 
 
-def _tolerated(taint: Object, tolerations: Iterable[Toleration]) -> bool:
-    return any(_fits(each, taint) for each in tolerations)
-
-
-def _fits(toleration: Toleration, taint: Object) -> bool:
-    """As the scheduler takes it: what a toleration leaves out, it says of every taint."""
+def _matches(toleration: Toleration, taint: Object) -> bool:
+    """Return True if a toleration matches a taint, as the scheduler decides it: an absent key or effect matches all."""
     return (
         toleration.effect in (None, taint["effect"])
         and toleration.key in ("", taint["key"])

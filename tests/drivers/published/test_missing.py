@@ -1,4 +1,4 @@
-"""What of a driver is not there is told with its nodes, and nothing where all is well."""
+"""Missing slices, devices and pods of a driver are listed with their nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fakes import cluster
 
 FILE = load_driver_file(cluster.driver_path())
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-NO_POD = "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is"
+NO_POD = "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) exists"
 
 
 def _kube(fault: str = "", **pods: Any) -> Any:
@@ -22,41 +22,41 @@ def _kube(fault: str = "", **pods: Any) -> Any:
     return kube
 
 
-def _of_the_network() -> DriverFile:
+def _network_attached() -> DriverFile:
     nodes = FILE.nodes.model_copy(update={"own_slices": False})
     return FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": nodes})})
 
 
-def test_of_a_driver_that_serves_nothing_is_told() -> None:
+def test_nothing_is_missing_of_a_ready_driver() -> None:
     assert find_missing(_kube(node_1=READY, node_2=READY), FILE) == []
-    assert find_missing(_kube(node_1=READY, node_2=READY), _of_the_network()) == []
+    assert find_missing(_kube(node_1=READY, node_2=READY), _network_attached()) == []
 
 
-def test_a_driver_that_is_gone_has_neither_slices_nor_pods() -> None:
-    told = find_missing(_kube("slices-missing"), FILE)
-    assert told == ["gpu.dra-testbed.example publishes no ResourceSlice on node-1 and node-2", f"{NO_POD} there"]
+def test_a_missing_driver_has_neither_slices_nor_pods() -> None:
+    found = find_missing(_kube("slices-missing"), FILE)
+    assert found == ["gpu.dra-testbed.example publishes no ResourceSlice on node-1 and node-2", NO_POD]
 
 
-def test_one_node_without_its_slice_and_its_pod_is_named() -> None:
+def test_a_node_without_slice_and_pod_is_named() -> None:
     kube = _kube(node_1=READY)
     del kube.objects["ResourceSlice", "default", "slice-node-2"]
-    told = find_missing(kube, FILE)
-    assert told == ["gpu.dra-testbed.example publishes no ResourceSlice on node-2", f"{NO_POD} on node-2"]
+    found = find_missing(kube, FILE)
+    assert found == ["gpu.dra-testbed.example publishes no ResourceSlice on node-2", f"{NO_POD} on node-2"]
 
 
-def test_a_node_whose_devices_are_gone_has_a_slice() -> None:
+def test_a_slice_without_devices_is_named() -> None:
     kube = _kube(node_1=READY, node_2=READY)
     kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"] = []
     assert find_missing(kube, FILE) == ["gpu.dra-testbed.example publishes no device on node-1"]
 
 
-def test_a_pod_that_is_not_ready_says_why() -> None:
+def test_a_pod_that_is_not_ready_is_listed_with_the_reason() -> None:
     state = {"waiting": {"reason": "CrashLoopBackOff"}}
     broken = {"phase": "Running", "containerStatuses": [{"name": "driver", "state": state}]}
     (line,) = find_missing(_kube(node_1=READY, node_2=broken), FILE)
     assert line == "the driver's pod driver-node-2 is Running: container driver CrashLoopBackOff"
 
 
-def test_a_driver_of_the_network_needs_one_slice() -> None:
+def test_a_driver_of_network_attached_devices_needs_one_slice() -> None:
     kube = _kube("slices-missing", node_1=READY, node_2=READY)
-    assert find_missing(kube, _of_the_network()) == ["gpu.dra-testbed.example publishes no ResourceSlice"]
+    assert find_missing(kube, _network_attached()) == ["gpu.dra-testbed.example publishes no ResourceSlice"]

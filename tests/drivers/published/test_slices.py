@@ -26,7 +26,7 @@ def _slice(node: str, devices: int = 1, **pool: int) -> Object:
     return {"metadata": {"name": node}, "spec": slice_spec(node, devices, **pool)}
 
 
-def test_a_pool_is_complete_when_all_its_slices_are_there() -> None:
+def test_a_pool_is_complete_with_all_its_slices() -> None:
     half = _slice("a", resourceSliceCount=2)
     assert [pool.complete for pool in pools([half], DRIVER)] == [False]
     assert [pool.complete for pool in pools([half, half], DRIVER)] == [True]
@@ -42,32 +42,32 @@ def test_slices_of_other_drivers_do_not_count() -> None:
     assert pools([_slice("a")], "other.example") == []
 
 
-def test_a_pool_of_the_network_has_no_node_and_may_have_no_devices() -> None:
+def test_a_network_attached_pool_has_no_node() -> None:
     spec = {key: value for key, value in slice_spec("net", 0).items() if key not in ("nodeName", "devices")}
     (pool,) = pools([{"spec": {**spec, "allNodes": True}}], DRIVER)
     assert (pool.nodes, pool.devices) == (frozenset(), 0)
 
 
-def test_devices_are_found_by_the_attribute_that_containers_show() -> None:
+def test_devices_are_found_by_an_attribute() -> None:
     known = devices_by_attribute([_slice("a", 2)], DRIVER, "uuid")
     assert known == {"a-uuid-0": Device(DRIVER, "a", "gpu-0"), "a-uuid-1": Device(DRIVER, "a", "gpu-1")}
 
 
-def test_the_attribute_may_be_written_with_its_domain_and_have_any_type() -> None:
+def test_the_attribute_may_have_a_domain_and_any_type() -> None:
     device = {"name": "gpu-0", "attributes": {"index": {"int": 7}}}
     spec = {**slice_spec("a", 0), "devices": [device]}
     assert list(devices_by_attribute([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
     assert str(Device(DRIVER, "a", "gpu-0")) == f"{DRIVER}/a/gpu-0"
 
 
-def test_devices_are_found_by_the_names_that_containers_show_on_the_node_where_they_run() -> None:
+def test_devices_are_found_by_name_on_a_node() -> None:
     published = [_slice("a"), _slice("b")]
 
     assert devices_by_name(published, DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
     assert devices_by_name(published, DRIVER, "b", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
 
 
-def test_devices_of_the_network_are_found_by_name_from_every_node() -> None:
+def test_network_attached_devices_are_found_by_name_on_every_node() -> None:
     spec = {key: value for key, value in slice_spec("net", 1).items() if key != "nodeName"}
     known = devices_by_name([{"spec": {**spec, "allNodes": True}}], DRIVER, "a", ["gpu-0"])
 
@@ -75,30 +75,30 @@ def test_devices_of_the_network_are_found_by_name_from_every_node() -> None:
 
 
 def _in_pool(name: str, *nodes: str, devices: int = 1) -> list[Object]:
-    """A pool with a slice for each of these nodes."""
+    """Return a pool with a slice for each of these nodes."""
     pool = {"name": name, "generation": 1, "resourceSliceCount": len(nodes)}
     return [{"spec": {**slice_spec(node, devices), "pool": pool}} for node in nodes]
 
 
-def test_a_name_that_two_devices_of_a_node_have_tells_nothing() -> None:
-    with pytest.raises(UsageError, match="gpu-0 of a container on node a may be that of pool a or that of pool more"):
+def test_a_shown_name_of_two_devices_is_ambiguous() -> None:
+    with pytest.raises(UsageError, match="gpu-0 of a container on node a is ambiguous: pool a and pool more have one"):
         devices_by_name([_slice("a"), *_in_pool("more", "a")], DRIVER, "a", ["gpu-0"])
 
 
-def test_a_name_that_two_devices_have_and_no_container_shows_does_no_harm() -> None:
+def test_a_name_of_two_devices_that_is_not_shown_is_ignored() -> None:
     known = devices_by_name([_slice("a"), *_in_pool("more", "a", devices=2)], DRIVER, "a", ["gpu-1"])
 
     assert known["gpu-1"] == Device(DRIVER, "more", "gpu-1")
 
 
-def test_a_pool_with_slices_of_several_nodes_has_no_device_of_one_on_another() -> None:
+def test_devices_of_a_pool_belong_to_the_nodes_of_their_slices() -> None:
     here, there = _in_pool("all", "a", "b", devices=2)
     del here["spec"]["devices"][1], there["spec"]["devices"][0]
 
     assert devices_by_name([here, there], DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "all", "gpu-0")}
 
 
-def test_a_device_that_its_driver_publishes_twice_is_one_device_and_no_fault_of_the_driver_file() -> None:
+def test_a_device_that_is_published_twice_is_not_ambiguous() -> None:
     assert devices_by_name(_in_pool("a", "a", "a"), DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
 
 
@@ -112,7 +112,7 @@ def test_a_device_that_its_driver_publishes_twice_is_one_device_and_no_fault_of_
         ("type", {}, False),
     ],
 )
-def test_devices_are_left_out_by_an_attribute(name: str, patterns: Any, matches: bool) -> None:
+def test_devices_are_excluded_by_an_attribute(name: str, patterns: Any, matches: bool) -> None:
     device = {"name": "gpu-0", "attributes": {name: {"string": "mig"}}}
     slice_ = {"spec": {"driver": DRIVER, "devices": [device]}}
     (left,) = without_other_devices([slice_], patterns, DRIVER)
@@ -124,7 +124,7 @@ _ATTACHED = {"bindingConditions": ["attached"]}
 
 
 @pytest.mark.parametrize(
-    ("usual", "others", "found"),
+    ("ordinary", "others", "found"),
     [
         ([{}], [_SHARED, _PART, _ATTACHED], {"capacity", "partitions", "binding"}),
         ([{}], [_SHARED], {"capacity"}),
@@ -133,17 +133,17 @@ _ATTACHED = {"bindingConditions": ["attached"]}
         ([_SHARED], [], set()),
         ([{}], [{**_SHARED, "allowMultipleAllocations": False}], set()),
     ],
-    ids=["all", "one", "a-whole-is-ordinary", "of-two-kinds", "nothing-is-left-out", "none"],
+    ids=["all", "one", "an-ordinary-partition", "of-two-kinds", "none-is-excluded", "none"],
 )
-def test_special_devices_are_apart_where_they_are_nothing_else(
-    usual: list[Object], others: list[Object], found: set[str]
+def test_a_kind_is_reserved_if_no_ordinary_device_has_it(
+    ordinary: list[Object], others: list[Object], found: set[str]
 ) -> None:
-    named = [*usual, *({**each, "attributes": {"type": {"string": "special"}}} for each in others)]
+    named = [*ordinary, *({**each, "attributes": {"type": {"string": "special"}}} for each in others)]
     published = [{"name": f"gpu-{index}", **each} for index, each in enumerate(named)]
     assert reserved_kinds([{"spec": {"driver": DRIVER, "devices": published}}], {"type": ["special"]}, DRIVER) == found
 
 
-def test_the_special_devices_of_the_default_hardware_are_apart() -> None:
+def test_the_default_hardware_has_all_reserved_kinds() -> None:
     made = devices(hardware_file.read(folders.data("manifests") / "hardware/server.yaml"), "a")
     published = for_node(DRIVER, Owner("a", "uid"), made)
     others = load_driver_file(folders.data("manifests") / "drivers/fake-gpu.yaml").other_devices

@@ -208,7 +208,7 @@ def test_somebody_elses_driver_of_that_name(
     assert run(["up", *words]) == 2
     said = capsys.readouterr().err
     assert (
-        f"the cluster has a driver {name} already: DeviceClass {name} is there, and dra-testbed did not install it"
+        f"driver {name} is already in the cluster: DeviceClass {name} exists, and dra-testbed did not install it"
         in said
     )
     assert "without spec.install" in said

@@ -34,7 +34,7 @@ def test_a_missing_driver_is_the_cause(world: Make) -> None:
     found = diagnose_pod(world("slices-missing"), "mine", "p", _pod())
     assert found.cause == (
         f"{DRIVER} publishes no ResourceSlice on node-1 and node-2; "
-        "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) is there"
+        "no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) exists"
     )
     assert not found.by_environment
 
