@@ -39,9 +39,9 @@ def created_kinds(provider: ClusterFinder, record: Mapping[str, Any]) -> Created
         config = config_from_record(record)
     except ValueError:  # written by another version of dra-testbed
         return CreatedKinds(frozenset(), None)
-    rights = provider.required_rights(config.provider_options)
+    permissions = provider.required_permissions(config.provider_options)
     created, listed = (
-        {(right.group, right.resource) for right in rights if right.verb == verb} for verb in ("create", "list")
+        {(each.group, each.resource) for each in permissions if each.verb == verb} for verb in ("create", "list")
     )
     return CreatedKinds(frozenset(created & listed), _installed(config))
 

@@ -62,7 +62,7 @@ def release(kube: Kube, owner: Owner) -> None:
         except ApiError as refused:
             if refused.status not in (403, 404):
                 raise
-            continue  # a user without the right to list them could not change one either
+            continue  # a user without permission to list them could not change one either
         for each in listed:
             if not owner.owns(each) and is_managed_by(each, owner):
                 release_shared(kube, each, owner)
@@ -74,7 +74,7 @@ def _refuse_if_unlisted(found: LabelledObjects, kinds: CreatedKinds) -> None:
     if refused or silent:
         raise TestbedError(
             f"not all objects of the testbed can be listed, so nothing was removed: {', '.join([*refused, *silent])}",
-            hint="run the command again with the rights that `up` had, when all API groups are served; "
+            hint="run the command again with the permissions that `up` had, when all API groups are served; "
             "--forget leaves the objects in the cluster",
         )
 

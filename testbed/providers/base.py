@@ -36,7 +36,7 @@ class Capability(enum.StrEnum):
     PROCESS_ON_NODE = "process-on-node"
     DRIVER_SOCKET = "driver-socket"
     KUBELET_METRICS = "kubelet-metrics"
-    ACT_AS_DRIVER = "act-as-driver"  # review the rights of the driver's service account, and act as it
+    ACT_AS_DRIVER = "act-as-driver"  # review the permissions of the driver's service account, and act as it
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class ClusterFinder(Provider, Protocol):
     def describe(self, spec: ClusterSpec) -> str:
         """Return in a few words which cluster is meant."""
 
-    def required_rights(self, options: object) -> Collection[Permission]:
+    def required_permissions(self, options: object) -> Collection[Permission]:
         """Return what the user must be allowed to do in the cluster. `options` is the provider's section of the configuration."""
 
     def connect(self, name: str, spec: ClusterSpec, owner: Owner, state: Path, progress: Progress) -> Cluster:

@@ -12,7 +12,7 @@ import pytest
 from testbed import folders
 from testbed.cli.main import run
 from testbed.models.sections import Allow
-from testbed.providers.existing.required_rights import of_level
+from testbed.providers.existing.required_permissions import of_level
 from tests.fakes import api_server
 from tests.fakes.api_server import ApiServer
 
@@ -100,7 +100,7 @@ def test_the_plan_of_a_run_lists_what_its_tests_create_and_uses_the_facts_of_the
     assert server.writes == []
 
 
-def test_all_missing_rights_for_the_installation_are_reported_together(
+def test_all_missing_permissions_for_the_installation_are_reported_together(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     level = [

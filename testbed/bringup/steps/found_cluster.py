@@ -52,8 +52,8 @@ class FoundClusterProcedure:
         installs = Capability.MAKE_OBJECTS in able
         objects = objects_of(resolved) if installs else []
         needed = [
-            *self.provider.required_rights(resolved.spec.options),
-            *inspection.install_rights(found.kube, objects),
+            *self.provider.required_permissions(resolved.spec.options),
+            *inspection.install_permissions(found.kube, objects),
         ]
         served = features.read(found.kube)
         gates = (

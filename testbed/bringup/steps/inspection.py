@@ -21,7 +21,7 @@ _UNPULLABLE = "localhost/"
 
 
 def check_before_install(found: FoundCluster, resolved: ResolvedConfig) -> list[str]:
-    """Raise an error for a driver of that name that is not ours, and for missing rights. Return what may fail, as remarks."""
+    """Raise an error for a driver of that name that is not ours, and for missing permissions. Return what may fail, as remarks."""
     config, drivers = resolved.config, resolved.drivers
     if Capability.MAKE_OBJECTS not in found.cluster.capabilities:
         _refuse_unused_hardware(config)
@@ -32,7 +32,7 @@ def check_before_install(found: FoundCluster, resolved: ResolvedConfig) -> list[
         images += [image] if image else []
         for each in drivers:
             refuse_conflicting_driver(found.kube, each)
-        _refuse_without_rights(found.kube, all_manifests(drivers, image=image, hardware=config.hardware))
+        _refuse_without_permissions(found.kube, all_manifests(drivers, image=image, hardware=config.hardware))
     return _missing_images(found.kube, [each for each in images if each.startswith(_UNPULLABLE)])
 
 
@@ -50,8 +50,8 @@ def driver_image(resolved: ResolvedConfig) -> str:
     )
 
 
-def install_rights(kube: Kube, objects: Iterable[Object]) -> list[Permission]:
-    """Return the rights that installing these objects needs. Skip kinds that are not served yet: a manifest brings their CRD."""
+def install_permissions(kube: Kube, objects: Iterable[Object]) -> list[Permission]:
+    """Return the permissions that installing these objects needs. Skip kinds that are not served yet: a manifest brings their CRD."""
     found: set[Permission] = set()
     for each in objects:
         with contextlib.suppress(UsageError), missing_ok():
@@ -63,11 +63,11 @@ def install_rights(kube: Kube, objects: Iterable[Object]) -> list[Permission]:
     return sorted(found)
 
 
-def _refuse_without_rights(kube: Kube, objects: Sequence[Object]) -> None:
-    lacking = permissions.missing_permissions(kube, install_rights(kube, objects))
+def _refuse_without_permissions(kube: Kube, objects: Sequence[Object]) -> None:
+    lacking = permissions.missing_permissions(kube, install_permissions(kube, objects))
     if lacking:
         raise TestbedError(
-            "this user may not install the driver; missing rights:\n"
+            "this user may not install the driver; missing permissions:\n"
             + "\n".join(f"    {line}" for line in permissions.summarize(lacking)),
             hint="use an administrator's kubeconfig; or have the driver installed, and use a driver file without spec.install",
         )

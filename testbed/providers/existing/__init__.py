@@ -1,4 +1,4 @@
-"""The provider `existing`: a cluster that somebody else made and that stays theirs. It takes a kubeconfig and a context."""
+"""The provider `existing`: uses a cluster that exists already, given by kubeconfig and context, and leaves it as it found it."""
 
 from testbed.providers.existing.provider import ExistingProvider
 

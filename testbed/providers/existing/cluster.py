@@ -1,4 +1,4 @@
-"""A cluster of somebody else, as far as it was found out and may be used. Made by the provider, found again by its folder."""
+"""An existing cluster: its record, its nodes, and what may be done to them. The provider connects and attaches to it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _FILE = "cluster.json"
 
 @dataclass(frozen=True)
 class ClusterRecord:
-    """What was found out about the cluster when the testbed was made."""
+    """The content of cluster.json: what was found out about the cluster when the testbed was made."""
 
     allow: Allow
     kubernetes: str
     capabilities: frozenset[Capability]
     owner: Owner | None = None
     image: str = ""
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # of pods on nodes
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # authenticates us to pods on nodes
 
     def save(self, folder: Path) -> None:
-        """Keep them in the testbed's folder, for its owner's eyes alone."""
+        """Write the record into the testbed's folder, readable only by its owner."""
         content = {**asdict(self), "capabilities": sorted(self.capabilities)}
         temporary = folder / f".{_FILE}"
         temporary.unlink(missing_ok=True)
@@ -44,26 +44,26 @@ class ClusterRecord:
 
     @classmethod
     def load(cls, folder: Path) -> ClusterRecord | None:
-        """Those of that folder, if they were ever found out."""
+        """Return the record in that folder; None if there is none."""
         try:
             content = json.loads((folder / _FILE).read_text())
         except FileNotFoundError:
             return None
         owner = Owner(**content["owner"]) if content["owner"] else None
         capabilities = frozenset(map(Capability, content["capabilities"]))
-        key = {"key": content["key"]} if content.get("key") else {}  # testbeds of an older version have none
+        key = {"key": content["key"]} if content.get("key") else {}  # older versions wrote none
         return cls(Allow(content["allow"]), content["kubernetes"], capabilities, owner, content["image"], **key)
 
 
 @dataclass(frozen=True)
 class ExistingNode:
-    """A node. What runs on it is somebody else's, so a program is run there only at the level `restart`."""
+    """A node of an existing cluster. Programs can be run on it only at the level `restart`."""
 
     name: str
     cluster: ExistingCluster
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
-        """Run a program on the node and keep what it said."""
+        """Run a program on the node and return its output."""
         return self.cluster.on_nodes(Capability.RUN_ON_NODE).run(self.name, argv, check=check, timeout=timeout)
 
 
@@ -74,7 +74,7 @@ class ExistingCluster:
     name: str
     folder: Path
     record: ClusterRecord
-    reached: Kube | None = None  # of a cluster that is only looked at, for which no file is written
+    reached: Kube | None = None  # set while the cluster is only inspected, and there is no kubeconfig file yet
 
     @property
     def kubeconfig(self) -> Path:
@@ -83,34 +83,34 @@ class ExistingCluster:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the level allows and the cluster can."""
+        """The abilities that the level allows and the cluster has."""
         return self.record.capabilities
 
     @cached_property
     def kube(self) -> Kube:
-        """Its API."""
+        """The cluster's API."""
         return self.reached or Kube(self.kubeconfig)
 
     def nodes(self) -> Sequence[ExistingNode]:
-        """Its nodes, sorted by name."""
+        """Return all nodes, sorted by name."""
         found = sorted(str(each["metadata"]["name"]) for each in self.kube.list("v1", "Node"))
         return [ExistingNode(name, self) for name in found]
 
     def node(self, name: str) -> ExistingNode:
-        """The node of that name."""
+        """Return the node of that name. Raise UsageError if there is none."""
         nodes = {each.name: each for each in self.nodes()}
         if name not in nodes:
             raise UsageError(f"testbed {self.name} has no node {name}", hint=did_you_mean(name, nodes))
         return nodes[name]
 
     def components(self) -> Sequence[Component]:
-        """None: its processes are not ours to look at."""
+        """Return an empty list: the cluster's processes are not visible."""
         return ()
 
     def collect_logs(self, into: Path) -> None:
-        """What its nodes say of themselves, and the logs of all pods in namespaces that this testbed made; the rest is its owner's."""
+        """Write the status of the nodes, and copy the logs of all pods in namespaces that this testbed created."""
         nodes = self.kube.list("v1", "Node")
-        (into / "nodes.log").write_text("".join(f"{line}\n" for node in nodes for line in _told(node)))
+        (into / "nodes.log").write_text("".join(f"{line}\n" for node in nodes for line in _describe(node)))
         for namespace, pod in self._own_pods():
             folder = into / safe_name(namespace)
             folder.mkdir(parents=True, exist_ok=True)
@@ -121,32 +121,31 @@ class ExistingCluster:
                     (folder / f"{safe_name(name)}.{safe_name(container)}.log").write_text(text)
 
     def stop_kubelet(self, node: str) -> None:
-        """End the kubelet; its pods go on."""
+        """Stop the kubelet; its pods keep running."""
         self.on_nodes(Capability.RESTART_KUBELET).stop(node, "kubelet")
 
     def start_kubelet(self, node: str) -> None:
-        """Start the kubelet again."""
+        """Start the kubelet and wait until it runs."""
         self.on_nodes(Capability.RESTART_KUBELET).start(node, "kubelet")
 
     def stop_runtime(self, node: str) -> None:
-        """End the container runtime; containers go on."""
+        """Stop the container runtime; containers keep running."""
         self.on_nodes(Capability.RESTART_RUNTIME).stop(node, "runtime")
 
     def start_runtime(self, node: str) -> None:
-        """Start the container runtime again."""
+        """Start the container runtime and wait until it runs."""
         self.on_nodes(Capability.RESTART_RUNTIME).start(node, "runtime")
 
     def on_nodes(self, needed: Capability) -> NodePods:
-        """The way onto the nodes, where it is open."""
+        """Return the access to the nodes. Raise UsageError if the cluster lacks the needed ability."""
         if needed not in self.capabilities or self.record.owner is None:
-            closed = (
-                "the cluster does not let us" if self.record.allow is Allow.RESTART else "that needs --allow restart"
-            )
-            raise UsageError(f"testbed {self.name} cannot {needed}: {closed}", hint="docs/existing.md, the levels")
+            allowed = self.record.allow is Allow.RESTART
+            why = "the cluster does not permit it" if allowed else "that needs --allow restart"
+            raise UsageError(f"testbed {self.name} cannot {needed}: {why}", hint="see the levels in docs/existing.md")
         return NodePods(self.kube, self.record.owner, self.record.image, self.record.key)
 
     def _own_pods(self) -> Iterator[tuple[str, Object]]:
-        """Pods in namespaces that are ours by their labels: a selector that an API server ignores is not believed."""
+        """Yield the pods in namespaces of this testbed. Check the labels too, because an API server may ignore the selector."""
         if self.record.owner is None or Capability.MAKE_OBJECTS not in self.capabilities:
             return
         with contextlib.suppress(ApiError):
@@ -160,8 +159,8 @@ def _containers(pod: Object) -> list[str]:
     return [str(each["name"]) for key in ("initContainers", "containers") for each in pod["spec"].get(key) or ()]
 
 
-def _told(node: Object) -> list[str]:
-    """A node's programs and conditions."""
+def _describe(node: Object) -> list[str]:
+    """Return lines with a node's programs and conditions."""
     name, status = node["metadata"]["name"], node.get("status", {})
     info = status.get("nodeInfo", {})
     programs = (

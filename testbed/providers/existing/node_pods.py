@@ -1,14 +1,14 @@
-"""The way onto the nodes of a cluster that is not ours: a privileged pod on the node, for as long as it is needed. Level `restart` alone.
+"""Access to the nodes of an existing cluster, through a privileged pod on the node. Only at the level `restart`.
 
-A program on a node is run by such a pod through `nsenter`. Where kubelet or runtime are stopped no new pod starts and none takes commands,
-so one pod, the keeper, is there before the first part of a node stops, and stays until all run again. It serves one page, which the API
-server's proxy reaches by the pod network alone; through it parts are stopped and started in any order. Whoever is killed in between leaves
-nothing broken: a timer of the node's systemd starts a stopped part by itself.
+A pod runs a program on its node with `nsenter`. While the kubelet or the runtime is stopped, no new pod starts and none executes commands.
+So a pod, the keeper, starts before the first of them is stopped, and stays until both run again. It serves one page, which the API server's
+proxy reaches over the pod network; a request to it stops or starts a component. If this process is killed in between, nothing stays broken:
+a timer of the node's systemd starts a stopped component again.
 
-Everybody on the pod network reaches that page, so it does only what comes with the testbed's key. The pod knows no more of the key than its
-hash: who may read pods learns nothing from it, and nobody needs rights on Secrets. The key is in the testbed's folder, and comes as a
-cookie, because audit logs keep addresses. No NetworkPolicy beside it: from where an API server's proxy comes (a host, a tunnel's agent)
-differs from cluster to cluster, and one that guesses wrong would keep out the only way back.
+Every pod on the network can reach that page, so it acts only on requests with the testbed's key. The pod has only a hash of the key, so
+reading pods does not reveal it, and no Secret is needed. The key is stored in the testbed's folder and sent as a cookie, because audit logs
+record URLs. There is no NetworkPolicy: the source address of the API server's proxy differs between clusters, and a wrong policy would
+block the only way to start the kubelet again.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from testbed.waiting import Budget, NotYet, eventually
 
 _ENTER = ("nsenter", "-t", "1", "-m", "-u", "-i", "-n", "-p", "--")
 _RUNS = Budget("pod on a node", 60, "an image may have to be pulled")
-_STATE = Budget("part of a node", 60, "systemd waits for a service to end")
-_BACK = 600  # seconds after which a part that nobody starts again starts by itself
-_STOPPING = "stopping"  # what the keeper says when it has begun
-_COOKIE = "dra-testbed"  # the one header of free choice that each busybox hands to such a page, however old
-_ENDED = ("Failed", "Succeeded")  # it is never started again, as on a node of another architecture
-_PARTS = ("kubelet", "runtime")
-_UNITS = {"containerd": "containerd", "cri-o": "crio"}  # by what a node says about its runtime
+_STATE = Budget("component of a node", 60, "systemd waits for a service to end")
+_RESTART_AFTER = 600  # seconds after which systemd starts a component that was stopped
+_STOPPING = "stopping"  # the keeper's answer to a stop
+_COOKIE = "dra-testbed"  # cookies are the only free header that all versions of busybox pass to such a page
+_ENDED = ("Failed", "Succeeded")  # such a pod is never restarted; it fails on a node of another architecture
+_COMPONENTS = ("kubelet", "runtime")
+_UNITS = {"containerd": "containerd", "cri-o": "crio"}  # by the runtime in the node's status
 
 
 @dataclass(frozen=True)
 class NodePods:
-    """Pods of ours on nodes, in a namespace of their own that goes with the testbed."""
+    """Our pods on nodes, in a namespace that is removed with the testbed."""
 
     kube: Kube
     owner: Owner
@@ -52,108 +52,111 @@ class NodePods:
 
     @property
     def namespace(self) -> str:
-        """Where they are."""
+        """The namespace of the pods."""
         return f"dra-testbed-nodes-{self.owner.identity}"
 
     def run(self, node: str, argv: Sequence[str], *, check: bool = True, timeout: float = 60) -> Completed:
-        """Run a program on a node and keep what it said."""
-        self.make_home()
+        """Run a program on a node and return its output."""
+        self.create_namespace()
         with self._pod(node) as pod:
             return self._enter(pod, argv, check=check, timeout=timeout)
 
-    def make_home(self) -> None:
-        """The namespace of the pods. Whoever makes several pods at once calls it before."""
+    def create_namespace(self) -> None:
+        """Create the namespace of the pods. Call it once before creating several pods in parallel."""
         for manifest in self._manifests():
             if manifest["kind"] != "Pod":
                 self.kube.apply(self.owner.mark(manifest), manager=self.owner.manager)
 
     def abilities(self, node: str) -> tuple[frozenset[Capability], str]:
-        """What is possible on the node, tried out, and why the rest is not. Its home is there."""
+        """Test what the node permits; return that, and why the rest is missing. The namespace must exist."""
         able = frozenset({Capability.RUN_ON_NODE})
         try:
             with self._pod(node, serves=True) as pod:
                 if self._enter(pod, ["true"], check=False, timeout=30).code:
-                    return frozenset(), f"{self.image} has no nsenter that works"
+                    return frozenset(), f"nsenter does not work in {self.image}"
                 lacking = self._lacking(node, pod)
         except TestbedError as refused:
             return frozenset(), refused.what
         if lacking:
-            return able, f"{lacking}, so nothing is restarted"
+            return able, f"{lacking}, so kubelet and runtime cannot be restarted"
         return able | {Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME}, ""
 
-    def stop(self, node: str, part: str) -> None:
-        """Stop a part of a node; returns when it has ended."""
-        unit = self._unit(node, part)
+    def stop(self, node: str, component: str) -> None:
+        """Stop the kubelet or the runtime of a node, and wait until it has stopped."""
+        unit = self._unit(node, component)
         keeper = self._keeper(node)
-        said = self._ask(keeper, f"stop={unit}")
-        if said != _STOPPING:
-            raise TestbedError(f"{unit} of node {node} was not stopped: {said or 'systemd said nothing'}")
-        self._until(node, keeper, unit, "inactive", "failed")
+        answer = self._request(keeper, f"stop={unit}")
+        if answer != _STOPPING:
+            raise TestbedError(f"{unit} of node {node} was not stopped: {answer or 'no answer from systemd'}")
+        self._wait_until(node, keeper, unit, "inactive", "failed")
 
-    def start(self, node: str, part: str) -> None:
-        """Start a part that was stopped; returns when it runs."""
-        unit = self._unit(node, part)
+    def start(self, node: str, component: str) -> None:
+        """Start the kubelet or the runtime of a node, and wait until it runs."""
+        unit = self._unit(node, component)
         keeper = self._keeper(node)
-        self._ask(keeper, f"start={unit}")
-        self._until(node, keeper, unit, "active")
-        if all(self._ask(keeper, f"state={self._unit(node, each)}") == "active" for each in _PARTS):
+        self._request(keeper, f"start={unit}")
+        self._wait_until(node, keeper, unit, "active")
+        if all(self._request(keeper, f"state={self._unit(node, each)}") == "active" for each in _COMPONENTS):
             self._remove(keeper)
 
     def _keeper(self, node: str) -> str:
-        """The node's keeper. It cannot be started any more once a part is stopped, so one that works is never replaced; any other is."""
+        """Return the node's keeper; start one if there is none that works. A working one must be kept: without kubelet none can start."""
         name = f"keeper-{hashlib.sha256(node.encode()).hexdigest()[:10]}"
         found = self.kube.find("v1", "Pod", name, self.namespace)
         if found and (_is_running(found) or self._answers(name)):
             return name
         if found:
             self._remove(name)
-        self.make_home()
+        self.create_namespace()
         return self._start_pod(node, name, serves=True)
 
     def _lacking(self, node: str, pod: str) -> str:
-        """Why nothing can be restarted on the node; '' when all can."""
-        for part in _PARTS:
+        """Return why kubelet and runtime of the node cannot be restarted; '' if they can."""
+        for component in _COMPONENTS:
             try:
-                unit = self._unit(node, part)
-                said = self._ask(pod, f"state={unit}")
+                unit = self._unit(node, component)
+                state = self._request(pod, f"state={unit}")
             except TestbedError as refused:
                 return refused.what
-            if said != "active":
-                return f"systemd says of {unit}: {said or 'nothing'}"
+            if state != "active":
+                return f"systemd reports the state of {unit} as {state or 'unknown'}"
         return ""
 
-    def _unit(self, node: str, part: str) -> str:
-        if part == "kubelet":
-            return part
+    def _unit(self, node: str, component: str) -> str:
+        if component == "kubelet":
+            return component
         info = self.kube.get("v1", "Node", node).get("status", {}).get("nodeInfo", {})
         runtime = str(info.get("containerRuntimeVersion", "")).partition(":")[0]
         if runtime not in _UNITS:
-            raise TestbedError(f"node {node} runs {runtime or 'an unknown runtime'}, whose service is not known here")
+            raise TestbedError(
+                f"node {node} runs {runtime or 'an unknown container runtime'}, whose systemd unit is not known",
+                hint=f"known: {', '.join(_UNITS)}",
+            )
         return _UNITS[runtime]
 
     def _answers(self, keeper: str) -> bool:
-        """Whether it can still be asked, whatever a kubelet that is stopped said of it last."""
+        """Return True if the keeper answers. Its status may be stale while the kubelet is stopped."""
         try:
-            return bool(self._ask(keeper, "state=kubelet"))
+            return bool(self._request(keeper, "state=kubelet"))
         except ApiError:
             return False
 
-    def _until(self, node: str, pod: str, unit: str, *wanted: str) -> None:
+    def _wait_until(self, node: str, pod: str, unit: str, *wanted: str) -> None:
         def check() -> None:
             try:
-                said = self._ask(pod, f"state={unit}")
+                state = self._request(pod, f"state={unit}")
             except ApiError as lost:
-                said = lost.what
-            if said not in wanted:
-                raise NotYet(said)
+                state = lost.what
+            if state not in wanted:
+                raise NotYet(state)
 
         eventually(check, f"{unit} of node {node} to be {wanted[0]}", _STATE)
 
-    def _ask(self, pod: str, question: str) -> str:
-        """Through the API server's proxy, which needs no kubelet."""
+    def _request(self, pod: str, query: str) -> str:
+        """Send a query to the pod's page and return the answer. The API server's proxy needs no kubelet for it."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:8080/proxy/cgi-bin/unit"
         key = [("Cookie", f"{_COOKIE}={self.key}")]
-        return str(self.kube.request("GET", path, query={"q": question}, timeout=30, headers=key)).strip()
+        return str(self.kube.request("GET", path, query={"q": query}, timeout=30, headers=key)).strip()
 
     def _enter(self, pod: str, argv: Sequence[str], *, check: bool = True, timeout: float = 60) -> Completed:
         done = self.kube.attempt(self.namespace, pod, [*_ENTER, *argv], timeout=timeout)
@@ -173,23 +176,31 @@ class NodePods:
         for manifest in self._manifests(node, name, serves=serves):
             if manifest["kind"] == "Pod":
                 self.kube.apply(self.owner.mark(manifest), manager=self.owner.manager)
-        eventually(lambda: self._check(name), f"our pod {name} on node {node} to run", _RUNS, longest_pause=0.1)
+        eventually(lambda: self._check(name), f"pod {name} on node {node} to run", _RUNS, longest_pause=0.1)
         return name
 
     def _manifests(self, node: str = "", name: str = "", *, serves: bool = False) -> Iterator[Object]:
-        """The pod and its home. `serves` is whether it has the page."""
-        variables: dict[str, object] = {"home": self.namespace, "name": name, "node": node, "image": self.image}
-        variables |= {"serves": serves, "lock": hashlib.sha256(self.key.encode()).hexdigest()}
-        variables |= {"cookie": _COOKIE, "back": _BACK, "stopping": _STOPPING}
+        """Yield the manifests of a pod, its namespace and service account. With `serves` the pod serves the page."""
+        variables: dict[str, object] = {
+            "pods_namespace": self.namespace,
+            "name": name,
+            "node": node,
+            "image": self.image,
+        }
+        variables |= {"serves": serves, "key_hash": hashlib.sha256(self.key.encode()).hexdigest()}
+        variables |= {"cookie": _COOKIE, "restart_after": _RESTART_AFTER, "stopping": _STOPPING}
         template = Path(__file__).with_name("node_pod.yaml")
         yield from yaml.safe_load_all(render_file(template, variables))
 
     def _check(self, name: str) -> None:
         pod = self.kube.get("v1", "Pod", name, self.namespace)
         if pod.get("status", {}).get("phase") in _ENDED:
-            raise TestbedError(f"our pod {name} has ended: {_told(pod)}")
+            raise TestbedError(
+                f"pod {name} in namespace {self.namespace} has ended: {_state(pod)}",
+                hint=f"the image {self.image} must run on the node's architecture",
+            )
         if not _is_running(pod):
-            raise NotYet(_told(pod))
+            raise NotYet(_state(pod))
 
     def _remove(self, name: str) -> None:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": self.namespace}}
@@ -198,13 +209,13 @@ class NodePods:
 
 
 def _is_running(pod: Object) -> bool:
-    """Whether its container runs and serves: not said by the condition Ready, which is taken away where the kubelet is stopped."""
+    """Return True if the pod's containers are ready. The condition Ready is not used: it becomes False when the kubelet is stopped."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
     ends = "deletionTimestamp" in pod["metadata"]
     return bool(statuses) and all(each.get("ready") for each in statuses) and not ends
 
 
-def _told(pod: Object) -> str:
+def _state(pod: Object) -> str:
     status = pod.get("status", {})
     waiting = [
         f"{kind}: {state.get('reason', '')} {state.get('message', '')}".strip()

@@ -1,7 +1,7 @@
-"""What may be done on the nodes of a cluster that is not ours, tried out on several at once. Called by the provider at the level `restart`.
+"""Tests what the nodes of an existing cluster permit, on several nodes in parallel. Called by the provider at the level `restart`.
 
-Tried are the nodes of the driver under test, and what one of them cannot counts for all; where no driver is known yet, ordinary nodes,
-of which an odd one takes nothing from the others. No other node gets a pod of ours.
+If the driver's nodes are known, only they are tested, and every one of them must permit an ability. Otherwise all ordinary nodes are
+tested, and one of them suffices. No other node gets a pod.
 """
 
 from __future__ import annotations
@@ -16,66 +16,66 @@ from testbed.kube.client import Object
 from testbed.providers.base import Capability
 from testbed.providers.existing.node_pods import NodePods
 
-_AT_ONCE = 8
-_MOST_NAMED = 3
-_NOTHING = frozenset[Capability]()
-_Found = tuple[frozenset[Capability], str]
+_PARALLEL = 8
+_MAX_NAMES = 3
+_NONE = frozenset[Capability]()
+_Abilities = tuple[frozenset[Capability], str]  # what a node permits, and why the rest is missing
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What is possible, why the rest is not, and the nodes that had no say."""
+class TrialResult:
+    """The abilities of the nodes, why others are missing, and the nodes that were not counted."""
 
     able: frozenset[Capability]
     why_not: str = ""
-    passed_over: tuple[str, ...] = ()
+    not_counted: tuple[str, ...] = ()
 
 
-def try_out(pods: NodePods, nodes: Sequence[Object], expected: Collection[str]) -> Tried:
-    """Try it. `expected` are the driver's nodes; none where no driver is known, or its nodes have no label yet."""
+def try_out(pods: NodePods, nodes: Sequence[Object], expected: Collection[str]) -> TrialResult:
+    """Test the nodes. `expected` are the driver's nodes; it is empty if there is no driver, or its nodes have no label yet."""
     unfit = {str(each["metadata"]["name"]): _unfit(each, expected) for each in nodes}
     fit = [name for name, why in unfit.items() if not why]
-    passed_over = _grouped({name: why for name, why in unfit.items() if why})
+    not_counted = _grouped({name: why for name, why in unfit.items() if why})
     if not fit:
-        return Tried(_NOTHING, "there is no node to try it on", passed_over)
+        return TrialResult(_NONE, "there is no node to test", not_counted)
     try:
-        pods.make_home()
+        pods.create_namespace()
     except TestbedError as refused:
-        return Tried(_NOTHING, refused.what, passed_over)
-    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        return TrialResult(_NONE, refused.what, not_counted)
+    with ThreadPoolExecutor(max_workers=_PARALLEL) as pool:
         found = dict(zip(fit, pool.map(pods.abilities, fit), strict=True))
-    return _together(found, passed_over, all_count=bool(expected))
+    return _combined(found, not_counted, all_count=bool(expected))
 
 
-def _together(found: Mapping[str, _Found], passed_over: tuple[str, ...], *, all_count: bool) -> Tried:
+def _combined(found: Mapping[str, _Abilities], not_counted: tuple[str, ...], *, all_count: bool) -> TrialResult:
     each = [able for able, _ in found.values()]
     able = frozenset.intersection(*each) if all_count else frozenset.union(*each)
-    odd = {} if all_count else {name: why for name, (less, why) in found.items() if less != able}
-    lacking = {name: why for name, (_, why) in found.items() if why and name not in odd}
-    return Tried(able, "; ".join(_grouped(lacking)), passed_over + _grouped(odd))
+    deviating = {} if all_count else {name: why for name, (less, why) in found.items() if less != able}
+    lacking = {name: why for name, (_, why) in found.items() if why and name not in deviating}
+    return TrialResult(able, "; ".join(_grouped(lacking)), not_counted + _grouped(deviating))
 
 
 def _unfit(node: Object, expected: Collection[str]) -> str:
-    """Why a node is not tried; '' for one that is."""
+    """Return why a node is not tested; '' if it is."""
     if expected and node["metadata"]["name"] not in expected:
-        return "none of the driver's"
+        return "not a node of the driver"
     if kube_nodes.operating_system(node) != "linux":
         return f"runs {kube_nodes.operating_system(node)}"
     if not kube_nodes.is_ready(node):
         return "not Ready"
     if not expected and (kube_nodes.lasting_taints(node) or kube_nodes.is_cordoned(node)):
-        return "keeps ordinary pods away"
+        return "tainted or cordoned"
     return ""
 
 
 def _grouped(reasons: Mapping[str, str]) -> tuple[str, ...]:
-    """A line for each reason, with its nodes."""
+    """Return a line for each reason, with its nodes."""
     nodes: dict[str, list[str]] = {}
     for name, why in reasons.items():
         nodes.setdefault(why, []).append(name)
-    return tuple(f"{'nodes' if len(names) > 1 else 'node'} {_few(names)}: {why}" for why, names in nodes.items())
+    return tuple(f"{'nodes' if len(names) > 1 else 'node'} {_shortened(names)}: {why}" for why, names in nodes.items())
 
 
-def _few(names: Sequence[str]) -> str:
-    rest = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+def _shortened(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -19,7 +19,7 @@ from testbed.kube.permissions import Permission
 from testbed.models.sections import Allow, ExistingSection
 from testbed.progress import Progress
 from testbed.providers.base import Capability, ClusterFinder, ClusterMaker, ClusterSpec, FoundCluster, Problem
-from testbed.providers.existing import required_rights
+from testbed.providers.existing import required_permissions
 from testbed.providers.existing.cluster import ClusterRecord, ExistingCluster
 from testbed.providers.existing.node_trial import try_out
 
@@ -45,7 +45,7 @@ class ExistingProvider:
         return finder(self)
 
     def find(self, name: str, spec: ClusterSpec) -> FoundCluster:
-        """Connect to the cluster, and check that it serves DRA, has nodes, and grants the rights of the --allow level."""
+        """Connect to the cluster, and check that it serves DRA, has nodes, and grants the permissions of the --allow level."""
         kube, record, nodes = _inspect(spec, _access(spec))
         cure = "a driver is expected there all the same, unless its driver file selects other nodes"
         not_ready = [str(each["metadata"]["name"]) for each in nodes if not is_ready(each)]
@@ -56,9 +56,9 @@ class ExistingProvider:
         """Return the cluster's address and context, and the --allow level."""
         return f"{_access(spec)}, --allow {_section(spec.options).allow}"
 
-    def required_rights(self, options: object) -> Collection[Permission]:
-        """Return the rights of the --allow level."""
-        return required_rights.of_level(Allow(_section(options).allow))
+    def required_permissions(self, options: object) -> Collection[Permission]:
+        """Return the permissions of the --allow level."""
+        return required_permissions.of_level(Allow(_section(options).allow))
 
     def connect(self, name: str, spec: ClusterSpec, owner: Owner, state: Path, progress: Progress) -> ExistingCluster:
         """Record how to reach the cluster. At the level `restart`, test what its nodes really allow."""
@@ -71,7 +71,7 @@ class ExistingProvider:
             expected = spec.driver_nodes(cluster.kube) if spec.driver_nodes else ()
             found = try_out(cluster.on_nodes(Capability.RUN_ON_NODE), cluster.kube.list("v1", "Node"), expected)
             step.note(found.why_not or "programs run on them")
-        for each in found.passed_over:
+        for each in found.not_counted:
             progress.say(f"note: not counted: {each}")
         record = replace(cluster.record, capabilities=(cluster.record.capabilities - _ON_NODES) | found.able)
         record.save(state)
@@ -102,7 +102,7 @@ def _inspect(spec: ClusterSpec, access: Access, owner: Owner | None = None) -> t
     kube, found = connection.connect(access)
     _refuse_without_dra(access, found)
     level = Allow(_section(spec.options).allow)
-    required_rights.check(kube, level, str(access))
+    required_permissions.check(kube, level, str(access))
     nodes = kube.list("v1", "Node")
     if not nodes:
         raise TestbedError(f"{access} has no nodes", hint="add a node: neither a driver nor a pod can run without one")

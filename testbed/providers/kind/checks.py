@@ -1,4 +1,4 @@
-"""Checks before a kind cluster is made: the spec, the engine's rights, the host's limits. For the provider's preflight."""
+"""Checks before a kind cluster is made: the spec, the engine's permissions, the host's limits. For the provider's preflight."""
 
 from __future__ import annotations
 

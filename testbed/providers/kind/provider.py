@@ -40,7 +40,7 @@ class KindProvider:
         return [*([] if shutil.which("kind") else ["kind"]), "kubectl"]
 
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
-        """Return what will not work: the engine, its rights, and the host's limits. Raise UsageError for a wrong patch or node image."""
+        """Return what will not work: the engine, its permissions, the host's limits. Raise UsageError for a wrong patch or node image."""
         checks.refuse(spec)
         using = engine_choice.chosen()
         found = engine_choice.problems(using) or checks.privileges(using)

@@ -1,4 +1,4 @@
-"""Waits that are over at once."""
+"""Fixtures that make waits time out at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users get wrong: one clear message each, with its exit code, before anything is changed. Through the command line."""
+"""Mistakes of users, through the command line: each has a clear message and an exit code, and changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str]) -> Up:
-    """Try to bring up a testbed on that kubeconfig; what is said, once it is sure that nothing was made."""
+    """Return a function that runs `up` with a kubeconfig, checks that nothing was created, and returns the error."""
 
     def call(kubeconfig: Path, *words: str, code: int) -> str:
         arguments = ["up", "--provider", "existing", "--kubeconfig", str(kubeconfig), "--driver", "none", *words]
@@ -43,7 +43,7 @@ def _token(**claims: int) -> str:
     return f"header.{payload}.signature"
 
 
-def test_a_file_that_is_not_there(refused: Up, tmp_path: Path) -> None:
+def test_a_kubeconfig_that_does_not_exist(refused: Up, tmp_path: Path) -> None:
     assert "--kubeconfig: no such file" in refused(tmp_path / "gone", code=2)
 
 
@@ -64,13 +64,13 @@ def test_no_kubeconfig_anywhere(
     assert f"there is no kubeconfig: looked at {tmp_path / 'gone'}" in capsys.readouterr().err
 
 
-def test_a_context_that_is_not_there_is_answered_with_near_ones(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+def test_an_unknown_context_is_answered_with_suggestions(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     said = refused(server.kubeconfig(tmp_path), "--context", "her", code=2)
     assert "has no context her" in said
     assert "did you mean here?" in said
 
 
-def test_an_address_where_nobody_answers(refused: Up, tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer(refused: Up, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nobody = ApiServer(f"http://127.0.0.1:{free.getsockname()[1]}")
@@ -78,12 +78,12 @@ def test_an_address_where_nobody_answers(refused: Up, tmp_path: Path) -> None:
     assert f"nobody answers at {nobody.url} (context here of {tmp_path / 'kubeconfig'})" in said
 
 
-def test_a_server_that_speaks_no_tls(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+def test_a_server_without_tls(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.url = server.url.replace("http:", "https:")
     assert f"no trusted connection to {server.url}" in refused(server.kubeconfig(tmp_path), code=3)
 
 
-def test_a_server_that_is_something_else(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+def test_a_server_that_is_no_kubernetes_api_server(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.everybody_gets = (200, "<html>")
     assert "not as a Kubernetes API server does" in refused(server.kubeconfig(tmp_path), code=3)
 
@@ -95,7 +95,7 @@ def test_a_token_that_has_expired(refused: Up, server: ApiServer, tmp_path: Path
     assert "its token expired on 1970-01-02 00:00 UTC" in said
 
 
-def test_credentials_that_nobody_knows(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+def test_unknown_credentials(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
     assert "does not accept these credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=3)
 
@@ -104,7 +104,7 @@ def test_credentials_that_nobody_knows(refused: Up, server: ApiServer, tmp_path:
     ("command", "code", "said"),
     [("sh", 3, "(exit 4): SSO session has expired"), ("aws-of-nobody", 2, "credential plugin aws-of-nobody of ")],
 )
-def test_a_credential_plugin_that_fails_is_named_before_anybody_is_asked(
+def test_a_failing_credential_plugin_is_named_before_any_request(
     refused: Up, server: ApiServer, tmp_path: Path, command: str, code: int, said: str
 ) -> None:
     args = ["-c", "echo SSO session has expired >&2; exit 4"]
@@ -122,7 +122,7 @@ def test_a_credential_plugin_that_fails_is_named_before_anybody_is_asked(
     assert server.asked == []
 
 
-def test_a_proxy_of_a_kind_that_is_not_spoken_here(
+def test_an_unsupported_kind_of_proxy(
     refused: Up, server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "")
@@ -136,7 +136,7 @@ def test_a_proxy_of_a_kind_that_is_not_spoken_here(
     assert server.asked == []
 
 
-def test_a_certificate_file_that_is_gone(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+def test_a_missing_certificate_file(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.url = server.url.replace("http:", "https:")
     kubeconfig = server.kubeconfig(tmp_path, **{"client-certificate": "gone.crt", "client-key": "gone.key"})
     said = refused(kubeconfig, code=2)
@@ -154,9 +154,7 @@ def test_a_cluster_without_dynamic_resource_allocation(
     assert said in refused(server.kubeconfig(tmp_path), code=3)
 
 
-def test_a_user_without_rights_is_told_all_that_is_missing_at_once(
-    refused: Up, server: ApiServer, tmp_path: Path
-) -> None:
+def test_all_missing_permissions_are_reported_together(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     pods = {"verbs": ["*"], "apiGroups": [""], "resources": ["pods", "pods/exec", "pods/log", "pods/status"]}
     reviews = "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
     server.answers[reviews] = api_server.may(pods, incomplete=True)
@@ -184,7 +182,7 @@ def test_a_cluster_without_nodes(refused: Up, server: ApiServer, tmp_path: Path)
         (["--binaries-from", "cache"], "--binaries-from"),
     ],
 )
-def test_what_only_a_new_cluster_can_be_asked_for(
+def test_settings_for_new_clusters_are_refused(
     refused: Up, server: ApiServer, tmp_path: Path, words: list[str], flag: str
 ) -> None:
     said = refused(server.kubeconfig(tmp_path), *words, code=2)
@@ -192,7 +190,7 @@ def test_what_only_a_new_cluster_can_be_asked_for(
     assert server.asked == []
 
 
-def test_somebody_elses_driver_of_that_name(
+def test_a_foreign_driver_of_the_same_name_is_refused(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     name = "gpu.dra-testbed.example"
@@ -215,12 +213,12 @@ def test_somebody_elses_driver_of_that_name(
     assert server.writes == []
 
 
-def test_hardware_where_no_driver_may_be_installed(refused: Up, server: ApiServer, tmp_path: Path) -> None:
+def test_hardware_is_refused_where_no_driver_may_be_installed(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     words = ["--allow", "read-only", "--hardware", "gpus"]
     assert "--hardware" in refused(server.kubeconfig(tmp_path), *words, code=2)
 
 
-def test_an_image_that_no_node_tells_of_is_said_and_may_be_there_all_the_same(
+def test_an_image_that_no_node_lists_is_a_remark_and_no_error(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     words = ["--provider", "existing", "--kubeconfig", str(server.kubeconfig(tmp_path)), "--driver", "none"]
@@ -232,7 +230,7 @@ def test_an_image_that_no_node_tells_of_is_said_and_may_be_there_all_the_same(
     assert "no node lists" not in capsys.readouterr().out
 
 
-def test_a_testbed_comes_up_keeps_one_context_for_itself_and_goes(
+def test_a_testbed_comes_up_keeps_a_copy_of_one_context_and_is_removed(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path
 ) -> None:
     words = [
@@ -261,7 +259,7 @@ def test_a_testbed_comes_up_keeps_one_context_for_itself_and_goes(
         ("GET /apis/apps/v1", (504, {"reason": "Timeout", "message": "slow"}), "API group apps/v1 does not answer"),
     ],
 )
-def test_what_can_no_longer_be_seen_is_not_forgotten(
+def test_down_refuses_while_objects_cannot_be_listed(
     capsys: pytest.CaptureFixture[str],
     server: ApiServer,
     tmp_path: Path,
@@ -280,7 +278,9 @@ def test_what_can_no_longer_be_seen_is_not_forgotten(
     assert not (folders.state() / "mine").exists()
 
 
-def test_a_cluster_that_has_gone_for_good_can_be_forgotten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_testbed_can_be_forgotten_if_its_cluster_no_longer_exists(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     with api_server.running() as server:
         words = ["--kubeconfig", str(server.kubeconfig(tmp_path)), "--workload-image", "r.example/w", "--name", "mine"]
         assert run(["up", "--provider", "existing", *words, "--driver", "none"]) == 0
@@ -290,7 +290,7 @@ def test_a_cluster_that_has_gone_for_good_can_be_forgotten(capsys: pytest.Captur
     assert not (folders.state() / "mine").exists()
 
 
-def test_doctor_says_what_keeps_the_cluster_from_being_used(
+def test_doctor_reports_why_a_cluster_cannot_be_used(
     capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path)))

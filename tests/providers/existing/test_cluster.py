@@ -1,4 +1,4 @@
-"""What is kept of a cluster that is not ours: only of what is, and never outside of the folder."""
+"""The logs of an existing cluster: only those of our own pods, and only in the given folder."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def _collected(kube: Any, into: Path) -> dict[str, str]:
     return {str(path.relative_to(into)): path.read_text() for path in into.rglob("*.log") if path.name != "nodes.log"}
 
 
-def test_logs_of_all_containers_of_our_own_pods_are_kept_under_names_that_stay_in_the_folder(
-    kube: FakeKube, tmp_path: Path
-) -> None:
+def test_the_logs_of_all_our_containers_are_written_inside_the_folder(kube: FakeKube, tmp_path: Path) -> None:
     _pod(kube, "ours", "pod")
     _pod(kube, "theirs", "secret")
     _pod(kube, "ours", "../../up")

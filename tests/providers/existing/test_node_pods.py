@@ -1,4 +1,4 @@
-"""The way onto nodes, on a cluster in memory whose nodes answer as a test says."""
+"""Access to nodes through pods, on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESTARTS = {Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTA
 
 
 class Nodes(FakeKube):
-    """Nodes with systemd. Units are active or inactive. Where one is stopped no pod starts, and a stopped kubelet takes no commands."""
+    """A cluster whose nodes have systemd. While a unit is stopped no pod starts, and without a kubelet no command runs in a pod."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def on_nodes(kube: Nodes) -> NodePods:
     return NodePods(kube, OWNER, "r.example/w", KEY)  # type: ignore[arg-type]  # the fake
 
 
-def test_a_program_runs_through_a_pod_that_is_ours_privileged_and_short_lived(kube: Nodes, on_nodes: NodePods) -> None:
+def test_a_program_runs_through_a_short_lived_privileged_pod_of_ours(kube: Nodes, on_nodes: NodePods) -> None:
     made: list[Any] = []
     kube.react = lambda now: made.extend(now.list("v1", "Pod"))
     done = on_nodes.run("n1", ["cat", "/etc/hostname"])
@@ -115,7 +115,7 @@ def test_a_program_runs_through_a_pod_that_is_ours_privileged_and_short_lived(ku
     assert all(OWNER.owns(each) for each in kube.list("v1", "Namespace"))
 
 
-def test_a_program_that_fails_says_so_and_its_pod_goes_all_the_same(kube: Nodes, on_nodes: NodePods) -> None:
+def test_the_pod_of_a_failed_program_is_removed(kube: Nodes, on_nodes: NodePods) -> None:
     kube.code = 3
     assert on_nodes.run("n1", ["false"], check=False).code == 3
     with pytest.raises(CommandFailed, match="complained"):
@@ -123,7 +123,7 @@ def test_a_program_that_fails_says_so_and_its_pod_goes_all_the_same(kube: Nodes,
     assert kube.list("v1", "Pod") == []
 
 
-def test_a_pod_for_a_program_serves_nothing(kube: Nodes, on_nodes: NodePods) -> None:
+def test_a_pod_for_a_program_serves_no_page(kube: Nodes, on_nodes: NodePods) -> None:
     made: list[Any] = []
     kube.react = lambda now: made.extend(now.list("v1", "Pod"))
     on_nodes.run("n1", ["true"])
@@ -132,7 +132,7 @@ def test_a_pod_for_a_program_serves_nothing(kube: Nodes, on_nodes: NodePods) -> 
     assert "readinessProbe" not in container
 
 
-def test_what_a_node_allows_is_tried_out_and_leaves_nothing(kube: Nodes, on_nodes: NodePods) -> None:
+def test_the_abilities_of_a_node_are_tested_and_the_pod_is_removed(kube: Nodes, on_nodes: NodePods) -> None:
     assert on_nodes.abilities("n1") == (frozenset(RESTARTS), "")
     kube.runtime = "docker://20"
     assert on_nodes.abilities("n1")[0] == {Capability.RUN_ON_NODE}
@@ -142,14 +142,14 @@ def test_what_a_node_allows_is_tried_out_and_leaves_nothing(kube: Nodes, on_node
     assert kube.list("v1", "Pod") == []
 
 
-def test_a_node_without_systemd_restarts_nothing(kube: Nodes, on_nodes: NodePods) -> None:
+def test_on_a_node_without_systemd_nothing_can_be_restarted(kube: Nodes, on_nodes: NodePods) -> None:
     kube.nodes_without_systemd = {"n1"}
     able, why = on_nodes.abilities("n1")
     assert able == {Capability.RUN_ON_NODE}
-    assert "systemd says of kubelet: nothing" in why
+    assert "systemd reports the state of kubelet as unknown" in why
 
 
-def test_pods_that_the_cluster_refuses_or_cannot_start_close_the_way(kube: Nodes, on_nodes: NodePods) -> None:
+def test_without_pods_on_it_a_node_has_no_abilities(kube: Nodes, on_nodes: NodePods) -> None:
     kube.starts = False
     able, why = on_nodes.abilities("n1")
     assert (able, "waiting: Err" in why or "last seen" in why) == (frozenset(), True)
@@ -169,7 +169,7 @@ def test_a_pod_that_has_ended_is_not_waited_for(kube: Nodes, on_nodes: NodePods)
 
 
 @pytest.mark.parametrize(("part", "unit"), [("kubelet", "kubelet"), ("runtime", "containerd")])
-def test_a_part_is_stopped_and_started_again(kube: Nodes, on_nodes: NodePods, part: str, unit: str) -> None:
+def test_a_component_is_stopped_and_started_again(kube: Nodes, on_nodes: NodePods, part: str, unit: str) -> None:
     on_nodes.stop("n1", part)
     assert kube.units[unit] == "inactive"
     on_nodes.start("n1", part)
@@ -177,13 +177,13 @@ def test_a_part_is_stopped_and_started_again(kube: Nodes, on_nodes: NodePods, pa
     assert kube.list("v1", "Pod") == []
 
 
-def test_a_part_that_does_not_stop_is_an_error(kube: Nodes, on_nodes: NodePods) -> None:
+def test_a_component_that_does_not_stop_is_an_error(kube: Nodes, on_nodes: NodePods) -> None:
     kube.stops = False
     with pytest.raises(WaitTimeout, match="kubelet of node n1 to be inactive"):
         on_nodes.stop("n1", "kubelet")
 
 
-def test_one_keeper_stops_and_starts_both_parts_while_no_pod_can_start(kube: Nodes, on_nodes: NodePods) -> None:
+def test_one_keeper_stops_and_starts_both_components_while_no_pod_can_start(kube: Nodes, on_nodes: NodePods) -> None:
     on_nodes.stop("n1", "kubelet")
     (keeper,) = kube.list("v1", "Pod")
     on_nodes.stop("n1", "runtime")
@@ -197,7 +197,7 @@ def test_one_keeper_stops_and_starts_both_parts_while_no_pod_can_start(kube: Nod
 
 def test_a_keeper_that_has_ended_is_replaced(kube: Nodes, on_nodes: NodePods) -> None:
     on_nodes.stop("n1", "kubelet")
-    kube.units["kubelet"] = "active"  # the timer, after whoever stopped it was killed
+    kube.units["kubelet"] = "active"  # started by the timer, because the process that stopped it was killed
     (key,) = (key for key in kube.objects if key[0] == "Pod")
     kube.objects[key]["status"] = {"phase": "Failed", "containerStatuses": [{"ready": False, "state": {}}]}
     on_nodes.stop("n1", "runtime")
@@ -205,7 +205,7 @@ def test_a_keeper_that_has_ended_is_replaced(kube: Nodes, on_nodes: NodePods) ->
     assert kube.units["containerd"] == "inactive"
 
 
-def test_a_keeper_that_answers_is_kept_whatever_the_kubelet_said_last(kube: Nodes, on_nodes: NodePods) -> None:
+def test_a_keeper_that_answers_is_kept_although_its_status_is_stale(kube: Nodes, on_nodes: NodePods) -> None:
     on_nodes.stop("n1", "kubelet")
     kube.find = lambda *_: {"metadata": {}, "status": {}}  # type: ignore[method-assign]  # the fake's own
     on_nodes.stop("n1", "runtime")
@@ -213,7 +213,7 @@ def test_a_keeper_that_answers_is_kept_whatever_the_kubelet_said_last(kube: Node
 
 
 def _page(kube: Nodes, folder: Path, systemd_run: str) -> Callable[..., list[str]]:
-    """The keeper's page as its pod makes it, on a node whose systemd only notes what it is told."""
+    """The keeper's page as its pod creates it, on a node whose systemd only records commands."""
     script, environment = _set_up(kube, folder, systemd_run)
     (folder / "httpd").symlink_to("/bin/true")
     process.run(["sh", "-c", script], env=environment)
@@ -229,7 +229,7 @@ def _page(kube: Nodes, folder: Path, systemd_run: str) -> Callable[..., list[str
 
 
 def _set_up(kube: Nodes, folder: Path, systemd_run: str) -> tuple[str, dict[str, str]]:
-    """The keeper's script, for a folder of ours, and an environment in which nodes are entered only for show."""
+    """Return the keeper's script for a temporary folder, and an environment with a fake nsenter."""
     (pod,) = kube.list("v1", "Pod")
     (folder / "nsenter").write_text(
         f"#!/bin/sh\nwhile [ $1 != -- ]; do shift; done; shift\necho $* >> {folder}/log\n{systemd_run}\n"
@@ -242,7 +242,7 @@ def _set_up(kube: Nodes, folder: Path, systemd_run: str) -> tuple[str, dict[str,
 @pytest.mark.parametrize(
     "key", ["", "another", f"{KEY} ", f"$(echo {KEY})", '" = "" ] || [ "', "*", f"{KEY}; dra-testbed=x"]
 )
-def test_who_has_not_the_key_of_the_testbed_does_nothing(
+def test_a_request_without_the_testbeds_key_has_no_effect(
     kube: Nodes, on_nodes: NodePods, tmp_path: Path, key: str
 ) -> None:
     on_nodes.stop("n1", "kubelet")
@@ -255,7 +255,7 @@ def test_who_has_not_the_key_of_the_testbed_does_nothing(
 
 
 @pytest.mark.skipif(not shutil.which("busybox"), reason="there is no busybox on this host")
-def test_the_key_comes_through_busyboxs_server(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
+def test_the_key_reaches_the_page_through_busyboxs_server(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
     on_nodes.stop("n1", "kubelet")
     script, environment = _set_up(kube, tmp_path, "echo active")
     for name in ("httpd", "sh", "sha256sum", "cat", "mkdir", "chmod"):
@@ -275,7 +275,9 @@ def test_the_key_comes_through_busyboxs_server(kube: Nodes, on_nodes: NodePods, 
         process.kill(server)
 
 
-def test_a_part_has_a_way_back_before_it_stops(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
+def test_the_restart_timer_exists_before_a_component_is_stopped(
+    kube: Nodes, on_nodes: NodePods, tmp_path: Path
+) -> None:
     on_nodes.stop("n1", "kubelet")
     ask = _page(kube, tmp_path, "")
     back = "systemd-run --quiet --collect --on-active=600 --unit=dra-testbed-kubelet-back systemctl start kubelet"
@@ -284,7 +286,7 @@ def test_a_part_has_a_way_back_before_it_stops(kube: Nodes, on_nodes: NodePods, 
     assert ask("stop=sshd") == []
 
 
-def test_without_a_way_back_nothing_is_stopped(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
+def test_without_the_restart_timer_nothing_is_stopped(kube: Nodes, on_nodes: NodePods, tmp_path: Path) -> None:
     on_nodes.stop("n1", "kubelet")
     ask = _page(kube, tmp_path, "case $1 in systemd-run) exit 1; esac")
     assert [each for each in ask("stop=kubelet") if "stop --no-block" in each] == []
@@ -293,7 +295,7 @@ def test_without_a_way_back_nothing_is_stopped(kube: Nodes, on_nodes: NodePods, 
         on_nodes.stop("n1", "kubelet")
 
 
-def test_a_runtime_that_nobody_knows_is_not_touched(kube: Nodes, on_nodes: NodePods) -> None:
+def test_an_unknown_container_runtime_is_not_stopped(kube: Nodes, on_nodes: NodePods) -> None:
     kube.runtime = "docker://20"
     with pytest.raises(TestbedError, match="node n1 runs docker"):
         on_nodes.stop("n1", "runtime")
@@ -301,10 +303,10 @@ def test_a_runtime_that_nobody_knows_is_not_touched(kube: Nodes, on_nodes: NodeP
 
 
 @pytest.mark.parametrize("allow", Allow)
-def test_without_the_ability_nothing_is_run_and_the_level_is_named(allow: Allow, tmp_path: Path) -> None:
+def test_without_the_ability_nothing_runs_and_the_error_names_the_level(allow: Allow, tmp_path: Path) -> None:
     record = ClusterRecord(allow, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
     cluster = ExistingCluster("mine", tmp_path, record)
-    said = "does not let us" if allow is Allow.RESTART else "--allow restart"
+    said = "the cluster does not permit it" if allow is Allow.RESTART else "--allow restart"
     for act in (cluster.stop_kubelet, cluster.start_kubelet, cluster.stop_runtime, cluster.start_runtime):
         with pytest.raises(UsageError, match=said):
             act("n1")
@@ -314,14 +316,14 @@ def _record() -> ClusterRecord:
     return ClusterRecord(Allow.RESTART, "1.37.1", frozenset(RESTARTS), OWNER, "i")
 
 
-def test_facts_are_kept_and_found_again(tmp_path: Path) -> None:
+def test_a_record_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     record = _record()
     assert ClusterRecord.load(tmp_path) is None
     record.save(tmp_path)
     assert ClusterRecord.load(tmp_path) == record
 
 
-def test_each_testbed_has_a_key_of_its_own_that_nobody_else_reads(tmp_path: Path) -> None:
+def test_each_testbed_has_its_own_key_that_only_its_owner_can_read(tmp_path: Path) -> None:
     record, other = _record(), _record()
     (tmp_path / ".cluster.json").touch(mode=0o644)
     record.save(tmp_path)

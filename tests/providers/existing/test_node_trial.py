@@ -1,4 +1,4 @@
-"""Which nodes are tried, and what they say together."""
+"""Which nodes are tested, and how their abilities are combined."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import pytest
 
 from testbed.errors import ApiError
 from testbed.providers.base import Capability
-from testbed.providers.existing.node_trial import Tried, try_out
+from testbed.providers.existing.node_trial import TrialResult, try_out
 
 RUN = frozenset({Capability.RUN_ON_NODE})
 ALL = RUN | {Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME}
 
 
 class Pods:
-    """Pods on nodes that can do what a test says; on the others everything."""
+    """Pods on nodes with the given abilities; all other nodes have every ability."""
 
     def __init__(self, **lacking: tuple[frozenset[Capability], str]) -> None:
         self.lacking = lacking
         self.tried: set[str] = set()
         self.homes = 0
 
-    def make_home(self) -> None:
+    def create_namespace(self) -> None:
         self.homes += 1
 
     def abilities(self, node: str) -> tuple[frozenset[Capability], str]:
@@ -36,32 +36,32 @@ def _node(name: str, *, ready: str = "True", system: str = "linux", **spec: Any)
     return {"metadata": {"name": name}, "spec": spec, "status": status}
 
 
-def _try(pods: Any, *nodes: dict[str, Any], expected: tuple[str, ...] = ()) -> Tried:
+def _try(pods: Any, *nodes: dict[str, Any], expected: tuple[str, ...] = ()) -> TrialResult:
     return try_out(pods, nodes, expected)
 
 
-def test_only_the_drivers_nodes_are_tried() -> None:
+def test_only_the_drivers_nodes_are_tested() -> None:
     pods = Pods()
     others = [_node(name) for name in ("c", "d", "e", "f")]
     found = _try(pods, _node("a"), _node("b"), *others, expected=("a", "b"))
     assert (found.able, found.why_not) == (ALL, "")
-    assert found.passed_over == ("nodes c, d, e and 1 more: none of the driver's",)
+    assert found.not_counted == ("nodes c, d, e and 1 more: not a node of the driver",)
     assert (pods.tried, pods.homes) == ({"a", "b"}, 1)
 
 
-def test_what_one_of_the_drivers_nodes_cannot_counts_for_all() -> None:
+def test_an_ability_that_one_of_the_drivers_nodes_lacks_is_missing() -> None:
     found = _try(Pods(a=(RUN, "no systemd")), _node("a"), _node("b"), expected=("a", "b"))
-    assert found == Tried(RUN, "node a: no systemd")
+    assert found == TrialResult(RUN, "node a: no systemd")
 
 
-def test_without_a_driver_an_odd_node_takes_nothing_from_the_others() -> None:
+def test_without_a_driver_a_deviating_node_is_ignored() -> None:
     found = _try(Pods(b=(frozenset(), "exec format error"), c=(RUN, "no systemd")), *map(_node, "abc"))
-    assert found == Tried(ALL, "", ("node b: exec format error", "node c: no systemd"))
+    assert found == TrialResult(ALL, "", ("node b: exec format error", "node c: no systemd"))
 
 
-def test_what_no_node_can_is_no_ability() -> None:
+def test_an_ability_that_all_nodes_lack_is_missing() -> None:
     found = _try(Pods(a=(RUN, "no systemd"), b=(RUN, "no systemd")), *map(_node, "ab"))
-    assert found == Tried(RUN, "nodes a, b: no systemd")
+    assert found == TrialResult(RUN, "nodes a, b: no systemd")
 
 
 TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
@@ -72,38 +72,38 @@ TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
     [
         (_node("b", system="windows"), "node b: runs windows"),
         (_node("b", ready="Unknown"), "node b: not Ready"),
-        (_node("b", taints=[TAINT]), "node b: keeps ordinary pods away"),
-        (_node("b", unschedulable=True), "node b: keeps ordinary pods away"),
+        (_node("b", taints=[TAINT]), "node b: tainted or cordoned"),
+        (_node("b", unschedulable=True), "node b: tainted or cordoned"),
     ],
 )
-def test_nodes_where_no_ordinary_pod_runs_are_passed_over(node: dict[str, Any], said: str) -> None:
+def test_nodes_that_take_no_ordinary_pods_are_not_counted(node: dict[str, Any], said: str) -> None:
     pods = Pods()
-    assert _try(pods, _node("a"), node) == Tried(ALL, "", (said,))
+    assert _try(pods, _node("a"), node) == TrialResult(ALL, "", (said,))
     assert pods.tried == {"a"}
 
 
-def test_a_node_of_the_driver_that_is_away_is_passed_over_too() -> None:
+def test_a_node_of_the_driver_that_is_not_ready_is_not_counted() -> None:
     assert _try(Pods(), _node("a"), _node("b", ready="False"), expected=("a", "b")).able == ALL
 
 
-def test_where_no_node_can_be_tried_nothing_is_possible() -> None:
+def test_without_a_node_to_test_there_are_no_abilities() -> None:
     pods = Pods()
-    assert _try(pods, _node("a", ready="False")).why_not == "there is no node to try it on"
+    assert _try(pods, _node("a", ready="False")).why_not == "there is no node to test"
     assert pods.homes == 0
 
 
-def test_a_cluster_that_refuses_the_pods_home_is_asked_once() -> None:
+def test_if_the_namespace_is_refused_no_node_is_tested() -> None:
     pods = Pods()
 
     def refuse() -> None:
         raise ApiError("PATCH", 403, "Forbidden", "no privileged pods")
 
-    pods.make_home = refuse  # type: ignore[method-assign]  # the fake's own
+    pods.create_namespace = refuse  # type: ignore[method-assign]  # the fake's own
     found = _try(pods, _node("a"))
     assert (found.able, "no privileged pods" in found.why_not, pods.tried) == (frozenset(), True, set())
 
 
-def test_several_nodes_are_tried_at_once() -> None:
+def test_several_nodes_are_tested_in_parallel() -> None:
     together = threading.Barrier(3)
 
     class Patient(Pods):

@@ -1,4 +1,4 @@
-"""What is of_level and what the shipped roles grant is one and the same, and enough for every manifest of the suites."""
+"""The required permissions are those of the shipped roles, and they suffice for every manifest of the suites."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from testbed import folders
 from testbed.kube.permissions import Permission
 from testbed.models.sections import Allow
-from testbed.providers.existing.required_rights import of_level
+from testbed.providers.existing.required_permissions import of_level
 
 ROLES = folders.data("manifests") / "clusters"
 SUITES = folders.data("manifests") / "suites"
@@ -33,25 +33,25 @@ def _granted(level: Allow) -> set[Permission]:
 
 
 @pytest.mark.parametrize("level", Allow)
-def test_a_role_grants_what_its_level_demands_and_nothing_more(level: Allow) -> None:
+def test_a_role_grants_exactly_the_permissions_of_its_level(level: Allow) -> None:
     assert _granted(level) == of_level(level)
     assert "*" not in str(_role(level))
 
 
 @pytest.mark.parametrize("level", Allow)
-def test_a_role_says_how_it_is_bound(level: Allow) -> None:
+def test_a_role_describes_how_to_bind_it(level: Allow) -> None:
     text = (ROLES / f"judge-{level}.yaml").read_text()
     assert f"kubectl apply -f judge-{level}.yaml" in text
     assert f"--clusterrole={_role(level)['metadata']['name']}" in text
 
 
-def test_each_level_has_the_rights_of_those_before_it() -> None:
+def test_each_level_includes_the_permissions_of_the_previous_one() -> None:
     assert of_level(Allow.READ_ONLY) < of_level(Allow.WORKLOADS) < of_level(Allow.RESTART)
 
 
 @pytest.mark.parametrize("path", sorted(SUITES.rglob("*.yaml")), ids=str)
-def test_what_a_scenario_makes_may_be_made_and_deleted(path: Path) -> None:
-    """If this fails, a suite uses a kind that is new: it belongs into rights.py and into the roles."""
+def test_the_permissions_suffice_for_every_object_of_a_scenario(path: Path) -> None:
+    """If this fails, a suite uses a new kind: add it to required_permissions.py and to the roles."""
     kinds = re.findall(r"^apiVersion: (?:([\w.]+)/)?\w+\nkind: (\w+)", path.read_text(), re.MULTILINE)
     assert kinds
     for group, kind in kinds:

@@ -1,4 +1,4 @@
-"""What the user of a kubeconfig must be allowed to do, level by level. A test holds it equal to the roles in manifests/clusters/."""
+"""The permissions that the user of a kubeconfig needs, by --allow level. A test compares them with the roles in manifests/clusters/."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ _ADDED = {
 
 
 def of_level(level: Allow) -> frozenset[Permission]:
-    """What judging at that level needs, in all namespaces: test namespaces get their names when they are made."""
+    """Return the permissions that the level needs, in all namespaces, because the names of test namespaces are generated."""
     return frozenset(_rights(level))
 
 
 def check(kube: Kube, level: Allow, where: str) -> None:
-    """All that the user lacks, at once, with the cure."""
+    """Raise an error with all permissions that the user lacks, if any."""
     lacking = permissions.missing_permissions(kube, of_level(level))
     if lacking:
         role = folders.data("manifests") / "clusters" / f"judge-{level}.yaml"
         lower = " or --allow read-only" if level is not Allow.READ_ONLY else ""
         raise TestbedError(
-            f"the user of {where} may not do what --allow {level} needs:\n"
+            f"the user of {where} lacks permissions that --allow {level} needs:\n"
             + "\n".join(f"    {line}" for line in permissions.summarize(lacking)),
-            hint=f"an administrator applies {role} and binds it to the user, as the file says{lower}",
+            hint=f"let an administrator apply {role} and bind it to the user, as described in that file{lower}",
         )
 
 
