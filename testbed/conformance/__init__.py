@@ -1,6 +1,6 @@
-"""Requirements and what is known of them: catalogue, selection, verdicts, reports. Pure functions over plain data.
+"""Requirements: catalogue, profiles, selection, verdicts, and the events of a run.
 
-The suites import nothing of the testbed but the names below; everything else comes to them as fixtures.
+The suites import only the names below from the testbed. They get everything else as fixtures.
 """
 
 from testbed.conformance.requirement import (

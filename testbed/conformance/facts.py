@@ -1,4 +1,4 @@
-"""Find the facts that selection decides by, once, in a cluster with a driver. Called by the plugin's controller and by `run --plan`."""
+"""The facts of a cluster and its driver that selection depends on. Called once per run by the plugin's controller, and by `run --plan`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from testbed.binaries.lock import lock_for, minors
-from testbed.conformance.gates import gates_found
+from testbed.conformance.gates import find_gates
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
 from testbed.drivers.published.holders import HeldDevice, devices_held_by_others, summarize
@@ -23,38 +23,39 @@ _SHARED = "allowMultipleAllocations"
 def gather(
     kube: Kube, driver_file: DriverFile, capabilities: Collection[Capability], owner: Owner | None = None
 ) -> Facts:
-    """What is there now. What claims have that are not the owner's is no device for the tests."""
+    """Return the facts of a running cluster. Devices that claims of others hold are not counted as available."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
     others, driver = driver_file.other_devices, driver_file.driver
-    usual, nodes = without_other_devices(everything, others, driver), expected_nodes(kube, driver_file)
-    taken = _taken(kube, owner, driver, usual) if Capability.MAKE_OBJECTS in capabilities else []
-    each = _counted(pools(usual, driver))
-    each.subtract(one.node for one in taken)
+    ordinary, nodes = without_other_devices(everything, others, driver), expected_nodes(kube, driver_file)
+    held = _held_devices(kube, owner, driver, ordinary) if Capability.MAKE_OBJECTS in capabilities else []
+    each = _count_by_node(pools(ordinary, driver))
+    each.subtract(one.node for one in held)
     version = str(kube.request("GET", "/version")["gitVersion"])
-    gates = gates_found(kube, version, usual_gates(version), tries=Capability.MAKE_OBJECTS in capabilities)
+    gates = find_gates(kube, version, default_gates(version), may_create=Capability.MAKE_OBJECTS in capabilities)
     published, shared = (
-        _counted(pools(without_other_devices(everything, others, driver), driver), saying) for saying in ("", _SHARED)
+        _count_by_node(pools(without_other_devices(everything, others, driver), driver), having)
+        for having in ("", _SHARED)
     )
     return Facts(
         kubernetes=version,
         nodes=len(nodes),
         devices=sum(each[node] for node in nodes) + each[""],
-        node_devices=min((each[node] for node in nodes), default=0) + each[""],
+        min_node_devices=min((each[node] for node in nodes), default=0) + each[""],
         capabilities=frozenset(each.value for each in capabilities),
         features=driver_file.features,
         gates=gates.on,
         gates_assumed=gates.assumed,
         network_devices=published[""],
         shared_devices=sum(shared[node] for node in {*nodes, ""}),
-        most_devices=max((published[node] for node in nodes), default=0) + published[""],
-        apart=reserved_kinds(everything, others, driver),
+        max_node_devices=max((published[node] for node in nodes), default=0) + published[""],
+        reserved_classes=reserved_kinds(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
-        held=summarize(one for one in taken if one.node in {*nodes, ""}),
+        held_by_others=summarize(one for one in held if one.node in {*nodes, ""}),
     )
 
 
-def _taken(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
-    """Who has a share leaves the others to everybody."""
+def _held_devices(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
+    """Return the devices that tests cannot use. Others may hold a share of a device; then tests can use the rest."""
     return [each for each in devices_held_by_others(kube, owner, driver, slices) if not each.shared]
 
 
@@ -63,34 +64,34 @@ def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:
     return [each["status"].get("nodeInfo", {}).get("kubeletVersion", "") for each in found]
 
 
-def _counted(found: Iterable[Pool], saying: str = "") -> Counter[str]:
-    """How many devices each node has of its own, or of those that say this; those under '' belong to no node, and all can use them."""
+def _count_by_node(found: Iterable[Pool], having: str = "") -> Counter[str]:
+    """Return the number of devices of each node, or only of devices with that field. Key '' counts devices that all nodes can use."""
     each: Counter[str] = Counter()
     for one in (part for pool in found for part in pool.slices):
-        devices = [device for device in one["spec"].get("devices") or () if not saying or device.get(saying)]
+        devices = [device for device in one["spec"].get("devices") or () if not having or device.get(having)]
         each[one["spec"].get("nodeName", "")] += len(devices)
     return each
 
 
-def expected(
+def expected_facts(
     kubernetes: str,
     nodes: int,
     features: frozenset[str] = frozenset(),
     gates: Mapping[str, bool] | None = None,
     kubelet: str = "",
 ) -> Facts:
-    """What a testbed that is not there yet will have; a cluster that cannot do something will only say so when it is up."""
+    """Return the facts of a testbed that will be made. All capabilities are assumed: only a running cluster shows which it lacks."""
     able = frozenset(each.value for each in Capability)
-    return Facts(kubernetes, nodes, 0, able, features, usual_gates(kubernetes, gates or {}), kubelet=kubelet)
+    return Facts(kubernetes, nodes, 0, able, features, default_gates(kubernetes, gates or {}), kubelet=kubelet)
 
 
-def usual_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:
-    """The gates that are on in that Kubernetes by itself, and after what somebody changed.
+def default_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:
+    """Return the feature gates that are on in that version of Kubernetes, with these changes to its defaults.
 
-    Those that it does not know, or not to us because it is not locked here, are on where an older version had them for good.
+    A gate that is not known for the version is on if an older version made it GA.
     """
     minor = ".".join(kubernetes.removeprefix("v").split(".")[:2])
     known = lock_for(minor).gates if minor in minors() else {}
-    by_now = (lock_for(each).gates for each in minors() if oldest([each, minor]) == each)
-    for_good = {name for gates in by_now for name, gate in gates.items() if gate.stage == "ga" and gate.default}
-    return frozenset(name for name in known if is_on(name, changed or {}, known)).union(for_good.difference(known))
+    until_then = (lock_for(each).gates for each in minors() if oldest([each, minor]) == each)
+    ga_by_then = {name for gates in until_then for name, gate in gates.items() if gate.stage == "ga" and gate.default}
+    return frozenset(name for name in known if is_on(name, changed or {}, known)).union(ga_by_then.difference(known))

@@ -1,4 +1,4 @@
-"""Which feature gates the requirements find on. Those that nobody can look at are taken as they usually are, and named. For `facts`."""
+"""Find out which feature gates of a cluster are on. Gates that cannot be observed are assumed to have their defaults. For `facts`."""
 
 from __future__ import annotations
 
@@ -13,36 +13,34 @@ from testbed.models.gates import GateInfo
 
 @dataclass(frozen=True)
 class Gates:
-    """Those that are on, and those of them and of the others that nobody has seen."""
+    """The gates that are on, and the gates, on or off, whose state is only assumed."""
 
     on: frozenset[str]
     assumed: frozenset[str] = frozenset()
 
 
-def gates_found(kube: Kube, version: str, usual: frozenset[str], *, tries: bool) -> Gates:
-    """The server's own word where it may be read; else what the API shows, and for the rest what is `usual`.
+def find_gates(kube: Kube, version: str, defaults: frozenset[str], *, may_create: bool) -> Gates:
+    """Return the gates from the server's metrics if they can be read, otherwise from what the API shows, with `defaults` for the rest.
 
-    `tries` is whether more than looking is allowed.
+    `may_create` allows to create objects to find out more.
     """
-    said = features.gates(kube)
-    if (
-        said is not None
-    ):  # a server may have forgotten a gate that all have for good: what it says nothing of is as usual
-        return Gates(usual.difference(said).union(name for name in said if said[name]))
-    shown = features.visible_gates(kube, version, tries=tries)
-    on = usual.difference(shown).union(name for name in shown if shown[name])
-    return Gates(on, _open_to_doubt(version).difference(shown))
+    reported = features.gates(kube)
+    if reported is not None:  # a server may no longer report a gate that is GA: then it has its default
+        return Gates(defaults.difference(reported).union(name for name in reported if reported[name]))
+    visible = features.visible_gates(kube, version, tries=may_create)
+    on = defaults.difference(visible).union(name for name in visible if visible[name])
+    return Gates(on, _uncertain_gates(version).difference(visible))
 
 
-def _open_to_doubt(version: str) -> frozenset[str]:
-    """The gates that decide about requirements and could be either way, as one that this Kubernetes lacks or has locked could not."""
-    known = _known_in(version)
+def _uncertain_gates(version: str) -> frozenset[str]:
+    """Return the gates that requirements depend on and that could be on or off in that version."""
+    known = _known_gates(version)
     return frozenset(
         name for name in features.REQUIREMENT_GATES if not known or (name in known and not known[name].locked)
     )
 
 
-def _known_in(version: str) -> Mapping[str, GateInfo]:
-    """What is known of the gates of that Kubernetes; nothing of versions that are not locked here."""
+def _known_gates(version: str) -> Mapping[str, GateInfo]:
+    """Return the gates of that version of Kubernetes; none if there is no lock file for it."""
     minor = ".".join(version.removeprefix("v").split(".")[:2])
     return lock_for(minor).gates if minor in minors() else {}

@@ -1,7 +1,4 @@
-"""Profiles: named sets of requirements. A run judges by one; what is outside of it is not a part of that run's report.
-
-`selection`, the command line and the plugin read them.
-"""
+"""Profiles: named sets of requirements. A run judges by one, and reports nothing outside of it. For `selection`, the CLI and the plugin."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ CORE, FULL = "core", "full"
 
 @dataclass(frozen=True)
 class Profile:
-    """A name, what it is for, and the ids of its requirements; none means all of them."""
+    """A name, what it is for, and the IDs of its requirements; no IDs mean all requirements."""
 
     name: str
     about: str
     ids: frozenset[str] = frozenset()
 
     def has(self, requirement: str) -> bool:
-        """Whether a requirement belongs to it."""
+        """Return True if a requirement belongs to the profile."""
         return not self.ids or requirement in self.ids
 
 
@@ -43,12 +40,12 @@ _CORE = (
 
 PROFILES: dict[str, Profile] = {
     CORE: Profile(CORE, "what every driver must do, in about a minute", frozenset(_CORE)),
-    FULL: Profile(FULL, "every requirement that there is"),
+    FULL: Profile(FULL, "all requirements"),
 }
 
 
 def profile(name: str) -> Profile:
-    """The profile of that name."""
+    """Return the profile of that name. UsageError if there is none."""
     try:
         return PROFILES[name]
     except KeyError as unknown:

@@ -1,4 +1,4 @@
-"""One sentence of the DRA contract, tied to the test that checks it. The suites' authors use `@requirement`; all else reads the data."""
+"""One sentence of the DRA contract, attached with `@requirement` to the test that checks it. Only the suites write them."""
 
 from __future__ import annotations
 
@@ -22,26 +22,25 @@ MUST, SHOULD, MAY = Level.MUST, Level.SHOULD, Level.MAY
 DRIVER, CLUSTER = Subject.DRIVER, Subject.CLUSTER
 STATIC, WIRE, E2E, DISRUPTIVE = Tier.STATIC, Tier.WIRE, Tier.E2E, Tier.DISRUPTIVE
 
-# What a test may take for granted of the driver's ordinary devices. Drivers of which it is not true are right as well.
+# What a test may assume about the ordinary devices of a driver. A driver for which it is not true is not wrong.
 GIVEN: Mapping[str, str] = {
-    "local": "each device belongs to a node, so that a claim for it binds its pods to that node",
-    "few": "no node can use more devices than one allocation can have",
-    "unshared": "a device is allocated once, and to nobody else before it was given back",
+    "local": "each device belongs to one node, so a claim that has it binds its pods to that node",
+    "few": "no node can use more devices than one allocation can contain",
+    "unshared": "a device is allocated to one claim at a time",
 }
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a driver, or a cluster with it, has to do. `kubernetes` is the first minor version that asks for it.
+    """What a driver, or a cluster with a driver, has to do. `kubernetes` is the first minor version for which it holds.
 
-    `devices` have to be on one node, unless they `spread`: then each may be on another.
-    `about` says whom a failure speaks of. `exclusive` is for tests that take all that there is, so that no other may run beside them;
-    those that only take devices of a special class (`classes` of the driver file) are the `only_user_of` that class, and run alone where
-    its devices are also had otherwise.
-    `mutants` are drivers and clusters that it fails on; where there is none, `unproven` says why.
-    `gates` are Kubernetes' feature gates without which there is nothing to judge.
-    `given` are words of GIVEN: without them the test would blame a driver that is right.
-    `covers` are the ids of others (suites/upstream.yaml) who ask the same.
+    `devices` must be on one node, unless `spread` allows them on different nodes.
+    `about` is who is judged: the driver or the cluster. An `exclusive` test uses all devices, so it runs alone. A test that uses only
+    devices of one class of the driver file is the `only_user_of` that class. It runs alone if other tests can get these devices too.
+    `mutants` are the wrong drivers and clusters on which the test fails; without any, `unproven` says why there are none.
+    `gates` are the Kubernetes feature gates that must be on.
+    `given` are the keys of GIVEN that the test assumes: without them it would blame a correct driver.
+    `covers` are IDs of other test suites (suites/upstream.yaml) that check the same.
     """
 
     id: str
@@ -66,7 +65,7 @@ class Requirement:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise UsageError(f"{self.id!r} is not the id of a requirement", hint="write it as PREFIX-001")
+            raise UsageError(f"{self.id!r} is not a requirement ID", hint="write it as PREFIX-001")
         if not _MINOR.fullmatch(self.kubernetes):
             raise UsageError(
                 f"{self.id}: {self.kubernetes!r} is not a minor version of Kubernetes", hint="write it as 1.36"
@@ -75,11 +74,11 @@ class Requirement:
             raise UsageError(f"{self.id}: {self.sentence!r} is not a sentence", hint="end it with a full stop")
         for word in self.given:
             if word not in GIVEN:
-                raise UsageError(f"{self.id}: nothing is given by {word!r}", hint=did_you_mean(word, GIVEN))
+                raise UsageError(f"{self.id}: {word!r} is not a key of GIVEN", hint=did_you_mean(word, GIVEN))
 
 
-def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all by name
-    id: str,  # noqa: A002 - it is what everybody calls it
+def requirement(  # noqa: PLR0913 - the columns of the catalogue, all by name
+    id: str,  # noqa: A002 - the usual name
     sentence: str,
     *,
     level: Level,
@@ -100,7 +99,7 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
     covers: tuple[str, ...] = (),
     unproven: str = "",
 ) -> Callable[[F], F]:
-    """Tie a requirement to the test function below it. It is plain data until the plugin turns it into markers."""
+    """Attach a requirement to the test function below. The plugin turns it into markers."""
     made = Requirement(
         *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
         *(about, exclusive, gates, covers, unproven, spread, only_user_of, given),
@@ -108,13 +107,13 @@ def requirement(  # noqa: PLR0913 - these are the columns of the catalogue, all 
 
     def attach(function: F) -> F:
         setattr(function, _ATTRIBUTE, made)
-        setattr(function, made.id, True)  # names that a function has are names for pytest's -k, too
+        setattr(function, made.id, True)  # pytest's -k also matches the attributes of a function
         return function
 
     return attach
 
 
 def requirement_of(function: object) -> Requirement | None:
-    """The requirement that a test function checks, if it checks one."""
+    """Return the requirement that a test function checks, if any."""
     found = getattr(function, _ATTRIBUTE, None)
     return found if isinstance(found, Requirement) else None

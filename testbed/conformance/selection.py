@@ -1,4 +1,4 @@
-"""What of the catalogue can be judged here, decided purely from facts. Called by the plugin, alike in the controller and its workers."""
+"""Which requirements can be judged here, decided from facts alone. The plugin's controller and workers decide the same."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from testbed.models import features
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.providers.base import Capability
 
-_MAKING = (Tier.E2E, Tier.DISRUPTIVE)  # their tests make pods and claims
-_ROOM = 32  # devices in one allocation: resource.k8s.io/v1, AllocationResultsMaxSize
+_CREATING = (Tier.E2E, Tier.DISRUPTIVE)  # their tests create pods and claims
+_MAX_ALLOCATION = 32  # devices in one allocation: resource.k8s.io/v1, AllocationResultsMaxSize
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was found in the cluster and in the driver file, once, before anything ran. `gates` are the feature gates that are on.
+    """What was found in the cluster and in the driver file before any test ran. `gates` are the feature gates that are on.
 
-    `devices` are those that pods on the driver's nodes can have together, `node_devices` those that the poorest of these nodes can use.
-    `kubelet` is the oldest on the driver's nodes, where it is known.
-    `held` says which devices claims of others have; neither number counts them.
-    `gates_assumed` are those gates, on or off, at which nobody could look: they are as this Kubernetes has them by itself.
-    `apart` are the special classes of the driver file whose devices are no ordinary ones and of no other special class.
-    Of the ordinary devices that are published, `network_devices` belong to no node, `shared_devices` can be had by several claims at
-    once, and `most_devices` are for the richest node.
+    `devices` is how many devices tests can use on all nodes of the driver, `min_node_devices` on the node with the fewest.
+    `kubelet` is the oldest version on these nodes, if it is known.
+    `held_by_others` describes the devices that claims of others hold; the two numbers do not count them.
+    `gates_assumed` are gates whose state could not be observed: they are assumed to have the defaults of this Kubernetes version.
+    `reserved_classes` are the classes of the driver file whose devices no request for ordinary devices, or for another class, can get.
+    Of the ordinary devices that are published, `network_devices` belong to no node, `shared_devices` can be allocated to several claims,
+    and `max_node_devices` is how many the node with the most has.
     """
 
     kubernetes: str
@@ -35,24 +35,24 @@ class Facts:
     capabilities: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
     gates: frozenset[str] = frozenset()
-    node_devices: int = 0
-    apart: frozenset[str] = frozenset()
+    min_node_devices: int = 0
+    reserved_classes: frozenset[str] = frozenset()
     network_devices: int = 0
     shared_devices: int = 0
-    most_devices: int = 0
+    max_node_devices: int = 0
     kubelet: str = ""
-    held: str = ""
+    held_by_others: str = ""
     gates_assumed: frozenset[str] = frozenset()
 
     @property
     def oldest(self) -> str:
-        """The version that all parts of the cluster have at least: what it lacks may be missing in one of them."""
+        """Return the oldest version in the cluster: what it lacks may be missing in one of the components."""
         return oldest([self.kubernetes, self.kubelet])
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Whether a requirement is judged: no verdict means yes, else the verdict that it has from the start and why."""
+    """Whether a requirement is judged. If not, `verdict` is the verdict that it has without a test, and `reason` says why."""
 
     requirement: Requirement
     verdict: Verdict | None = None
@@ -60,7 +60,7 @@ class Choice:
 
 
 def choose(requirement: Requirement, facts: Facts) -> Choice:
-    """Decide on one requirement."""
+    """Decide whether a requirement can be judged."""
     missing = features.explain_missing(requirement.features, facts.features)
     if missing:
         return Choice(requirement, Verdict.NOT_APPLICABLE, missing)
@@ -70,13 +70,13 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     return Choice(requirement)
 
 
-def alone(requirement: Requirement, facts: Facts) -> bool:
-    """Whether nobody else may have a device meanwhile: the test takes all of them, or special ones that others get as well."""
-    return requirement.exclusive or requirement.only_user_of not in {"", *facts.apart}
+def runs_alone(requirement: Requirement, facts: Facts) -> bool:
+    """Return True if no other test may use devices at the same time: the test uses all, or a class that other tests can get too."""
+    return requirement.exclusive or requirement.only_user_of not in {"", *facts.reserved_classes}
 
 
-def narrowed(choice: Choice, selected: bool) -> Choice:
-    """A choice after the command line had its say as well: who is not selected is excluded, unless there is a better reason."""
+def apply_selection(choice: Choice, selected: bool) -> Choice:
+    """Return the choice with the tests that pytest selected: a requirement without one is excluded, unless there is another reason."""
     if selected or choice.verdict:
         return choice
     return Choice(choice.requirement, Verdict.EXCLUDED, "not selected on the command line")
@@ -85,10 +85,10 @@ def narrowed(choice: Choice, selected: bool) -> Choice:
 def plan(
     requirements: Iterable[Requirement], facts: Facts, tiers: frozenset[str] = frozenset(), profile: str = FULL
 ) -> list[Choice]:
-    """Decide on all of the profile; with `tiers`, the others are excluded."""
+    """Decide on all requirements of the profile. With `tiers`, requirements of other tiers are excluded."""
     wanted = profiles.profile(profile)
     return [
-        Choice(each, Verdict.EXCLUDED, f"tier {each.tier} was not asked for")
+        Choice(each, Verdict.EXCLUDED, f"tier {each.tier} was not selected")
         if tiers and each.tier not in tiers
         else choose(each, facts)
         for each in requirements
@@ -98,58 +98,60 @@ def plan(
 
 def _lacking(requirement: Requirement, facts: Facts) -> str:
     if _minor(facts.oldest) < _minor(requirement.kubernetes):
-        part = "this is" if facts.oldest == facts.kubernetes else "a kubelet is"
+        part = "this cluster has" if facts.oldest == facts.kubernetes else "a kubelet has"
         return f"needs Kubernetes {requirement.kubernetes}, {part} {facts.oldest}"
     if facts.nodes < requirement.nodes:
         return f"needs {requirement.nodes} nodes with the driver, there are {facts.nodes}"
     short = _short(requirement, facts)
     if short:
-        return f"{short}: {facts.held}" if facts.held else short
+        return f"{short}: {facts.held_by_others}" if facts.held_by_others else short
     off = sorted(set(requirement.gates) - facts.gates)
     if off:
-        how = "taken to be off" if facts.gates_assumed.issuperset(off) else "off"
+        how = "assumed to be off" if facts.gates_assumed.issuperset(off) else "off"
         return f"needs {', '.join(off)}, which is {how}: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
     absent = sorted(_needed(requirement) - facts.capabilities)
-    return f"the cluster cannot {', '.join(absent)}" if absent else ""
+    return f"the cluster, or --allow, does not support {', '.join(absent)}" if absent else ""
 
 
 def _short(requirement: Requirement, facts: Facts) -> str:
-    """What is missing of devices; '' when there are enough."""
-    others = bool(facts.held) and requirement.tier in _MAKING
+    """Return how many devices are missing; '' if there are enough."""
+    others = bool(facts.held_by_others) and requirement.tier in _CREATING
     if requirement.exclusive and others:
-        return "wants all devices for itself"
-    # A driver that publishes nothing at all, or nothing on a node, is not spared: its tests run, and say so.
+        return "needs all devices, but others hold some"
+    # If a driver publishes nothing at all, or nothing on a node, its tests run and fail.
     least = 0 if others else 1
     if requirement.spread and least <= facts.devices < requirement.devices:
         return f"needs {requirement.devices} devices, there are {facts.devices}"
-    if not requirement.spread and least <= facts.node_devices < requirement.devices:
-        return f"needs {requirement.devices} devices on one node, there is a node with {facts.node_devices}"
+    if not requirement.spread and least <= facts.min_node_devices < requirement.devices:
+        return f"needs {requirement.devices} devices on one node, there is a node with {facts.min_node_devices}"
     return ""
 
 
 def _not_given(requirement: Requirement, facts: Facts) -> str:
-    """What the requirement takes for granted of the driver's devices and is not so; a driver that publishes none is not spared."""
-    network, most, shared = facts.network_devices, facts.most_devices, facts.shared_devices
+    """Return which assumption of the requirement about devices is not true; '' if all are, also if the driver publishes none."""
+    network, most, shared = facts.network_devices, facts.max_node_devices, facts.shared_devices
     one_allocation = (
-        f"needs all devices of a node in one allocation, which has room for {_ROOM}, there is a node with {most}"
+        f"needs all devices of a node in one allocation of at most {_MAX_ALLOCATION}, there is a node with {most}"
     )
     reasons = {
         "local": f"needs devices that all belong to nodes, there are {network} that do not" if network else "",
-        "few": one_allocation if most > _ROOM else "",
-        "unshared": f"needs devices for one claim at a time, there are {shared} for several" if shared else "",
+        "few": one_allocation if most > _MAX_ALLOCATION else "",
+        "unshared": f"needs devices for one claim at a time, there are {shared} that claims can share"
+        if shared
+        else "",
     }
     reason = next((reasons[word] for word in requirement.given if reasons[word]), "")
-    return f"{reason} (devices that its class does not select stand in spec.otherDevices)" if reason else ""
+    return f"{reason} (spec.otherDevices of the driver file excludes devices)" if reason else ""
 
 
 def _needed(requirement: Requirement) -> set[str]:
-    """What it asks for itself, and what every test of its tier does."""
-    makes = {Capability.MAKE_OBJECTS} if requirement.tier in _MAKING else set()
-    return {*requirement.needs, *makes}
+    """Return the capabilities that a requirement needs for itself and for its tier."""
+    creates = {Capability.MAKE_OBJECTS} if requirement.tier in _CREATING else set()
+    return {*requirement.needs, *creates}
 
 
 def oldest(versions: Iterable[str]) -> str:
-    """The oldest of some versions, some of which may be unknown; '' where all are."""
+    """Return the oldest of the known versions; '' if none is known."""
     return min(filter(None, versions), key=_minor, default="")
 
 

@@ -1,4 +1,4 @@
-"""How verdicts are found, how many become one, and what they mean together. Blame is decided by the type of what was raised."""
+"""Rules for verdicts: of one exception, of several attempts, of a whole run. The type of an exception decides who is to blame."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from testbed.models.run_request import FailOn
 
 @dataclass(frozen=True)
 class Judged:
-    """A requirement's level and its verdict; None when it never got one. One of which only some cases were tested is excluded, too.
+    """A requirement's level and verdict, None if it has none. A requirement of which only some cases were tested is excluded, too.
 
-    `tested` says that something was judged: a test that found nothing to judge does not count.
+    `tested` is False if no test ran, or if it found nothing to judge.
     """
 
     level: Level
@@ -37,14 +37,14 @@ _FAILING: dict[FailOn, Collection[Level]] = {
 }
 
 
-def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_test: bool = False) -> Verdict:
-    """Whose fault it is. The driver's: an assertion, or DriverFailed (an observation that did not come). All else is ours.
+def verdict_for(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_test: bool = False) -> Verdict:
+    """Return the verdict for a test that raised. Only assertions and DriverFailed blame the driver, everything else is an error of ours.
 
-    Where a requirement is about the cluster, the driver is out of it. Where there was nothing to judge, nobody is to blame.
+    A failed requirement about the cluster is never the driver's failure.
     """
     if isinstance(raised, NothingToJudge):
         return Verdict.NOT_APPLICABLE
-    if observed(raised):
+    if is_observation(raised):
         if before_the_test:
             return Verdict.BLOCKED
         return Verdict.FAIL if about is Subject.DRIVER else Verdict.ERROR
@@ -55,15 +55,15 @@ def blame(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_
     return Verdict.ERROR
 
 
-def observed(raised: BaseException) -> bool:
-    """Whether what is required was seen not to be so, whoever is to blame for it. All else is a test that could not look."""
+def is_observation(raised: BaseException) -> bool:
+    """Return True if the test observed that the requirement is not met. Otherwise it could not observe anything."""
     return isinstance(raised, AssertionError | DriverFailed)
 
 
-def settle(attempts: Sequence[Verdict]) -> Verdict:
-    """One test that was tried several times: failed once and passed at last is flaky, never a pass. Our own errors are no failures.
+def verdict_of_attempts(attempts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict of a test that ran several times. A failure before a pass is flaky; errors are not failures.
 
-    A failure that no pass has followed stays one, whatever error of ours came after it.
+    A failure without a later pass stays a failure, even if an error follows.
     """
     last = attempts[-1]
     if Verdict.FAIL in attempts:
@@ -72,13 +72,13 @@ def settle(attempts: Sequence[Verdict]) -> Verdict:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Several tests (or phases of one) behind one requirement: it is as good as the worst of them."""
+    """Return the verdict of a requirement with several tests, or of a test with several phases."""
     given = set(verdicts)
     return next(each for each in _WORST_FIRST if each in given)
 
 
-def overall(judged: Sequence[Judged], *, finished: bool = True) -> Result:
-    """The whole run. A failed MUST is a fact whatever else happened; without one, anything undecided leaves the run incomplete."""
+def result_of(judged: Sequence[Judged], *, finished: bool = True) -> Result:
+    """Return the result of a run. A failed MUST decides it; otherwise anything undecided makes it incomplete."""
     if any(each.verdict in _WRONG and each.level is Level.MUST for each in judged):
         return Result.NON_CONFORMANT
     executed = any(each.tested or each.verdict in _EXECUTED for each in judged)

@@ -17,7 +17,7 @@ from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
 from testbed.conformance.run_started import run_started
-from testbed.conformance.selection import Choice, narrowed, plan
+from testbed.conformance.selection import Choice, apply_selection, plan
 from testbed.conformance.verdicts import exit_code, worst
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
@@ -208,7 +208,7 @@ class Controller:
             every, self.context.facts, frozenset(self.context.request.tiers), self.context.request.profile
         ):
             selected = tests.get(planned.requirement.id, [])
-            choice = narrowed(planned, bool(selected))
+            choice = apply_selection(planned, bool(selected))
             self._decided[choice.requirement.id] = choice.verdict
             if choice.requirement.tier is Tier.DISRUPTIVE:
                 self._disruptive.add(choice.requirement.id)
@@ -274,7 +274,9 @@ def _places(config: pytest.Config, ids: Sequence[str]) -> set[Path]:
     """Where the catalogue of this run comes from: all of the suites that its tests belong to, or that were named; else its files."""
     files = {(config.rootpath / test.partition("::")[0]).resolve() for test in ids}
     named = {(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args}
-    return {catalogue.top(file) or file for file in files} | {top for each in named if (top := catalogue.top(each))}
+    return {catalogue.suites_root(file) or file for file in files} | {
+        top for each in named if (top := catalogue.suites_root(each))
+    }
 
 
 def _entry(known: Catalogue, root: Path, test: str) -> Entry | None:

@@ -55,10 +55,10 @@ def decide(request: RunRequest) -> RunContext:
 def workers(config: pytest.Config) -> int:
     """Return how many workers `-n auto` starts. 0 if the request is refused: `context_of` says why when the session starts."""
     try:
-        node_devices = context_of(config).facts.node_devices
+        min_node_devices = context_of(config).facts.min_node_devices
     except TestbedError:
         return 0
-    return leases.workers(len(os.sched_getaffinity(0)), node_devices)
+    return leases.workers(len(os.sched_getaffinity(0)), min_node_devices)
 
 
 def _runtimes(testbed: bringup.Testbed) -> str:

@@ -12,7 +12,7 @@ from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.conformance.leases import Leases
 from testbed.conformance.requirement import Requirement
-from testbed.conformance.selection import alone
+from testbed.conformance.selection import runs_alone
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import load_companions, load_driver_file
@@ -68,9 +68,9 @@ def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
         yield requirement
         return
     context = request.config.stash[CONTEXT]
-    wanted = None if alone(requirement, context.facts) else requirement.devices
-    leases, asked = Leases(context.request.report, context.facts.node_devices), time.monotonic()
-    with leases.held(request.node.nodeid, wanted, special=requirement.only_user_of):
+    wanted = None if runs_alone(requirement, context.facts) else requirement.devices
+    leases, asked = Leases(context.request.report, context.facts.min_node_devices), time.monotonic()
+    with leases.lease(request.node.nodeid, wanted, reserved_class=requirement.only_user_of):
         request.node.user_properties.append((WAITED, round(time.monotonic() - asked, 3)))
         yield requirement
 

@@ -13,7 +13,7 @@ from testbed.conformance.context import RunContext
 from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose
-from testbed.conformance.verdicts import blame, observed
+from testbed.conformance.verdicts import is_observation, verdict_for
 from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
 from testbed.models.requirement_enums import Tier, Verdict
@@ -86,14 +86,14 @@ class Judge:
             raised = _first(call.excinfo)
             if isinstance(raised.value, NodesUnderPressure):
                 self._short = self._short or f"{item.nodeid}: {raised.value.cause}"
-            verdict = blame(raised.value, requirement.about, before_the_test=call.when == "setup")
+            verdict = verdict_for(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
             text = failure_text(item, raised, requirement, verdict, self._told, self._compared)
             if isinstance(raised.value, ApiError) and not raised.value.status:
                 self._stop_if_broken(item.session)
             if kept:
                 text += f"\n  evidence: {self.context.request.report / kept}"
-            seen = observed(raised.value) and call.when == "call"
+            seen = is_observation(raised.value) and call.when == "call"
             vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": seen}
             if item.config.option.tbstyle == "auto":
                 report.longrepr = text

@@ -35,7 +35,7 @@ def check_settings(config: pytest.Config) -> None:
         path = word.partition("::")[0]
         if not (here / path).exists() and (suites / path).exists():
             raise pytest.UsageError(f"there is no {path} here; test IDs are relative to {suites}: {suites / word}")
-        top = catalogue.top(here / path)
+        top = catalogue.suites_root(here / path)
         settings = top / "pytest.ini" if top else None
         if settings and settings.is_file() and config.inipath != settings and not config.option.inifilename:
             raise pytest.UsageError(
@@ -47,4 +47,4 @@ def check_settings(config: pytest.Config) -> None:
 def _parts_of_suites(config: pytest.Config) -> list[str]:
     """Return the words that name a part of the suites, and not the suites as a whole."""
     named = {word: (config.invocation_params.dir / word).resolve() for word in config.args}
-    return [word for word, path in named.items() if catalogue.top(path) != path]
+    return [word for word, path in named.items() if catalogue.suites_root(path) != path]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
-from testbed.conformance.selection import Facts, alone
+from testbed.conformance.selection import Facts, runs_alone
 from testbed.errors import Blocked, TestbedError
 from testbed.models.requirement_enums import Tier
 from testbed.plugin.markers import requirement_of_item
@@ -75,7 +75,7 @@ def cluster_unchanged(config: pytest.Config, world: World, test: str) -> Iterato
 
 def _place(item: pytest.Item, facts: Facts) -> int:
     requirement = requirement_of_item(item)
-    return 2 if is_disruptive(item) else int(requirement is not None and alone(requirement, facts))
+    return 2 if is_disruptive(item) else int(requirement is not None and runs_alone(requirement, facts))
 
 
 def _run(session: pytest.Session, items: list[pytest.Item]) -> None:

@@ -12,7 +12,7 @@ import yaml
 from testbed.conformance import events, report_folder
 from testbed.conformance.events import Event
 from testbed.conformance.profiles import FULL
-from testbed.conformance.verdicts import Judged, overall, settle, worst
+from testbed.conformance.verdicts import Judged, result_of, verdict_of_attempts, worst
 from testbed.errors import Incomplete
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Level, Tier, Verdict
@@ -39,7 +39,7 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
             **{part: began[part] for part in ("generated", "subject", "environment", "patience")},
             "profile": began.get("profile", FULL),
             "request": began.get("request", {}),
-            "result": overall(judged, finished=finished),
+            "result": result_of(judged, finished=finished),
             "reasons": (*_before_the_suites(log), *_reasons(rows, finished=finished)),
             "finished": finished,
             "seconds": round(log[-1]["time"] - began["time"], 1),
@@ -72,7 +72,7 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
     cases = facts.get("tests", [])
     decided = Verdict(facts["verdict"]) if facts.get("verdict") else None
     # A case that has not ended keeps its requirement open, however well the others went; but a failure is a fact.
-    verdicts = [settle([Verdict(each["verdict"]) for each in attempts]) for attempts in by_test.values()]
+    verdicts = [verdict_of_attempts([Verdict(each["verdict"]) for each in attempts]) for attempts in by_test.values()]
     open_cases = set(cases) - by_test.keys()
     verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
     told = _telling(finished, verdict)

@@ -55,13 +55,13 @@ def _facts(request: RunRequest) -> tuple[Facts, planning.Plan | None]:
     plan, existing = planning.plan(config)
     if existing is None:
         of_config = config.kubernetes, config.nodes, driver_file.features, config.feature_gates, config.kubelet or ""
-        return facts.expected(*of_config), plan
+        return facts.expected_facts(*of_config), plan
     return facts.gather(existing.kube, driver_file, existing.cluster.capabilities), plan
 
 
 def _decision(planned: Choice, entry: Entry, matching: frozenset[str] | None) -> Decision:
     selected = matching is None or any(entry.test.endswith(f"/{test}") for test in matching)
-    choice = selection.narrowed(planned, selected)
+    choice = selection.apply_selection(planned, selected)
     makes = _objects(entry) if choice.verdict is None else ""
     return Decision(choice.requirement.id, choice.verdict or "run", choice.reason, makes)
 

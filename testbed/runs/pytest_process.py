@@ -44,7 +44,7 @@ def _pytest() -> list[str]:
 def _root(test: str) -> Path:
     """Return the folder that test IDs are relative to: the suites that the test belongs to, otherwise its own folder."""
     path = Path(test.partition("::")[0])
-    return catalogue.top(path) or (path if path.is_dir() else path.parent)
+    return catalogue.suites_root(path) or (path if path.is_dir() else path.parent)
 
 
 def matching_tests(keyword: str) -> frozenset[str]:

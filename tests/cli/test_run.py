@@ -279,7 +279,7 @@ def test_a_requirement_says_what_it_needs_of_one_node(
 
 def test_a_requirement_says_what_it_takes_for_granted(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "CLAIM-024"]) == 0
-    assert "\ngiven:    no node can use more devices than one allocation can have\n" in capsys.readouterr().out
+    assert "\ngiven:    no node can use more devices than one allocation can contain\n" in capsys.readouterr().out
 
 
 def test_an_unknown_requirement_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

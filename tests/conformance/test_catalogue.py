@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.conformance.catalogue import read, top
+from testbed.conformance.catalogue import read, suites_root
 from testbed.errors import TestbedError, UsageError
 
 _SUITE = """
@@ -137,7 +137,7 @@ def test_what_has_no_test_is_known_and_not_judged(tmp_path: Path) -> None:
 def test_an_id_that_is_planned_is_taken(tmp_path: Path) -> None:
     _write(tmp_path, "a", "T-001")
     (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
-    with pytest.raises(UsageError, match="T-001 is there twice"):
+    with pytest.raises(UsageError, match="T-001 is used twice"):
         read([tmp_path])
 
 
@@ -150,5 +150,5 @@ def test_the_suites_that_a_file_is_a_part_of_are_known_wherever_they_lie(tmp_pat
     (tmp_path / "suites/claims").mkdir(parents=True)
     (tmp_path / "suites/upstream.yaml").touch()
     file = _write(tmp_path / "suites/claims", "a", "T-001")
-    assert [top(each) for each in (file, tmp_path / "suites")] == [tmp_path / "suites"] * 2
-    assert top(_write(tmp_path, "own", "T-002")) is None
+    assert [suites_root(each) for each in (file, tmp_path / "suites")] == [tmp_path / "suites"] * 2
+    assert suites_root(_write(tmp_path, "own", "T-002")) is None

@@ -22,7 +22,7 @@ def test_a_worker_knows_exactly_what_the_controller_decided() -> None:
         frozenset({"capacity"}),
         network_devices=3,
         shared_devices=1,
-        most_devices=40,
+        max_node_devices=40,
     )
     context = RunContext(
         request=RunRequest(

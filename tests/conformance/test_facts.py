@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance.facts import expected, gather, usual_gates
+from testbed.conformance.facts import default_gates, expected_facts, gather
 from testbed.kube import features
 from testbed.providers.base import Capability
 from tests.fakes import cluster
@@ -16,10 +16,10 @@ def test_what_is_there_is_counted() -> None:
     made = cluster.make()
     kube: Any = made.kube
     found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS])
-    assert (found.kubernetes, found.nodes, found.devices, found.node_devices) == ("v1.37.0", 2, 8, 4)
+    assert (found.kubernetes, found.nodes, found.devices, found.min_node_devices) == ("v1.37.0", 2, 8, 4)
     assert found.capabilities == {"make-objects"}
     assert found.features == made.driver_file.features
-    assert found.gates == usual_gates("1.37")  # nobody may look at this server's metrics
+    assert found.gates == default_gates("1.37")  # nobody may look at this server's metrics
     assert "ResourceHealthStatus" in found.gates_assumed
     assert "DRAConsumableCapacity" not in found.gates_assumed
 
@@ -71,9 +71,9 @@ def test_devices_that_claims_of_others_hold_do_not_count_and_the_claim_is_named(
     kube.put("ResourceClaim", "waiting", "team-a", spec={})
     _claim(kube, "team-a", "gpu-0", "gpu-1")
     found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS], made.owner)
-    assert (found.devices, found.node_devices) == (6, 2)
+    assert (found.devices, found.min_node_devices) == (6, 2)
     claim = next(name for kind, _, name in kube.objects if kind == "ResourceClaim" and name != "waiting")
-    assert found.held == f"claim team-a/{claim} holds gpu-0 of node-1, and 1 more are held"
+    assert found.held_by_others == f"claim team-a/{claim} holds gpu-0 of node-1, and 1 more are held"
 
 
 def test_what_takes_no_device_from_the_tests_is_no_holder() -> None:
@@ -87,7 +87,7 @@ def test_what_takes_no_device_from_the_tests_is_no_holder() -> None:
     _claim(kube, "team-a", "gpu-0", driver="another.example")
     _claim(kube, "dra-share-001-abc", "gpu-0")  # left by an earlier run of this testbed, which clears it up
     found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS], made.owner)
-    assert (found.devices, found.held) == (8, "")
+    assert (found.devices, found.held_by_others) == (8, "")
 
 
 def test_who_may_only_look_does_not_ask_for_claims(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,11 +118,11 @@ def test_who_may_only_look_does_not_ask_for_claims(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_a_version_has_gates_that_are_on_by_themselves(kubernetes: str, changed: dict[str, bool], is_on: bool) -> None:
-    assert ("DRADeviceTaints" in usual_gates(kubernetes, changed)) is is_on
+    assert ("DRADeviceTaints" in default_gates(kubernetes, changed)) is is_on
 
 
 def test_a_testbed_that_is_to_be_made_can_do_everything() -> None:
-    found = expected("1.36", 2, frozenset({"device-status"}))
+    found = expected_facts("1.36", 2, frozenset({"device-status"}))
     assert found.capabilities == {each.value for each in Capability}
     assert found.features == {"device-status"}
     assert found.devices == 0
@@ -142,7 +142,7 @@ def test_special_devices_may_be_apart_from_ordinary_ones() -> None:
     shared, part, *_ = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]
     shared |= {"allowMultipleAllocations": True, "attributes": {"purpose": {"string": "capacity"}}}
     part |= {"consumesCounters": [{"counterSet": "set", "counters": {}}]}
-    assert gather(kube, made.driver_file, []).apart == {"capacity"}
+    assert gather(kube, made.driver_file, []).reserved_classes == {"capacity"}
 
 
 def test_devices_where_no_ordinary_pod_runs_do_not_count() -> None:
@@ -151,7 +151,7 @@ def test_devices_where_no_ordinary_pod_runs_do_not_count() -> None:
     kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}, status={})
     kube.put("ResourceSlice", "slice-control-plane", spec=cluster.slice_spec("control-plane", 4))
     found = gather(kube, made.driver_file, [])
-    assert (found.nodes, found.devices, found.node_devices) == (2, 8, 4)
+    assert (found.nodes, found.devices, found.min_node_devices) == (2, 8, 4)
 
 
 def test_devices_of_the_network_are_within_reach_of_every_node() -> None:
@@ -160,7 +160,7 @@ def test_devices_of_the_network_are_within_reach_of_every_node() -> None:
     spec = {key: value for key, value in cluster.slice_spec("far", 3).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
     found = gather(kube, made.driver_file, [])
-    assert (found.devices, found.node_devices, found.most_devices, found.network_devices) == (11, 7, 7, 3)
+    assert (found.devices, found.min_node_devices, found.max_node_devices, found.network_devices) == (11, 7, 7, 3)
 
 
 def test_devices_that_several_claims_may_have_are_counted_and_so_are_those_of_the_richest_node() -> None:
@@ -170,4 +170,4 @@ def test_devices_that_several_claims_may_have_are_counted_and_so_are_those_of_th
     one |= {"allowMultipleAllocations": True}
     other |= {"allowMultipleAllocations": True, "attributes": {"purpose": {"string": "capacity"}}}
     found = gather(kube, made.driver_file, [])
-    assert (found.network_devices, found.shared_devices, found.node_devices, found.most_devices) == (0, 1, 3, 4)
+    assert (found.network_devices, found.shared_devices, found.min_node_devices, found.max_node_devices) == (0, 1, 3, 4)

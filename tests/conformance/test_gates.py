@@ -9,8 +9,8 @@ import pytest
 
 from testbed import folders
 from testbed.conformance import catalogue
-from testbed.conformance.facts import usual_gates
-from testbed.conformance.gates import Gates, gates_found
+from testbed.conformance.facts import default_gates
+from testbed.conformance.gates import Gates, find_gates
 from testbed.kube import features
 
 KUBE: Any = None
@@ -21,13 +21,13 @@ def _found(
 ) -> Gates:
     monkeypatch.setattr(features, "gates", lambda _: said)
     monkeypatch.setattr(features, "visible_gates", lambda *_, **__: shown)
-    return gates_found(KUBE, version, usual_gates(version), tries=True)
+    return find_gates(KUBE, version, default_gates(version), may_create=True)
 
 
 def test_where_metrics_may_be_read_nothing_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"DRADeviceTaints": False, "Other": True, "Another": False}
     found = _found(monkeypatch, "v1.37.0", said, {"Another": True})
-    assert found == Gates(usual_gates("v1.37.0") - {"DRADeviceTaints"} | {"Other"})
+    assert found == Gates(default_gates("v1.37.0") - {"DRADeviceTaints"} | {"Other"})
 
 
 def test_what_the_api_shows_goes_before_what_is_usual(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ def test_a_gate_that_a_version_lacks_is_not_assumed(monkeypatch: pytest.MonkeyPa
 
 
 def test_of_a_version_that_nobody_knows_all_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(usual_gates("v1.99.0"), features.REQUIREMENT_GATES)
+    assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(default_gates("v1.99.0"), features.REQUIREMENT_GATES)
 
 
 def test_each_gate_that_a_requirement_names_is_tried_or_named() -> None:

@@ -20,7 +20,7 @@ class _Test(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        with self.queue.held(self.who, self.devices, lambda _: self.waits.set(), special=self.special):
+        with self.queue.lease(self.who, self.devices, lambda _: self.waits.set(), reserved_class=self.special):
             self.order.append(self.who)
             self.has.set()
             self.ends.wait(10)
@@ -55,7 +55,7 @@ def test_a_test_waits_for_the_devices_of_another_and_says_for_whom(queue: Leases
         said.append(who)
         first.ends.set()
 
-    with queue.held("second", 2, told):
+    with queue.lease("second", 2, told):
         assert said == ["first"]
 
 
@@ -93,32 +93,32 @@ def test_nobody_overtakes_a_test_that_wants_everything(queue: Leases) -> None:
 
 
 def test_more_than_there_is_means_all(tmp_path: Path) -> None:
-    with Leases(tmp_path, 2).held("greedy", 3):
+    with Leases(tmp_path, 2).lease("greedy", 3):
         assert json.loads((tmp_path / FILE).read_text())[0]["devices"] == 2
-    with Leases(tmp_path, 0).held("where nothing is published", 1):
+    with Leases(tmp_path, 0).lease("where nothing is published", 1):
         assert json.loads((tmp_path / FILE).read_text())[0]["devices"] == 1
 
 
 def test_a_worker_that_was_killed_holds_nothing(queue: Leases) -> None:
-    dead = {"who": "dead", "pid": 2**22 + 1, "started": 1, "devices": 4}
+    dead = {"test": "dead", "pid": 2**22 + 1, "started": 1, "devices": 4}
     (queue.folder / FILE).write_text(json.dumps([dead]))
     waited: list[str] = []
-    with queue.held("next", None, waited.append):
+    with queue.lease("next", None, waited.append):
         assert not waited
 
 
 def test_a_test_that_fails_gives_its_devices_back(queue: Leases) -> None:
-    with pytest.raises(ZeroDivisionError), queue.held("bad", None):
+    with pytest.raises(ZeroDivisionError), queue.lease("bad", None):
         raise ZeroDivisionError
     waited: list[str] = []
-    with queue.held("next", None, waited.append):
+    with queue.lease("next", None, waited.append):
         assert not waited
 
 
 def test_a_new_run_forgets_the_queue_of_an_old_one(queue: Leases) -> None:
     (queue.folder / FILE).write_text("not JSON")
     leases.discard(queue.folder)
-    with queue.held("first", 1):
+    with queue.lease("first", 1):
         pass
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from testbed.conformance import Capability, Requirement
 from testbed.conformance.requirement import GIVEN
-from testbed.conformance.selection import Facts, alone, choose, plan
+from testbed.conformance.selection import Facts, choose, plan, runs_alone
 from testbed.models.features import EXEMPTIBLE
 from testbed.models.requirement_enums import Level, Tier, Verdict
 
@@ -15,7 +15,7 @@ FACTS = Facts(
     "v1.36.2",
     nodes=2,
     devices=4,
-    node_devices=2,
+    min_node_devices=2,
     capabilities=frozenset({"load-image", "make-objects"}),
     features=frozenset({"taints"}),
     gates=frozenset({"DRADeviceTaints"}),
@@ -39,7 +39,7 @@ def _requirement(**facts: Any) -> Requirement:
             Verdict.NOT_APPLICABLE,
             "the driver file does not declare health (spec.features), identity (spec.probe.identityAttribute)",
         ),
-        ({"kubernetes": "1.37"}, Verdict.CLUSTER_UNSUPPORTED, "needs Kubernetes 1.37, this is v1.36.2"),
+        ({"kubernetes": "1.37"}, Verdict.CLUSTER_UNSUPPORTED, "needs Kubernetes 1.37, this cluster has v1.36.2"),
         ({"kubernetes": "1.4"}, None, ""),
         ({"nodes": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 nodes with the driver, there are 2"),
         ({"devices": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 devices on one node, there is a node with 2"),
@@ -51,7 +51,11 @@ def _requirement(**facts: Any) -> Requirement:
             Verdict.CLUSTER_UNSUPPORTED,
             "needs DRAExtendedResource, which is off: --feature-gate DRAExtendedResource=true",
         ),
-        ({"needs": (Capability.REBOOT_NODE,)}, Verdict.CLUSTER_UNSUPPORTED, "the cluster cannot reboot-node"),
+        (
+            {"needs": (Capability.REBOOT_NODE,)},
+            Verdict.CLUSTER_UNSUPPORTED,
+            "the cluster, or --allow, does not support reboot-node",
+        ),
     ],
 )
 def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict: Verdict | None, reason: str) -> None:
@@ -68,13 +72,13 @@ HELD = "claim team-a/training holds gpu-0 of node-1"
         ({}, 1, ""),
         ({}, 0, f"needs 1 devices on one node, there is a node with 0: {HELD}"),
         ({"devices": 2}, 1, f"needs 2 devices on one node, there is a node with 1: {HELD}"),
-        ({"exclusive": True}, 1, f"wants all devices for itself: {HELD}"),
-        ({"exclusive": True, "tier": Tier.DISRUPTIVE}, 1, f"wants all devices for itself: {HELD}"),
+        ({"exclusive": True}, 1, f"needs all devices, but others hold some: {HELD}"),
+        ({"exclusive": True, "tier": Tier.DISRUPTIVE}, 1, f"needs all devices, but others hold some: {HELD}"),
         ({"exclusive": True, "tier": Tier.STATIC}, 0, ""),
     ],
 )
 def test_devices_that_others_hold_are_not_there(facts: dict[str, Any], left: int, reason: str) -> None:
-    choice = choose(_requirement(**facts), replace(FACTS, devices=left, node_devices=left, held=HELD))
+    choice = choose(_requirement(**facts), replace(FACTS, devices=left, min_node_devices=left, held_by_others=HELD))
     assert choice.reason == reason
     assert choice.verdict is (Verdict.CLUSTER_UNSUPPORTED if reason else None)
 
@@ -84,7 +88,7 @@ def test_what_a_kubelet_in_the_middle_of_an_upgrade_lacks_is_not_asked_of_it() -
     choice = choose(_requirement(kubernetes="1.37"), upgrading)
     assert (choice.verdict, choice.reason) == (
         Verdict.CLUSTER_UNSUPPORTED,
-        "needs Kubernetes 1.37, a kubelet is v1.36.4",
+        "needs Kubernetes 1.37, a kubelet has v1.36.4",
     )
     assert choose(_requirement(kubernetes="1.37"), replace(upgrading, kubelet="v1.37.0")).verdict is None
 
@@ -99,7 +103,7 @@ def test_what_a_kubelet_in_the_middle_of_an_upgrade_lacks_is_not_asked_of_it() -
     ],
 )
 def test_who_takes_what_others_get_as_well_runs_alone(facts: dict[str, Any], is_alone: bool) -> None:
-    assert alone(_requirement(**facts), replace(FACTS, apart=frozenset({"capacity"}))) is is_alone
+    assert runs_alone(_requirement(**facts), replace(FACTS, reserved_classes=frozenset({"capacity"}))) is is_alone
 
 
 @pytest.mark.parametrize(
@@ -108,13 +112,13 @@ def test_who_takes_what_others_get_as_well_runs_alone(facts: dict[str, Any], is_
         ("local", {"network_devices": 3}, "needs devices that all belong to nodes, there are 3 that do not"),
         (
             "few",
-            {"most_devices": 33},
-            "needs all devices of a node in one allocation, which has room for 32, there is a node with 33",
+            {"max_node_devices": 33},
+            "needs all devices of a node in one allocation of at most 32, there is a node with 33",
         ),
         (
             "unshared",
             {"shared_devices": 1},
-            "needs devices for one claim at a time, there are 1 for several",
+            "needs devices for one claim at a time, there are 1 that claims can share",
         ),
     ],
 )
@@ -122,10 +126,10 @@ def test_a_driver_is_spared_what_does_not_hold_for_devices_like_its_own(
     word: str, here: dict[str, Any], reason: str
 ) -> None:
     spared = choose(_requirement(given=(word,)), replace(FACTS, **here))
-    hint = "devices that its class does not select stand in spec.otherDevices"
+    hint = "spec.otherDevices of the driver file excludes devices"
     assert (spared.verdict, spared.reason) == (Verdict.CLUSTER_UNSUPPORTED, f"{reason} ({hint})")
     assert choose(_requirement(given=tuple({*GIVEN} - {word})), replace(FACTS, **here)).verdict is None
-    assert choose(_requirement(given=(word,)), replace(FACTS, most_devices=32)).verdict is None
+    assert choose(_requirement(given=(word,)), replace(FACTS, max_node_devices=32)).verdict is None
 
 
 def test_an_exemption_is_named_as_one() -> None:
@@ -139,13 +143,13 @@ def test_an_exemption_is_named_as_one() -> None:
 
 def test_a_driver_that_publishes_nothing_is_not_spared() -> None:
     assert choose(_requirement(devices=2), replace(FACTS, devices=0)).verdict is None
-    nothing = replace(FACTS, devices=0, node_devices=0)
+    nothing = replace(FACTS, devices=0, min_node_devices=0)
     assert choose(_requirement(given=tuple(GIVEN)), nothing).verdict is None
 
 
 def test_a_node_on_which_the_driver_publishes_nothing_spares_nobody() -> None:
-    assert choose(_requirement(devices=1), replace(FACTS, node_devices=0)).verdict is None
-    assert choose(_requirement(devices=2), replace(FACTS, node_devices=0)).verdict is None
+    assert choose(_requirement(devices=1), replace(FACTS, min_node_devices=0)).verdict is None
+    assert choose(_requirement(devices=2), replace(FACTS, min_node_devices=0)).verdict is None
 
 
 def test_tiers_that_were_not_asked_for_are_excluded() -> None:
@@ -159,4 +163,7 @@ def test_a_cluster_that_may_only_be_looked_at_gets_the_static_tier_alone() -> No
 
     assert choose(_requirement(tier=Tier.STATIC), looked_at).verdict is None
     refused = choose(_requirement(), looked_at)
-    assert (refused.verdict, refused.reason) == (Verdict.CLUSTER_UNSUPPORTED, "the cluster cannot make-objects")
+    assert (refused.verdict, refused.reason) == (
+        Verdict.CLUSTER_UNSUPPORTED,
+        "the cluster, or --allow, does not support make-objects",
+    )

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance.verdicts import Judged, blame, exit_code, observed, overall, settle, worst
+from testbed.conformance.verdicts import (
+    Judged,
+    exit_code,
+    is_observation,
+    result_of,
+    verdict_for,
+    verdict_of_attempts,
+    worst,
+)
 from testbed.errors import ApiError, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
 from testbed.models.report import DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Verdict
@@ -20,7 +28,7 @@ def _code(judged: list[Judged], *, finished: bool = True, fail_on: FailOn = "may
     rows: list[dict[str, Any]] = [{"level": each.level, "verdict": each.verdict} for each in judged]
     facts: dict[str, Any] = {
         "requirements": tuple(RequirementReport.model_construct(**row) for row in rows),
-        "result": overall(judged, finished=finished),
+        "result": result_of(judged, finished=finished),
         "request": ReportedRequest(fail_on=fail_on),
     }
     return exit_code(DriverConformanceReport.model_construct(**facts))
@@ -32,20 +40,20 @@ def _must(*verdicts: Verdict | None) -> list[Judged]:
 
 @pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
 def test_assertions_and_missing_observations_blame_the_driver(raised: Exception) -> None:
-    assert blame(raised) is Verdict.FAIL
-    assert blame(raised, before_the_test=True) is Verdict.BLOCKED
+    assert verdict_for(raised) is Verdict.FAIL
+    assert verdict_for(raised, before_the_test=True) is Verdict.BLOCKED
 
 
 @pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
 def test_what_a_test_saw_is_told_from_a_test_that_could_not_look(raised: Exception) -> None:
-    assert observed(raised)
-    assert not observed(ApiError("GET /", 0, "", "no answer"))
+    assert is_observation(raised)
+    assert not is_observation(ApiError("GET /", 0, "", "no answer"))
 
 
 @pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
 def test_where_the_cluster_is_judged_the_driver_is_out_of_it(raised: Exception) -> None:
-    assert blame(raised, Subject.CLUSTER) is Verdict.ERROR
-    assert blame(raised, Subject.CLUSTER, before_the_test=True) is Verdict.BLOCKED
+    assert verdict_for(raised, Subject.CLUSTER) is Verdict.ERROR
+    assert verdict_for(raised, Subject.CLUSTER, before_the_test=True) is Verdict.BLOCKED
 
 
 @pytest.mark.parametrize(
@@ -62,33 +70,33 @@ def test_where_the_cluster_is_judged_the_driver_is_out_of_it(raised: Exception) 
     ],
 )
 def test_everything_else_blames_us(raised: Exception) -> None:
-    assert blame(raised) is Verdict.ERROR
-    assert blame(raised, before_the_test=True) is Verdict.ERROR
+    assert verdict_for(raised) is Verdict.ERROR
+    assert verdict_for(raised, before_the_test=True) is Verdict.ERROR
 
 
 def test_a_test_that_was_cut_off_is_a_timeout() -> None:
-    assert blame(pytest.fail.Exception("Timeout (>300.0s) from pytest-timeout.")) is Verdict.TIMEOUT
+    assert verdict_for(pytest.fail.Exception("Timeout (>300.0s) from pytest-timeout.")) is Verdict.TIMEOUT
 
 
 def test_failed_once_and_passed_at_last_is_flaky() -> None:
-    assert settle([Verdict.FAIL, Verdict.PASS]) is Verdict.FLAKY
-    assert settle([Verdict.ERROR, Verdict.PASS]) is Verdict.PASS
-    assert settle([Verdict.PASS, Verdict.FAIL]) is Verdict.FAIL
-    assert settle([Verdict.PASS]) is Verdict.PASS
+    assert verdict_of_attempts([Verdict.FAIL, Verdict.PASS]) is Verdict.FLAKY
+    assert verdict_of_attempts([Verdict.ERROR, Verdict.PASS]) is Verdict.PASS
+    assert verdict_of_attempts([Verdict.PASS, Verdict.FAIL]) is Verdict.FAIL
+    assert verdict_of_attempts([Verdict.PASS]) is Verdict.PASS
 
 
 def test_a_failure_does_not_vanish_behind_an_error_of_ours() -> None:
-    assert settle([Verdict.FAIL, Verdict.ERROR]) is Verdict.FAIL
-    assert settle([Verdict.FAIL, Verdict.TIMEOUT, Verdict.BLOCKED]) is Verdict.FAIL
-    assert settle([Verdict.FAIL, Verdict.ERROR, Verdict.PASS]) is Verdict.FLAKY
-    assert settle([Verdict.ERROR, Verdict.TIMEOUT]) is Verdict.TIMEOUT
+    assert verdict_of_attempts([Verdict.FAIL, Verdict.ERROR]) is Verdict.FAIL
+    assert verdict_of_attempts([Verdict.FAIL, Verdict.TIMEOUT, Verdict.BLOCKED]) is Verdict.FAIL
+    assert verdict_of_attempts([Verdict.FAIL, Verdict.ERROR, Verdict.PASS]) is Verdict.FLAKY
+    assert verdict_of_attempts([Verdict.ERROR, Verdict.TIMEOUT]) is Verdict.TIMEOUT
 
 
 def test_where_there_is_nothing_to_judge_nobody_is_to_blame() -> None:
     for about in Subject:
-        assert blame(NothingToJudge("no parts"), about) is Verdict.NOT_APPLICABLE
-        assert blame(NothingToJudge("no parts"), about, before_the_test=True) is Verdict.NOT_APPLICABLE
-    assert not observed(NothingToJudge("no parts"))
+        assert verdict_for(NothingToJudge("no parts"), about) is Verdict.NOT_APPLICABLE
+        assert verdict_for(NothingToJudge("no parts"), about, before_the_test=True) is Verdict.NOT_APPLICABLE
+    assert not is_observation(NothingToJudge("no parts"))
     assert worst([Verdict.PASS, Verdict.NOT_APPLICABLE]) is Verdict.NOT_APPLICABLE
     assert worst([Verdict.FLAKY, Verdict.NOT_APPLICABLE]) is Verdict.FLAKY
 
@@ -119,14 +127,14 @@ def test_a_failure_is_worse_than_anything_and_a_pass_than_nothing() -> None:
 )
 def test_many_verdicts_make_one_result(verdicts: list[Verdict | None], result: Result, code: int) -> None:
     for order in itertools.permutations(verdicts):
-        assert overall(_must(*order)) is result
+        assert result_of(_must(*order)) is result
         assert _code(_must(*order)) == code
 
 
 def test_a_failed_should_is_no_broken_contract_but_a_requirement_that_failed() -> None:
     for level in (SHOULD, MAY):
         judged = [Judged(MUST, Verdict.PASS), Judged(level, Verdict.FAIL)]
-        assert overall(judged) is Result.PARTIAL
+        assert result_of(judged) is Result.PARTIAL
         assert _code(judged) == 1
 
 
@@ -148,15 +156,15 @@ def test_a_failure_below_the_level_of_fail_on_costs_no_exit_code(fail_on: FailOn
 
 
 def test_where_only_some_cases_of_a_requirement_were_tried_the_run_is_partial() -> None:
-    assert overall([Judged(MUST, Verdict.EXCLUDED, tested=True)]) is Result.PARTIAL
+    assert result_of([Judged(MUST, Verdict.EXCLUDED, tested=True)]) is Result.PARTIAL
 
 
 def test_an_unfinished_run_is_never_green() -> None:
-    assert overall(_must(Verdict.PASS), finished=False) is Result.INCOMPLETE
+    assert result_of(_must(Verdict.PASS), finished=False) is Result.INCOMPLETE
     assert _code(_must(Verdict.PASS), finished=False) == 4
-    assert overall(_must(Verdict.FAIL), finished=False) is Result.NON_CONFORMANT
+    assert result_of(_must(Verdict.FAIL), finished=False) is Result.NON_CONFORMANT
 
 
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each not in (Verdict.PASS, *FREE)])
 def test_only_the_last_two_verdicts_are_free(verdict: Verdict) -> None:
-    assert overall(_must(Verdict.PASS, verdict)) is not Result.CONFORMANT
+    assert result_of(_must(Verdict.PASS, verdict)) is not Result.CONFORMANT

@@ -191,7 +191,7 @@ def test_a_method_cannot_be_a_requirement(judge: Judge) -> None:
 
 def test_a_requirement_that_is_there_twice_is_refused(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_a():\n    pass\n\n@required(1)\ndef test_b():\n    pass\n")
-    assert "T-001 is there twice" in run.output
+    assert "T-001 is used twice" in run.output
     assert run.result.ret != 0
 
 

@@ -16,7 +16,7 @@ from testbed import folders
 from testbed.binaries.lock import minors
 from testbed.conformance import Capability, catalogue
 from testbed.conformance.catalogue import Entry
-from testbed.conformance.facts import expected, usual_gates
+from testbed.conformance.facts import default_gates, expected_facts
 from testbed.conformance.profiles import CORE, profile
 from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, choose
@@ -121,9 +121,9 @@ def test_what_a_gate_switches_off_is_used_where_it_is_on(used: str, gate: str) -
 def test_nothing_is_judged_by_what_needs_a_gate_that_is_off(gate: str) -> None:
     judged = [entry.requirement for entry in ENTRIES if gate in entry.requirement.gates]
     for each in judged:
-        there = Facts("1.37", 2, 8, ABLE, frozenset(each.features), frozenset(each.gates), node_devices=4)
+        there = Facts("1.37", 2, 8, ABLE, frozenset(each.features), frozenset(each.gates), min_node_devices=4)
         assert choose(each, there).verdict is None
-        off = Facts("1.37", 2, 8, ABLE, frozenset(each.features), frozenset(each.gates) - {gate}, node_devices=4)
+        off = Facts("1.37", 2, 8, ABLE, frozenset(each.features), frozenset(each.gates) - {gate}, min_node_devices=4)
         assert choose(each, off).verdict is Verdict.CLUSTER_UNSUPPORTED
 
 
@@ -131,7 +131,7 @@ def test_nothing_is_judged_by_what_needs_a_gate_that_is_off(gate: str) -> None:
 def test_what_was_on_before_there_were_versions_to_choose_from_is_judged_in_all(minor: str) -> None:
     suites = ("ADMIN", "STATUS", "PRIO", "MONITOR", "CDI", "API")
     gates = {gate for entry in ENTRIES if entry.requirement.id.startswith(suites) for gate in entry.requirement.gates}
-    assert gates <= usual_gates(minor)
+    assert gates <= default_gates(minor)
 
 
 @pytest.mark.parametrize(("field", "word"), WORDS, ids=lambda word: word)
@@ -142,7 +142,7 @@ def test_every_word_spares_some_and_leaves_most_of_the_rest(field: str, word: st
 
 def test_who_is_exempt_from_everything_is_judged_by_most_of_the_core_all_the_same() -> None:
     core = [entry.requirement for entry in ENTRIES if profile(CORE).has(entry.requirement.id)]
-    facts = expected(minors()[0], 2, frozenset({"identity", "device-status"}))
+    facts = expected_facts(minors()[0], 2, frozenset({"identity", "device-status"}))
     judged = [each for each in core if choose(each, facts).verdict is None]
     assert len(judged) > len(core) / 2
 

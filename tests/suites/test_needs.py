@@ -123,7 +123,7 @@ def test_a_test_says_whether_its_devices_have_to_be_on_one_node(entry: Entry) ->
 def test_no_pod_is_asked_to_have_two_devices_where_each_node_has_one(entry: Entry) -> None:
     found, declared = needs(entry), entry.requirement
     able = frozenset(each.value for each in Capability)
-    fleet = Facts("1.37", 8, 8, able, frozenset(declared.features), frozenset(declared.gates), node_devices=1)
+    fleet = Facts("1.37", 8, 8, able, frozenset(declared.features), frozenset(declared.gates), min_node_devices=1)
     spared = choose(declared, fleet).verdict is Verdict.CLUSTER_UNSUPPORTED
     assert spared is ((found.one_pod if _alone(declared) else found.together) > 1)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance.verdicts import blame
+from testbed.conformance.verdicts import verdict_for
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed
 from testbed.models.requirement_enums import Verdict
@@ -69,7 +69,7 @@ def test_an_unreadable_file_blames_the_driver(text: str, problem: str) -> None:
 def test_a_file_that_does_not_match_its_schema_blames_the_driver(part: Any, problem: str) -> None:
     with pytest.raises(DriverFailed, match=f"/path in the container {problem}") as raised:
         read(json.dumps({**FILE, **part}), "/path")
-    assert blame(raised.value) is Verdict.FAIL
+    assert verdict_for(raised.value) is Verdict.FAIL
 
 
 def test_optional_fields_may_be_missing() -> None:
