@@ -3,13 +3,61 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from fake_driver.crash_points import CRASH_POINTS
 from fake_driver.errors import ConfigurationError, suggestion
-from fake_driver.mutants import MUTANTS, Mutation
+from fake_driver.mutants import (
+    cdi,
+    checkpoint,
+    claims,
+    device_metadata,
+    opaque_configuration,
+    prepare,
+    registration,
+    slice_features,
+    slices,
+    status_and_health,
+    unprepare,
+)
+from fake_driver.preparing.driver import Driver
 from fake_driver.roles.node_driver import Parts
+
+Mutation = Callable[[Parts], Parts]
+
+
+def _named(*mutants: Mutation | type[Driver]) -> dict[str, Mutation]:
+    """Return the mutants by name. A subclass of Driver becomes the mutation that replaces the driver."""
+    return {_name(each.__name__): _replace_driver(each) if isinstance(each, type) else each for each in mutants}
+
+
+def _name(name: str) -> str:
+    return re.sub(r"(?<=.)([A-Z])", r"-\1", name).lower().replace("_", "-")
+
+
+def _replace_driver(driver: type[Driver]) -> Mutation:
+    def mutation(parts: Parts) -> Parts:
+        return replace(parts, driver=driver)
+
+    mutation.__doc__ = driver.__doc__
+    return mutation
+
+
+MUTANTS: dict[str, Mutation] = _named(
+    *registration.ALL,
+    *slices.ALL,
+    *slice_features.ALL,
+    *claims.ALL,
+    *opaque_configuration.ALL,
+    *prepare.ALL,
+    *cdi.ALL,
+    *device_metadata.ALL,
+    *checkpoint.ALL,
+    *unprepare.ALL,
+    *status_and_health.ALL,
+)
 
 
 def wrong_permissions(parts: Parts) -> Parts:

@@ -6,7 +6,7 @@ import pytest
 
 from fake_driver.crash_points import CRASH_POINTS
 from fake_driver.errors import ConfigurationError
-from fake_driver.mutants import MUTANTS, selection
+from fake_driver.mutants import selection
 
 if TYPE_CHECKING:
     from tests.fake_driver.mutants.conftest import PartsWith
@@ -31,5 +31,5 @@ def test_an_unknown_mutant_is_refused_with_a_suggestion(parts_with: PartsWith) -
 
 
 def test_every_mutant_can_be_selected_and_has_a_description() -> None:
-    assert MUTANTS.items() <= selection.ALL_MUTANTS.items()
+    assert selection.MUTANTS.items() <= selection.ALL_MUTANTS.items()
     assert all(mutant.__doc__ for mutant in selection.ALL_MUTANTS.values())

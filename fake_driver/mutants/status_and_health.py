@@ -1,4 +1,4 @@
-"""Drivers that write a wrong device status into claims, or none."""
+"""Drivers that write a wrong device status into claims, or report a wrong health of devices to the kubelet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from fake_driver.api.claim_client import ClaimClient
 from fake_driver.api.client import Object, url_path
 from fake_driver.api.served_versions import GROUP
+from fake_driver.devices.health import UNKNOWN, Health, HealthStore, Key
 from fake_driver.devices.model import Device
 from fake_driver.preparing.claims import AllocatedDevice
 from fake_driver.roles.node_driver import Parts
@@ -69,10 +70,50 @@ def status_replaces_all(parts: Parts) -> Parts:
     return replace(parts, claim_client=_WholeClaims)
 
 
+def health_unknown(parts: Parts) -> Parts:
+    """The health of all devices is reported as unknown."""
+    return replace(parts, initial_health=lambda _device: Health(UNKNOWN))
+
+
+def health_unknown_after_a_restart(parts: Parts) -> Parts:
+    """After a restart of the driver, the health of all devices is reported as unknown."""
+    started = parts.data / "health-was-found-out"
+    is_first_start = not started.exists()
+    started.touch()
+    return parts if is_first_start else health_unknown(parts)
+
+
+def health_always_well(parts: Parts) -> Parts:
+    """Unhealthy devices are reported as healthy."""
+    return replace(parts, initial_health=lambda _device: Health())
+
+
+def health_told_once(parts: Parts) -> Parts:
+    """The health of a device never changes after the driver has started."""
+    return replace(parts, health_store=_WriteOnce)
+
+
+class _WriteOnce(HealthStore):
+    def set(self, key: Key, health: Health) -> None:
+        """Ignore a device that has a health."""
+        if key not in self._health:
+            super().set(key, health)
+
+
+def health_without_words(parts: Parts) -> Parts:
+    """The reported health has no message."""
+    return replace(parts, initial_health=lambda device: replace(parts.initial_health(device), message=""))
+
+
 ALL = (
     status_never_written,
     status_of_another_device,
     status_message_of_another_device,
     status_says_not_ready,
     status_replaces_all,
+    health_unknown,
+    health_unknown_after_a_restart,
+    health_always_well,
+    health_told_once,
+    health_without_words,
 )
