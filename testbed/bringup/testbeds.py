@@ -172,7 +172,7 @@ def _refuse_or_remove(name: str, progress: Progress) -> None:
         return
     if record.phase is Phase.READY and not record.abandoned:
         raise UsageError(
-            f"testbed {name} is up already",
+            f"testbed {name} is already up",
             hint=f"dra-testbed status --name {name}, or dra-testbed down --name {name}",
         )
     with progress.step(f"incomplete testbed {name} removed"):

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _NEEDED = "v1"  # the version of resource.k8s.io that the suites are written in
 # Settings of a cluster that is made; an existing one has them already.
-_NOT_ASKED = ("kubernetes", "kubelet", "nodes", "feature_gates", "runtime_config", "binaries_from")
+_ONLY_FOR_NEW = ("kubernetes", "kubelet", "nodes", "feature_gates", "runtime_config", "binaries_from")
 _FLAGS = {"feature_gates": "--feature-gate"}
 _ON_NODES = frozenset({Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME})
 _BY_LEVEL = {
@@ -93,7 +93,7 @@ class ExistingProvider:
 
 
 def _access(spec: ClusterSpec) -> Access:
-    _refuse_what_cannot_be_asked(spec)
+    _refuse_settings_of_new_clusters(spec)
     section = _section(spec.options)
     return kubeconfig.load_access(section.kubeconfig, section.context)
 
@@ -124,8 +124,8 @@ def _refuse_without_dra(access: Access, found: Features) -> None:
     served = ", ".join(found.resource_versions)
     what = f"serves {DRA} only as {served}" if served else f"does not serve {DRA}"
     raise TestbedError(
-        f"no driver can be judged on {access}: Kubernetes {found.version} there {what}",
-        hint=f"Dynamic Resource Allocation is {DRA}/{_NEEDED}, on by default since Kubernetes 1.34",
+        f"no driver can be judged on {access}: its Kubernetes {found.version} {what}",
+        hint=f"upgrade to Kubernetes 1.34 or newer, which serves {DRA}/{_NEEDED} by default",
     )
 
 
@@ -133,10 +133,10 @@ def _section(options: object) -> ExistingSection:
     return options if isinstance(options, ExistingSection) else ExistingSection()
 
 
-def _refuse_what_cannot_be_asked(spec: ClusterSpec) -> None:
-    asked = [_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in _NOT_ASKED if name in spec.given]
-    if asked:
+def _refuse_settings_of_new_clusters(spec: ClusterSpec) -> None:
+    given = [_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in _ONLY_FOR_NEW if name in spec.given]
+    if given:
         raise UsageError(
-            f"{', '.join(asked)} cannot be asked of a cluster that is there already",
-            hint="leave it out; provider local or kind makes a cluster as you want it",
+            f"{', '.join(given)} cannot be used with an existing cluster",
+            hint="omit it, or use --provider local or kind, which make a new cluster",
         )

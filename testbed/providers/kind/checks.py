@@ -42,7 +42,7 @@ def refuse_image(using: Engine, spec: ClusterSpec) -> None:
         images.check_version(using, given, spec.kubernetes)
 
 
-def privileges(using: Engine) -> list[Problem]:
+def missing_capability(using: Engine) -> list[Problem]:
     """Return a problem if root lacks a capability: nodes are privileged containers, which then need our runtime wrapper."""
     if not lacks_sys_resource() or using.info("runtime") not in ("runc", "crun", ""):
         return []
@@ -66,7 +66,7 @@ def old_kind() -> list[Problem]:
     return [Problem(what, "install a newer kind, or remove it from PATH: dra-testbed has its own", fatal=False)]
 
 
-def instances(using: Engine, nodes: int) -> list[Problem]:
+def inotify_instances(using: Engine, nodes: int) -> list[Problem]:
     """Return a problem if the nodes may need more inotify instances than the host has: systemd, containerd and others need some.
 
     The kernel limits them per user, so the number available to us is only meaningful if the nodes run as our user.

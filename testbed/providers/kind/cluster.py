@@ -157,7 +157,7 @@ def _wait_for_kubelet(node: KindNode) -> None:
 
 
 def _import(node: KindNode, archives: Sequence[Path], names: Sequence[str]) -> None:
-    lacking = images.missing(archives, node.run(*_CTR, "list").stdout)
+    lacking = images.archives_to_load(archives, node.run(*_CTR, "list").stdout)
     snapshotter = node.run("sh", "-c", _SNAPSHOTTER).stdout.strip() or "overlayfs"
     for archive, name in zip(archives, names, strict=True):
         if archive in lacking:

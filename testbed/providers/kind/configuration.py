@@ -39,7 +39,7 @@ _KEYS: Mapping[tuple[str, ...], set[str]] = {
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class HostSettings:
     """The input that depends on the host and on earlier steps."""
 
     control_plane_image: str
@@ -49,7 +49,7 @@ class Surroundings:
     restrict_oom_score: bool
 
 
-def rendered(name: str, spec: ClusterSpec, around: Surroundings) -> str:
+def render(name: str, spec: ClusterSpec, host: HostSettings) -> str:
     """Return the whole configuration as YAML."""
     section = section_of(spec)
     made = render_file(
@@ -58,15 +58,15 @@ def rendered(name: str, spec: ClusterSpec, around: Surroundings) -> str:
             "name": name,
             "feature_gates": json.dumps(dict(spec.feature_gates)),
             "runtime_config": json.dumps(dict(spec.runtime_config)),
-            "cgroup_v1": around.cgroup_v1,
-            "restrict_oom_score": around.restrict_oom_score,
+            "cgroup_v1": host.cgroup_v1,
+            "restrict_oom_score": host.restrict_oom_score,
             "mirrors": bool(section.registry_mirrors),
-            "nodes": _nodes(spec, section, around),
+            "nodes": _nodes(spec, section, host),
         },
     )
     content = yaml.safe_load(made)
     if section.patch:
-        content = merged(content, read_patch(section.patch))
+        content = merge(content, read_patch(section.patch))
     return yaml.safe_dump(content, sort_keys=False)
 
 
@@ -132,7 +132,7 @@ def _check_nodes(path: Path, nodes: Any) -> None:
             raise UsageError(f"{path}: nodes has an entry {role}", hint=hint)
 
 
-def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Merge two configurations: join mappings, append lists, replace other values. Merge an entry of `nodes` into all nodes of its role."""
     made = dict(below)
     for key, value in above.items():
@@ -146,25 +146,25 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 def _with_patches(node: dict[str, Any], patches: Sequence[dict[str, Any]]) -> dict[str, Any]:
     for patch in patches:
         if patch["role"] == node["role"]:
-            node = merged(node, patch)
+            node = merge(node, patch)
     return node
 
 
 def _joined(below: Any, above: Any) -> Any:
     if isinstance(below, dict) and isinstance(above, dict):
-        return merged(below, above)
+        return merge(below, above)
     if isinstance(below, list) and isinstance(above, list):
         return [*below, *above]
     return above
 
 
-def _nodes(spec: ClusterSpec, section: KindSection, around: Surroundings) -> list[dict[str, str]]:
-    shared = [{"hostPath": str(around.shared), "containerPath": SHARED, "readOnly": True}]
+def _nodes(spec: ClusterSpec, section: KindSection, host: HostSettings) -> list[dict[str, str]]:
+    shared = [{"hostPath": str(host.shared), "containerPath": SHARED, "readOnly": True}]
     if section.registry_mirrors:
-        certificates = {"hostPath": str(around.shared / "certs.d"), "containerPath": "/etc/containerd/certs.d"}
+        certificates = {"hostPath": str(host.shared / "certs.d"), "containerPath": "/etc/containerd/certs.d"}
         shared.append({**certificates, "readOnly": True})
     mounts = json.dumps([*shared, *(mount.model_dump(by_alias=True) for mount in section.mounts)])
-    control_plane = {"role": "control-plane", "image": around.control_plane_image, "labels": "{}", "mounts": mounts}
+    control_plane = {"role": "control-plane", "image": host.control_plane_image, "labels": "{}", "mounts": mounts}
     labels = json.dumps(section.node_labels)
-    worker = {"role": "worker", "image": around.worker_image, "labels": labels, "mounts": mounts}
+    worker = {"role": "worker", "image": host.worker_image, "labels": labels, "mounts": mounts}
     return [control_plane, *([worker] * spec.nodes)]

@@ -22,7 +22,7 @@ _DETECTED = (
 )
 
 
-def chosen(environment: Mapping[str, str] = os.environ) -> Engine:
+def choose(environment: Mapping[str, str] = os.environ) -> Engine:
     """Return the engine that kind would use."""
     variables = {name: environment[name] for name in SELECTING if environment.get(name)}
     return Engine(_program(environment.get(CHOICE, "")), variables)

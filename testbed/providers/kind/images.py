@@ -29,7 +29,7 @@ class NoRegistry(TestbedError):
     """No registry answered."""
 
 
-def for_nodes(engine: Engine, wanted: NodeImage, given: str | None, progress: Progress) -> str:
+def node_image(engine: Engine, wanted: NodeImage, given: str | None, progress: Progress) -> str:
     """Return an image that the engine has: the given one, otherwise the published one, otherwise one that is built here."""
     if given:
         _ensure(engine, given, progress)
@@ -115,10 +115,10 @@ def ids_of(archive: Path) -> set[str]:
     """Return the possible IDs of an archive's image: the digest of its configuration or of its manifest, without `sha256:`."""
     listed = _member(archive, "manifest.json")
     digests = re.findall(r"[0-9a-f]{64}", str(listed[0]["Config"])) if isinstance(listed, list) and listed else []
-    return {*digests, *(digest.removeprefix("sha256:") for digest in named(archive).values())}
+    return {*digests, *(digest.removeprefix("sha256:") for digest in images_in(archive).values())}
 
 
-def named(archive: Path) -> dict[str, str]:
+def images_in(archive: Path) -> dict[str, str]:
     """Return the images of an OCI archive, reference to manifest digest; an empty mapping for other archives."""
     index = _member(archive, "index.json")
     listed = index["manifests"] if isinstance(index, dict) and "manifests" in index else []
@@ -126,10 +126,10 @@ def named(archive: Path) -> dict[str, str]:
     return {name: digest for name, digest in names.items() if name}
 
 
-def missing(archives: Sequence[Path], listed: str) -> list[Path]:
+def archives_to_load(archives: Sequence[Path], listed: str) -> list[Path]:
     """Return the archives with images that a node lacks. `listed` is the output of `ctr images list` on the node."""
     present = {(words[0], words[2]) for line in listed.splitlines()[1:] if len(words := line.split()) > 2}
-    return [archive for archive in archives if not (images := named(archive)) or set(images.items()) - present]
+    return [archive for archive in archives if not (images := images_in(archive)) or set(images.items()) - present]
 
 
 def _member(archive: Path, name: str) -> Any:

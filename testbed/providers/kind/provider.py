@@ -15,7 +15,7 @@ from testbed.progress import Progress
 from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, ClusterSpec, Problem
 from testbed.providers.kind import checks, configuration, engine, engine_choice, engine_location, images, record
 from testbed.providers.kind.cluster import KindCluster
-from testbed.providers.kind.configuration import Surroundings, section_of
+from testbed.providers.kind.configuration import HostSettings, section_of
 from testbed.providers.kind.engine import Engine
 from testbed.providers.privileges import lacks_sys_resource
 from testbed.providers.process_marks import MARK, mark_of, marked_processes
@@ -42,17 +42,17 @@ class KindProvider:
     def preflight(self, spec: ClusterSpec) -> list[Problem]:
         """Return what will not work: the engine, its permissions, the host's limits. Raise UsageError for a wrong patch or node image."""
         checks.refuse(spec)
-        using = engine_choice.chosen()
-        found = engine_choice.problems(using) or checks.privileges(using)
+        using = engine_choice.choose()
+        found = engine_choice.problems(using) or checks.missing_capability(using)
         if not found:
             checks.refuse_image(using, spec)
-        return found or [*checks.old_kind(), *checks.instances(using, spec.nodes)]
+        return found or [*checks.old_kind(), *checks.inotify_instances(using, spec.nodes)]
 
     def create(
         self, name: str, spec: ClusterSpec, artifacts: Artifacts, state: Path, progress: Progress
     ) -> KindCluster:
         """Create the cluster. If that fails, its nodes stay until `delete`, so that their logs can be collected."""
-        using, kind = engine_choice.chosen(), _kind(artifacts)
+        using, kind = engine_choice.choose(), _kind(artifacts)
         cluster = KindCluster(name, state, record.kind_name(name, state), kind, using)
         if using.containers(cluster.kind_name):
             raise UsageError(
@@ -67,7 +67,7 @@ class KindProvider:
         with progress.step("images loaded into the nodes, nodes ready"):
             # kind's nodes have their own sandbox image.
             cluster.load_images(
-                [each for each in artifacts.images if artifacts.sandbox_image not in images.named(each)]
+                [each for each in artifacts.images if artifacts.sandbox_image not in images.images_in(each)]
             )
             names = [node.name for node in cluster.nodes()]
             wait_until_usable(Kube(cluster.kubeconfig), names, hint=f"dra-testbed logs --name {name}", hold=_LATE_TAINT)
@@ -82,19 +82,21 @@ class KindProvider:
         process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
         cluster = self.attach(name, state)
         if cluster:
-            _removed(cluster.engine, cluster.kind_name)
+            _remove_containers(cluster.engine, cluster.kind_name)
         if state.exists():
             shutil.rmtree(state)
 
     def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:
         """Remove the clusters that were made from this host and whose folder no testbed uses. Other users may share the engine."""
-        using = engine_choice.chosen()
+        using = engine_choice.choose()
         if engine_choice.problems(using):
             return []
         containers = using.containers()
-        orphans = {cluster for container, cluster in containers.items() if _orphan(using, container, cluster, in_use)}
+        orphans = {
+            cluster for container, cluster in containers.items() if _is_orphan(using, container, cluster, in_use)
+        }
         for cluster in orphans:
-            _removed(using, cluster)
+            _remove_containers(using, cluster)
         return [f"kind cluster {cluster}" for cluster in sorted(orphans)]
 
 
@@ -107,16 +109,16 @@ def _kind(artifacts: Artifacts) -> Path:
 
 def _write_configuration(cluster: KindCluster, spec: ClusterSpec, artifacts: Artifacts, progress: Progress) -> Path:
     given, published = section_of(spec).node_image, artifacts.node_images
-    image = images.for_nodes(cluster.engine, published[spec.kubernetes], given, progress)
-    older = images.for_nodes(cluster.engine, published[spec.kubelet], None, progress) if spec.kubelet else image
+    image = images.node_image(cluster.engine, published[spec.kubernetes], given, progress)
+    older = images.node_image(cluster.engine, published[spec.kubelet], None, progress) if spec.kubelet else image
     shared = cluster.folder / "shared"
     engine_location.refuse(cluster.engine, shared, image)
     for name, content in configuration.mirror_files(section_of(spec).registry_mirrors).items():
         (shared / "certs.d" / name).parent.mkdir(parents=True, exist_ok=True)
         (shared / "certs.d" / name).write_text(content)
-    around = Surroundings(image, older, shared, engine.cgroup_version(cluster.engine) == 1, lacks_sys_resource())
+    host = HostSettings(image, older, shared, engine.cgroup_version(cluster.engine) == 1, lacks_sys_resource())
     config = cluster.folder / "kind.yaml"
-    config.write_text(configuration.rendered(cluster.kind_name, spec, around))
+    config.write_text(configuration.render(cluster.kind_name, spec, host))
     return config
 
 
@@ -149,12 +151,12 @@ def _reason(failed: CommandFailed) -> str:
     return "\n  ".join(quoted)
 
 
-def _orphan(using: Engine, container: str, cluster: str, in_use: Callable[[Path], bool]) -> bool:
+def _is_orphan(using: Engine, container: str, cluster: str, in_use: Callable[[Path], bool]) -> bool:
     shared = using.mounted_from(container, configuration.SHARED)
     return shared is not None and record.made_from_here(cluster, shared.parent) and not in_use(shared.parent)
 
 
-def _removed(using: Engine, cluster: str) -> None:
+def _remove_containers(using: Engine, cluster: str) -> None:
     try:
         using.remove(cluster)
     except CommandFailed as failed:

@@ -186,7 +186,7 @@ def test_settings_for_new_clusters_are_refused(
     refused: Up, server: ApiServer, tmp_path: Path, words: list[str], flag: str
 ) -> None:
     said = refused(server.kubeconfig(tmp_path), *words, code=2)
-    assert f"{flag} cannot be asked of a cluster that is there already" in said
+    assert f"{flag} cannot be used with an existing cluster" in said
     assert server.asked == []
 
 

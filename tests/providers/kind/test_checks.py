@@ -30,12 +30,12 @@ def answers(runtime: str, host: str) -> str:
 def test_a_host_whose_root_lacks_a_capability_needs_the_wrapper(fake_engine: FakeEngine, host: str) -> None:
     fake_engine(answers("runc", host))
 
-    (problem,) = checks.privileges(DOCKER)
+    (problem,) = checks.missing_capability(DOCKER)
 
     assert "CAP_SYS_RESOURCE" in problem.what
     assert "--default-runtime dra-testbed" in problem.cure
     fake_engine(answers("dra-testbed", host))
-    assert checks.privileges(DOCKER) == []
+    assert checks.missing_capability(DOCKER) == []
 
 
 @pytest.mark.usefixtures("poor")
@@ -44,7 +44,7 @@ def test_a_capability_missing_in_our_container_does_not_matter_for_an_engine_out
 ) -> None:
     fake_engine(answers("runc", "the-machine-outside"))
 
-    assert checks.privileges(DOCKER) == []
+    assert checks.missing_capability(DOCKER) == []
 
 
 def test_with_all_capabilities_the_engine_is_not_queried(
@@ -53,7 +53,7 @@ def test_with_all_capabilities_the_engine_is_not_queried(
     monkeypatch.setattr(checks, "lacks_sys_resource", lambda: False)
     asked = fake_engine(answers("runc", ""))
 
-    assert checks.privileges(DOCKER) == []
+    assert checks.missing_capability(DOCKER) == []
     assert asked.read_text() == ""
 
 
@@ -65,7 +65,7 @@ def test_too_few_inotify_instances_are_a_problem_with_a_cure(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     fake_engine(info(socket.gethostname()))
 
-    found = checks.instances(DOCKER, 2)
+    found = checks.inotify_instances(DOCKER, 2)
 
     assert [problem.fatal for problem in found] == fatal
     assert all("sysctl fs.inotify.max_user_instances=512" in problem.cure for problem in found)
@@ -96,7 +96,7 @@ def test_our_inotify_instances_count_only_if_nodes_run_as_our_user(
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     fake_engine(info(socket.gethostname() if host == "here" else host, security))
 
-    assert [problem.fatal for problem in checks.instances(DOCKER, 2)] == fatal
+    assert [problem.fatal for problem in checks.inotify_instances(DOCKER, 2)] == fatal
 
 
 def test_rootless_podman_is_detected_by_its_own_field(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_rootless_podman_is_detected_by_its_own_field(fake_engine: FakeEngine, m
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     fake_engine("*Rootless*) echo true;;", "podman")
 
-    assert [problem.fatal for problem in checks.instances(Engine("podman"), 2)] == [True]
+    assert [problem.fatal for problem in checks.inotify_instances(Engine("podman"), 2)] == [True]
 
 
 @pytest.mark.parametrize(("most", "remarks"), [("128", 0), ("64", 1)])
@@ -117,7 +117,7 @@ def test_a_limit_that_is_low_for_every_user_is_a_remark(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     fake_engine(info(socket.gethostname()))
 
-    found = checks.instances(DOCKER, 2)
+    found = checks.inotify_instances(DOCKER, 2)
 
     assert [problem.fatal for problem in found] == [False] * remarks
     assert all("max_user_instances=512" in problem.cure for problem in found)
@@ -129,5 +129,5 @@ def test_with_enough_inotify_instances_the_engine_is_not_queried(
     monkeypatch.setattr(inotify, "available", lambda wanted: wanted)
     asked = fake_engine(info("any"))
 
-    assert checks.instances(DOCKER, 2) == []
+    assert checks.inotify_instances(DOCKER, 2) == []
     assert asked.read_text() == ""

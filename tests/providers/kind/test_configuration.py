@@ -11,13 +11,13 @@ import yaml
 from testbed.errors import UsageError
 from testbed.models.sections import KindSection, Mount
 from testbed.providers.base import ClusterSpec
-from testbed.providers.kind.configuration import SHARED, Surroundings, merged, mirror_files, read_patch, rendered
+from testbed.providers.kind.configuration import SHARED, HostSettings, merge, mirror_files, read_patch, render
 
-AROUND = Surroundings("node:new", "node:old", Path("/state/shared"), cgroup_v1=False, restrict_oom_score=False)
+AROUND = HostSettings("node:new", "node:old", Path("/state/shared"), cgroup_v1=False, restrict_oom_score=False)
 
 
-def made(spec: ClusterSpec, around: Surroundings = AROUND) -> Any:
-    return yaml.safe_load(rendered("mine", spec, around))
+def made(spec: ClusterSpec, host: HostSettings = AROUND) -> Any:
+    return yaml.safe_load(render("mine", spec, host))
 
 
 def patched(tmp_path: Path, text: str) -> Any:
@@ -47,8 +47,8 @@ def test_gates_and_runtime_config_keep_their_types() -> None:
 
 
 def test_settings_for_limited_hosts_are_absent_on_other_hosts() -> None:
-    poor = Surroundings("a", "a", Path("/s"), cgroup_v1=True, restrict_oom_score=True)
-    there, here = rendered("x", ClusterSpec("1.37.1"), AROUND), rendered("x", ClusterSpec("1.37.1"), poor)
+    poor = HostSettings("a", "a", Path("/s"), cgroup_v1=True, restrict_oom_score=True)
+    there, here = render("x", ClusterSpec("1.37.1"), AROUND), render("x", ClusterSpec("1.37.1"), poor)
 
     for word in ("failCgroupV1: false", "restrict_oom_score_adj = true"):
         assert word in here
@@ -122,7 +122,7 @@ def test_the_error_for_wrong_nodes_in_a_patch_has_an_example(tmp_path: Path) -> 
 def test_merging_changes_neither_side() -> None:
     below, above = {"a": {"b": 1}}, {"a": {"c": 2}}
 
-    assert merged(below, above) == {"a": {"b": 1, "c": 2}}
+    assert merge(below, above) == {"a": {"b": 1, "c": 2}}
     assert (below, above) == ({"a": {"b": 1}}, {"a": {"c": 2}})
 
 

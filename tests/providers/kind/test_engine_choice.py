@@ -21,26 +21,26 @@ def calls_itself(words: str) -> str:
 def test_the_engine_that_kinds_variable_names_is_chosen(fake_engine: FakeEngine, name: str) -> None:
     fake_engine(calls_itself("Docker"))
 
-    assert engine_choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": name}).program == name
+    assert engine_choice.choose({"KIND_EXPERIMENTAL_PROVIDER": name}).program == name
 
 
 def test_an_unknown_value_of_kinds_variable_is_ignored(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("podman"), "podman")
 
-    assert engine_choice.chosen({"KIND_EXPERIMENTAL_PROVIDER": "rkt"}).program == "podman"
+    assert engine_choice.choose({"KIND_EXPERIMENTAL_PROVIDER": "rkt"}).program == "podman"
 
 
 def test_docker_comes_first_then_nerdctl_then_finch(fake_engine: FakeEngine) -> None:
     for program, words in (("podman", "podman"), ("finch", "finch"), ("nerdctl", "nerdctl"), ("docker", "Docker")):
         fake_engine(calls_itself(words), program)
-        assert engine_choice.chosen({}).program == program
+        assert engine_choice.choose({}).program == program
 
 
 def test_a_docker_program_of_podman_is_podman(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("podman"), "docker")
     fake_engine(calls_itself("podman"), "podman")
 
-    assert engine_choice.chosen({}).program == "podman"
+    assert engine_choice.choose({}).program == "podman"
 
 
 def test_a_program_with_an_unknown_version_line_is_skipped(fake_engine: FakeEngine) -> None:
@@ -48,20 +48,20 @@ def test_a_program_with_an_unknown_version_line_is_skipped(fake_engine: FakeEngi
     fake_engine("*) exit 1;;", "nerdctl")
     fake_engine(calls_itself("podman"), "podman")
 
-    assert engine_choice.chosen({}).program == "podman"
+    assert engine_choice.choose({}).program == "podman"
 
 
 def test_the_variables_that_select_the_engine_are_recorded(fake_engine: FakeEngine) -> None:
     fake_engine(calls_itself("Docker"))
     given = {"DOCKER_HOST": "unix:///mine", "DOCKER_CONTEXT": "", "HOME": "/root"}
 
-    assert engine_choice.chosen(given) == Engine("docker", {"DOCKER_HOST": "unix:///mine"})
+    assert engine_choice.choose(given) == Engine("docker", {"DOCKER_HOST": "unix:///mine"})
 
 
 def test_the_problem_of_a_missing_engine_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    (problem,) = engine_choice.problems(engine_choice.chosen({}))
+    (problem,) = engine_choice.problems(engine_choice.choose({}))
 
     assert problem.fatal
     assert "install Docker" in problem.cure

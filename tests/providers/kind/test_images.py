@@ -38,14 +38,14 @@ def wanted(archive: Path) -> NodeImage:
 def test_a_published_image_that_the_engine_has_is_used(fake_engine: FakeEngine, archive: Path) -> None:
     asked = fake_engine("image*) echo sha256:1;;")
 
-    assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == PUBLISHED
+    assert images.node_image(DOCKER, wanted(archive), None, Silent()) == PUBLISHED
     assert "pull" not in asked.read_text()
 
 
 def test_a_published_image_that_is_missing_is_pulled(fake_engine: FakeEngine, archive: Path) -> None:
     asked = fake_engine("image*) exit 1;;\npull*) ;;")
 
-    assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == PUBLISHED
+    assert images.node_image(DOCKER, wanted(archive), None, Silent()) == PUBLISHED
     assert f"pull --quiet {PUBLISHED}" in asked.read_text()
 
 
@@ -53,13 +53,13 @@ def test_a_published_image_that_is_missing_is_pulled(fake_engine: FakeEngine, ar
 def test_without_a_registry_an_image_is_built_and_loaded_once(
     fake_engine: FakeEngine, archive: Path, form: str
 ) -> None:
-    manifests = {digest.removeprefix("sha256:") for digest in images.named(archive).values()}
+    manifests = {digest.removeprefix("sha256:") for digest in images.images_in(archive).values()}
     (config,) = images.ids_of(archive) - manifests
     asked = fake_engine(
         f"*localhost/made*) echo {form}{config};;\nimage*) exit 1;;\npull*) echo no such host >&2; exit 1;;"
     )
 
-    assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == "localhost/made:1"
+    assert images.node_image(DOCKER, wanted(archive), None, Silent()) == "localhost/made:1"
     assert "load" not in asked.read_text()
 
 
@@ -68,7 +68,7 @@ def test_an_older_image_of_the_same_name_is_replaced(fake_engine: FakeEngine, ar
         "*localhost/made*) echo sha256:old;;\nimage*) exit 1;;\npull*) echo no such host >&2; exit 1;;\nload*) ;;"
     )
 
-    images.for_nodes(DOCKER, wanted(archive), None, Silent())
+    images.node_image(DOCKER, wanted(archive), None, Silent())
 
     assert f"load --input {archive}" in asked.read_text()
 
@@ -97,7 +97,7 @@ def test_an_unreachable_registry_is_detected_by_the_engines_error(
 ) -> None:
     fake_engine(pull_says(said))
 
-    assert images.for_nodes(DOCKER, wanted(archive), None, Silent()) == "localhost/made:1"
+    assert images.node_image(DOCKER, wanted(archive), None, Silent()) == "localhost/made:1"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_no_image_is_built_if_a_registry_refuses(fake_engine: FakeEngine, archiv
     asked = fake_engine(pull_says(said))
 
     with pytest.raises(TestbedError) as told:
-        images.for_nodes(DOCKER, wanted(archive), None, Silent())
+        images.node_image(DOCKER, wanted(archive), None, Silent())
 
     assert told.value.what == f"docker cannot pull kindest/node:v1.37.0: {said or 'exit 1'}"
     for cure in ("docker login,", "mirror", "--node-image", "dra-testbed images node"):
@@ -128,14 +128,14 @@ def test_the_hint_names_the_registry_of_the_reference(fake_engine: FakeEngine, a
     fake_engine(pull_says("denied"))
 
     with pytest.raises(TestbedError, match=r"try: docker login r\.example:5000,"):
-        images.for_nodes(DOCKER, wanted(archive), "r.example:5000/node:1", Silent())
+        images.node_image(DOCKER, wanted(archive), "r.example:5000/node:1", Silent())
 
 
 def test_a_full_disk_is_not_reported_as_a_refusal_of_a_registry(fake_engine: FakeEngine, archive: Path) -> None:
     fake_engine(pull_says("write /blob: no space left on device"))
 
     with pytest.raises(TestbedError, match="no space left on device\n  try: free disk space"):
-        images.for_nodes(DOCKER, wanted(archive), None, Silent())
+        images.node_image(DOCKER, wanted(archive), None, Silent())
 
 
 def test_if_pulling_and_building_fail_both_reasons_are_reported(fake_engine: FakeEngine) -> None:
@@ -145,7 +145,7 @@ def test_if_pulling_and_building_fail_both_reasons_are_reported(fake_engine: Fak
     fake_engine(pull_says("dial tcp: lookup r.example: no such host"))
 
     with pytest.raises(TestbedError) as told:
-        images.for_nodes(DOCKER, NodeImage("1.37.1", PUBLISHED, fails), None, Silent())
+        images.node_image(DOCKER, NodeImage("1.37.1", PUBLISHED, fails), None, Silent())
 
     assert "lookup r.example: no such host" in told.value.what
     assert "mmdebstrap is not installed" in told.value.what
@@ -156,7 +156,7 @@ def test_a_given_image_is_never_replaced_by_a_built_one(fake_engine: FakeEngine,
     asked = fake_engine(pull_says("dial tcp: lookup r.example: no such host"))
 
     with pytest.raises(TestbedError, match="cannot pull mine:1: dial tcp"):
-        images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
+        images.node_image(DOCKER, wanted(archive), "mine:1", Silent())
     assert "load" not in asked.read_text()
 
 
@@ -164,7 +164,7 @@ def test_a_given_image_must_have_the_requested_version(fake_engine: FakeEngine, 
     fake_engine("image*) echo sha256:1;;\nrun*) echo v1.36.4;;")
 
     with pytest.raises(UsageError, match=r"mine:1 has Kubernetes 1\.36\.4, but 1\.37\.1 was asked for"):
-        images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
+        images.node_image(DOCKER, wanted(archive), "mine:1", Silent())
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_an_image_that_is_not_a_node_image_is_refused(fake_engine: FakeEngine, a
     fake_engine(f"image*) echo sha256:1;;\nrun*) echo {shlex.quote(said)} >&2; exit 1;;")
 
     with pytest.raises(UsageError, match="is not a kind node image"):
-        images.for_nodes(DOCKER, wanted(archive), "busybox", Silent())
+        images.node_image(DOCKER, wanted(archive), "busybox", Silent())
 
 
 def test_an_engine_that_cannot_start_a_container_is_not_blamed_on_the_image(
@@ -190,16 +190,16 @@ def test_an_engine_that_cannot_start_a_container_is_not_blamed_on_the_image(
     with pytest.raises(
         TestbedError, match="cannot read /kind/version in mine:1: docker: no space left on device"
     ) as told:
-        images.for_nodes(DOCKER, wanted(archive), "mine:1", Silent())
+        images.node_image(DOCKER, wanted(archive), "mine:1", Silent())
     assert not isinstance(told.value, UsageError)
 
 
 def test_only_what_a_node_lacks_is_imported(archive: Path, tmp_path: Path) -> None:
-    ((name, digest),) = images.named(archive).items()
+    ((name, digest),) = images.images_in(archive).items()
     foreign = tmp_path / "foreign.tar"
     foreign.write_bytes(b"not a tar")
     head = "REF TYPE DIGEST SIZE PLATFORMS LABELS\n"
 
-    assert images.missing([archive], f"{head}{name} type {digest} 1MiB linux/amd64 -") == []
-    assert images.missing([archive], f"{head}{name} type sha256:other 1MiB linux/amd64 -") == [archive]
-    assert images.missing([archive, foreign], head) == [archive, foreign]
+    assert images.archives_to_load([archive], f"{head}{name} type {digest} 1MiB linux/amd64 -") == []
+    assert images.archives_to_load([archive], f"{head}{name} type sha256:other 1MiB linux/amd64 -") == [archive]
+    assert images.archives_to_load([archive, foreign], head) == [archive, foreign]
