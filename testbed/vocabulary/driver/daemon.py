@@ -1,7 +1,6 @@
-"""The word `daemon`: the pods of the driver under test, which end, stay away from a node for a while, and are updated.
+"""The pods of the driver under test: restart them, stop them on a node, update them. The driver runs on all its nodes after the test.
 
-A DaemonSet has made them, as those of nearly all drivers; which one, their owner references say. A driver that was kept away is back
-after the test.
+This requires that they belong to a DaemonSet, as those of nearly all drivers do. Their owner references name it.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from testbed.vocabulary import budgets
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet, eventually
 
-# What `kubectl rollout restart` writes, too: the template is another one, and nothing else has changed.
+# The annotation that `kubectl rollout restart` sets to change the template and nothing else.
 _UPDATED = "kubectl.kubernetes.io/restartedAt"
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """The driver's pods. `kept` has, by the name of a DaemonSet, its spec before the driver left a node."""
+    """The driver's pods. `kept` has the original spec of each DaemonSet that was changed, by name."""
 
     world: World
     kept: dict[str, Object] = field(default_factory=dict)
 
     def restart(self, node: str) -> None:
-        """Delete the driver's pod on a node, and wait until its successor is ready."""
+        """Delete the driver's pod on a node, and wait until a new one is ready."""
         old = self._pods_on({node})
         for pod in old:
             self.world.kube.delete(pod)
@@ -40,14 +39,14 @@ class Daemon:
         self._wait_until_ready()
 
     def stop_on(self, node: str) -> None:
-        """The driver goes from a node, and stays away until `start_again`. On others it is not touched."""
+        """Stop the driver on a node until `start_again` is called. On other nodes it keeps running."""
         for each in self._daemonsets():
             self.kept.setdefault(each["metadata"]["name"], copy.deepcopy(each["spec"]))
             self._write(each, _without(each["spec"], node))
         self._wait_until_gone(self._pods_on({node}), f"the driver to be gone from {node}")
 
     def start_again(self) -> None:
-        """The driver is where it was before, and ready."""
+        """Start the driver on all its nodes again, and wait until it is ready."""
         for each in self._daemonsets():
             before = self.kept.pop(each["metadata"]["name"], None)
             if before:
@@ -55,28 +54,28 @@ class Daemon:
         self._wait_until_ready()
 
     def update(self) -> None:
-        """Update the driver on all nodes, as its DaemonSet does that, and wait until all old pods are gone and the new ones ready.
+        """Update the driver on all nodes, and wait until all old pods are gone and the new ones are ready.
 
-        A DaemonSet with `OnDelete` leaves that to its owner, who deletes one pod after the other.
+        With the update strategy OnDelete, the old pods are deleted one after another.
         """
         old = self.start_update()
         self.should_be_updated(old)
 
     def start_update(self) -> list[Object]:
-        """Change the DaemonSet's template, and delete the first pod where its owner has to; the pods that are old now."""
+        """Change the DaemonSet's template and return the old pods. With the update strategy OnDelete, delete the first one."""
         old = self._pods()
         for each in self._daemonsets():
             annotations = {_UPDATED: secrets.token_hex(4)}
             self.world.kube.patch(each, {"spec": {"template": {"metadata": {"annotations": annotations}}}})
-        for pod in self._left_to_the_owner(old)[:1]:
+        for pod in self._to_be_deleted(old)[:1]:
             self.world.kube.delete(pod)
         return old
 
     def should_be_updated(self, old: list[Object]) -> None:
-        """Wait until the update is through on all nodes, which it takes one by one: a pod that does not get ready holds it up."""
-        expected = "the update of the driver to be through"
+        """Wait until the update is complete on all nodes, one after another. A pod that does not become ready stops the update."""
+        expected = "the update of the driver to be complete"
         try:
-            for pod in self._left_to_the_owner(old):
+            for pod in self._to_be_deleted(old):
                 self.world.kube.delete(pod)
                 self._wait_until_gone([pod], expected)
                 self._wait_until_ready()
@@ -86,7 +85,7 @@ class Daemon:
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
-        """It was ready here before, with the same image: when it does not come back, that is its own doing."""
+        """Wait until the driver is ready, or blame the driver, which was ready before with the same image."""
         try:
             wait_ready(self.world.kube, self.world.driver_file)
         except WaitTimeout as late:
@@ -94,8 +93,8 @@ class Daemon:
                 f"expected {late.waited_for} to be ready again\n  last seen: {late.last_seen}\n  waited: {late.budget}"
             ) from late
 
-    def _left_to_the_owner(self, old: list[Object]) -> list[Object]:
-        """The pods that their DaemonSet keeps as they are until somebody deletes them, in the order of their nodes."""
+    def _to_be_deleted(self, old: list[Object]) -> list[Object]:
+        """Return the pods that their DaemonSet does not replace itself (OnDelete), in the order of their nodes."""
         strategies = {each["metadata"]["name"]: each["spec"].get("updateStrategy", {}) for each in self._daemonsets()}
         theirs = {name for name, strategy in strategies.items() if strategy.get("type") == "OnDelete"}
         found = [pod for pod in old if theirs.intersection(_owners(pod))]
@@ -112,7 +111,7 @@ class Daemon:
         eventually(gone, expected, budget, longest_pause=0.1)
 
     def _pods(self) -> list[Object]:
-        """All of them, also those that are on their way out."""
+        """Return all pods, including terminating ones."""
         pods = self.world.driver_file.pods
         found = self.world.kube.list("v1", "Pod", pods.namespace, labelSelector=pods.selector)
         return [pod for pod in found if pod["spec"].get("nodeName")]
@@ -121,7 +120,7 @@ class Daemon:
         return [pod for pod in self._pods() if pod["spec"]["nodeName"] in nodes]
 
     def _daemonsets(self) -> list[Object]:
-        """Those that the driver's pods belong to, also while there is no pod."""
+        """Return the DaemonSets of the driver's pods, also of those that are stopped."""
         namespace = self.world.driver_file.pods.namespace
         mine = {owner for pod in driver_pods(self.world.kube, self.world.driver_file) for owner in _owners(pod)}
         found = self.world.kube.list("apps/v1", "DaemonSet", namespace)
@@ -129,17 +128,17 @@ class Daemon:
         if not sets:
             raise UsageError(
                 f"the pods of driver {self.world.driver_file.name} belong to no DaemonSet",
-                hint="tests that end or update a driver can only judge one that a DaemonSet has made",
+                hint="tests that restart or update the driver need a DaemonSet",
             )
         return sets
 
     def _write(self, daemonset: Object, spec: Object) -> None:
-        self.world.kube.patch(daemonset, {"spec": change(daemonset["spec"], spec)})
+        self.world.kube.patch(daemonset, {"spec": merge_patch(daemonset["spec"], spec)})
 
 
 @contextlib.contextmanager
 def restored_driver(world: World) -> Iterator[Daemon]:
-    """The driver's pods for one test; the driver is on all its nodes afterwards, however the test ends."""
+    """Yield the driver's pods for one test, and make sure that the driver runs on all its nodes afterwards."""
     daemon = Daemon(world)
     try:
         yield daemon
@@ -148,21 +147,21 @@ def restored_driver(world: World) -> Iterator[Daemon]:
             daemon.start_again()
 
 
-def change(now: Any, wanted: Any) -> Any:
-    """The merge patch that makes the one from the other."""
+def merge_patch(now: Any, wanted: Any) -> Any:
+    """Return the merge patch that changes `now` to `wanted`."""
     if not isinstance(now, dict) or not isinstance(wanted, dict):
         return wanted
     gone = {key: None for key in now if key not in wanted}
-    return gone | {key: change(now.get(key), value) for key, value in wanted.items() if now.get(key) != value}
+    return gone | {key: merge_patch(now.get(key), value) for key, value in wanted.items() if now.get(key) != value}
 
 
 def _without(spec: Object, node: str) -> Object:
-    """The same, but for that node. Pods elsewhere have an old template now, which nobody minds with OnDelete."""
+    """Return the spec with an affinity that excludes the node. OnDelete keeps the pods on other nodes, whose template is old now."""
     made = copy.deepcopy(spec)
     made["updateStrategy"] = {"type": "OnDelete"}
     affinity = made["template"]["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
     required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {"nodeSelectorTerms": [{}]})
-    for term in required["nodeSelectorTerms"]:  # one of them is enough for a pod, so each has to say it
+    for term in required["nodeSelectorTerms"]:  # terms are alternatives, so each has to exclude the node
         elsewhere = {"key": "metadata.name", "operator": "NotIn", "values": [str(node)]}
         term["matchFields"] = [*term.get("matchFields", ()), elsewhere]
     return made

@@ -1,4 +1,4 @@
-"""The word `driver`: the driver under test as it shows itself in the cluster."""
+"""The driver under test: what it publishes, what its driver file says about it, and the waits for its slices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from testbed.vocabulary import budgets
 from testbed.vocabulary.driver import optional_devices, slice_facts
 from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
 from testbed.vocabulary.driver.pool_changes import PoolWatch
-from testbed.vocabulary.driver.published_values import PublishedValue, saying, with_domains
+from testbed.vocabulary.driver.published_values import PublishedValue, read_value, with_domains
 from testbed.vocabulary.driver.quantities import amount
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.observation import Diagnosis, failure
@@ -26,11 +26,11 @@ from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually, eventually_true
 
 T = TypeVar("T")
-_NOT_WIPED = Diagnosis(
-    "a kubelet deletes the slices of a driver that it does not reach any more: is a process of it left there, or another kubelet plugin?"
+_NOT_DELETED = Diagnosis(
+    "a kubelet deletes the slices of a driver that it can no longer reach; does a process of the driver still serve its socket?"
 )
-_NOT_REPAIRED = Diagnosis(
-    "every kubelet that starts deletes all slices of its node; only their driver can bring them back"
+_NOT_REPUBLISHED = Diagnosis(
+    "each starting kubelet deletes all slices of its node; the driver has to publish them again"
 )
 
 
@@ -42,68 +42,66 @@ class Driver:
 
     @property
     def name(self) -> str:
-        """Its name in Kubernetes."""
+        """Return the driver name, as in ResourceSlices."""
         return self.world.driver_file.driver
 
     @property
     def device_class(self) -> str:
-        """The DeviceClass by which users ask for its devices."""
+        """Return the DeviceClass of the driver file."""
         return self.world.driver_file.device_class
 
     @property
     def companion(self) -> Driver:
-        """The first of the drivers beside it."""
+        """Return the first companion of the driver file."""
         if not self.world.companions:
             raise UsageError(
                 f"driver file {self.world.driver_file.name} names no companions",
-                hint="a requirement says features=companion",
+                hint="the requirement of this test must have the feature companion",
             )
         return Driver(replace(self.world, driver_file=self.world.companions[0], companions=()))
 
     @property
     def companion_with_identity(self) -> Driver:
-        """The first of the drivers beside it, where its devices can be told apart."""
+        """Return the first companion; NothingToJudge if its driver file has no identity attribute."""
         found = self.companion
         if not found.world.driver_file.probe.identity_attribute:
-            raise NothingToJudge(
-                f"driver file {found.world.driver_file.name} names no attribute that tells devices apart"
-            )
+            raise NothingToJudge(f"driver file {found.world.driver_file.name} has no spec.probe.identityAttribute")
         return found
 
     def own(self, devices: Iterable[Device]) -> frozenset[Device]:
-        """Those of them that are this driver's."""
+        """Return those of the devices that belong to this driver."""
         return frozenset(device for device in devices if device.driver == self.name)
 
     @property
     def nodes(self) -> frozenset[str]:
-        """The nodes where its driver file expects it."""
+        """Return the nodes where the driver file expects the driver."""
         return expected_nodes(self.world.kube, self.world.driver_file)
 
     @property
     def pools(self) -> tuple[Pool, ...]:
-        """Its pools, in their newest generations, sorted by name."""
+        """Return the pools in their newest generations, sorted by name."""
         return tuple(pools(self.world.slices(), self.name))
 
     @property
     def incomplete_pools(self) -> tuple[Pool, ...]:
-        """The pools that stay incomplete: one that is just being written anew gets the time for it."""
+        """Return the pools that are still incomplete after the budget POOL."""
         return _lasting(lambda: tuple(pool for pool in self.pools if not pool.complete))
 
     @property
     def inconsistent_pools(self) -> tuple[str, ...]:
-        """The pools whose slices contradict each other for good, and how."""
+        """Describe the pools whose slices still contradict each other after the budget POOL."""
         return _lasting(lambda: slice_facts.contradictions(self.world.slices()))
 
     @property
     def ownerless_slices(self) -> tuple[str, ...]:
-        """Its slices that name a node, and would stay if that node went."""
-        slices = self.world.slices()  # first: a node that is there by now has its UID
+        """Describe the slices of nodes that are not owned by their node, and would outlive it."""
+        slices = self.world.slices()  # before the nodes, so that the nodes of all slices are known
         nodes = {each["metadata"]["name"]: each["metadata"]["uid"] for each in self.world.kube.list("v1", "Node")}
         return slice_facts.ownerless(slices, nodes)
 
     @property
     def duplicate_devices(self) -> tuple[Device, ...]:
-        """The devices that a pool has more than once, sorted."""
+        """Return the devices that a pool has more than once, sorted; DriverFailed if there is no device."""
         counted = Counter(self._published())
         if not counted:
             raise DriverFailed("the driver publishes no device")
@@ -111,9 +109,9 @@ class Driver:
 
     @property
     def devices(self) -> frozenset[Device]:
-        """Every device of its DeviceClass where ordinary pods run: on the nodes where it is expected, and of the network.
+        """Return the devices of the DeviceClass on the nodes where the driver is expected, and of the network.
 
-        There is at least one: a driver without any has failed.
+        DriverFailed if there is none.
         """
         found = self._of_the_class_on(*self.nodes, "")
         if not found:
@@ -121,150 +119,149 @@ class Driver:
         return found
 
     def devices_on(self, node: str) -> frozenset[Device]:
-        """The devices of its DeviceClass that it publishes for one node; at least one."""
+        """Return the devices of the DeviceClass on a node.
+
+        If there is none: NothingToJudge if the driver publishes network-attached devices, otherwise DriverFailed.
+        """
         found = self._of_the_class_on(node)
         if not found and self._of_the_class_on(""):
-            raise NothingToJudge(f"the driver publishes no device for node {node}, only some that belong to no node")
+            raise NothingToJudge(f"the driver publishes no device for node {node}, only network-attached devices")
         if not found:
             raise DriverFailed(f"the driver publishes no device of class {self.device_class} for node {node}")
         return found
 
     def slices_on(self, node: str) -> frozenset[str]:
-        """The UIDs of the slices that it publishes for one node: a slice that was made again has another one."""
+        """Return the UIDs of the slices of a node; a slice that is published again has a new UID."""
         return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) == node)
 
     def slices_not_on(self, node: str) -> frozenset[str]:
-        """The UIDs of the slices that it publishes for other nodes."""
+        """Return the UIDs of the slices of other nodes."""
         return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) not in ("", node))
 
     def watch_pools(self, node: str) -> PoolWatch:
-        """What schedulers see, from now on, of its pools on a node."""
+        """Start to record the states of the pools on a node."""
         version, slices = self.world.kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         here = tuple(pool.name for pool in pools(slices, self.name) if node in pool.nodes)
         return PoolWatch(self.world, here, slices, version)
 
     def should_lose_slices(self, slices: frozenset[str], node: str) -> Driver:
-        """Wait until none of these slices, which it published for a node, is there any more."""
+        """Wait until these slices of a node are deleted."""
 
         def gone() -> None:
             if left := slices & self.slices_on(node):
-                raise NotYet(f"{len(left)} of them are there")
+                raise NotYet(f"{len(left)} of {len(slices)} slices still exist")
 
         expected = f"the slices of {self.name} for {node} to be deleted"
         try:
             eventually(gone, expected, budgets.SLICES_DELETED)
         except WaitTimeout as late:
-            raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_WIPED)
-            ) from late
+            cause = queries.unless_node_is_away(self.world, _NOT_DELETED)
+            raise failure(expected, late.last_seen, late.budget, cause) from late
         return self
 
     def should_replace_slices(self, slices: frozenset[str], node: str) -> Driver:
-        """Wait until it has made other slices for a node, and its pool there is complete."""
+        """Wait until these slices of a node are replaced by others, and a pool there is complete."""
 
         def published() -> None:
             left = slices & self.slices_on(node)
             complete = [pool for pool in self.pools if pool.complete and node in pool.nodes]
             if left or not complete:
-                raise NotYet(f"{len(left)} of the old slices are there, and {'a' if complete else 'no'} complete pool")
+                raise NotYet(f"{len(left)} old slices still exist, and {'a' if complete else 'no'} pool is complete")
 
         expected = f"{self.name} to publish its devices on {node} again"
         try:
             eventually(published, expected, budgets.REPUBLISHED, longest_pause=0.1)
         except WaitTimeout as late:
-            raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_REPAIRED)
-            ) from late
+            cause = queries.unless_node_is_away(self.world, _NOT_REPUBLISHED)
+            raise failure(expected, late.last_seen, late.budget, cause) from late
         return self
 
-    def devices_with_value(self, saying: PublishedValue, node: str) -> frozenset[Device]:
-        """The devices on a node of which the same is published."""
-        return frozenset(
-            each for each in self.devices_on(node) if self.published_value(each, saying.full_name) == saying
-        )
+    def devices_with_value(self, value: PublishedValue, node: str) -> frozenset[Device]:
+        """Return the devices on a node with this attribute or capacity."""
+        return frozenset(each for each in self.devices_on(node) if self.published_value(each, value.full_name) == value)
 
     def published_value(self, device: Device, attribute: str) -> PublishedValue:
-        """What it publishes about a device under that name; no domain means its own."""
-        return saying(self._description(device), attribute, self.name)
+        """Return an attribute or a capacity of a device; a name without domain has the driver's."""
+        return read_value(self._description(device), attribute, self.name)
 
     def attributes(self, device: Device) -> dict[str, Object]:
-        """The attributes that it publishes of a device, by their full names, as they stand in the ResourceSlice."""
+        """Return the attributes of a device by their full names, with their values as in the ResourceSlice."""
         return with_domains(self._description(device).get("attributes", {}), self.name)
 
     def attribute(self, device: Device, name: str) -> Object:
-        """What it publishes of an attribute of a device, as it stands in the ResourceSlice."""
+        """Return the value of an attribute of a device as in the ResourceSlice, or {}."""
         return dict(self._description(device).get("attributes", {}).get(name, {}))
 
     def identity(self, device: Device) -> PublishedValue:
-        """What it publishes about a device that no other device has; the driver file says which attribute that is."""
+        """Return the value of the driver file's identity attribute, which no other device has."""
         return self.published_value(device, self._identity_attribute)
 
-    def devices_named_in(self, said: object) -> frozenset[Device]:
-        """The devices of which the identity occurs in something that was said, whatever its form."""
-        words = set(re.findall(r"[^\s\"'{}\[\],]+", str(said)))
+    def devices_named_in(self, status: object) -> frozenset[Device]:
+        """Return the devices whose identity occurs anywhere in a status."""
+        words = set(re.findall(r"[^\s\"'{}\[\],]+", str(status)))
         known = devices_by_attribute(self.world.slices(), self.name, self._identity_attribute)
         return frozenset(device for value, device in known.items() if value in words)
 
     @property
     def examples(self) -> Examples:
-        """What may be asked of its devices, as the driver file says it."""
+        """Return the example attributes and capacities of the driver file."""
         return self.world.driver_file.examples
 
     def tainted(self, effect: str) -> TaintedDevice:
-        """A device that it has tainted itself, where ordinary pods run."""
+        """Return a device that has a taint with this effect in its slice, on a node where the driver is expected or of the network."""
         reached = {*self.nodes, ""}
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] in reached)
         return optional_devices.tainted(described, effect)
 
     def partitionable_on(self, node: str) -> PartitionableDevices:
-        """The devices on a node that can be had whole or in parts."""
+        """Return the partitionable devices on a node."""
         return optional_devices.partitionable((pool for pool in self.pools if node in pool.nodes), self.name)
 
     @property
     def partitionable_devices(self) -> tuple[CounterGroup, ...]:
-        """All its devices that can be had whole or in parts, and those that draw from counters which nobody publishes."""
+        """Return all groups of partitionable devices, including those that consume missing counters."""
         return tuple(each for pool in self.pools for each in optional_devices.counter_groups(pool, self.name))
 
     def shareable_on(self, node: str, *, at_least: int = 1) -> tuple[Device, ...]:
-        """The devices on a node that several claims may share, sorted. A test for more than there are has nothing to judge."""
+        """Return the devices on a node that allow multiple allocations, sorted; NothingToJudge if there are fewer than `at_least`."""
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
-        found = optional_devices.shared(described)
+        found = optional_devices.shareable(described)
         if len(found) < at_least:
             raise NothingToJudge(
-                f"several claims may share {len(found)} device on node {node}, and {at_least} are needed"
+                f"{len(found)} device on node {node} allows multiple allocations, and {at_least} are needed"
             )
         return found
 
     def default_share(self, device: Device) -> str:
-        """What a claim gets of a shared device when it does not say how much."""
+        """Return how much a claim gets of a shareable device if it does not request an amount."""
         return optional_devices.default_share(self._description(device), self.sharing.capacity.rpartition("/")[2])
 
     def more_than_any_device_has(self, capacity: str) -> PublishedValue:
-        """More of a capacity than any device of its class has, in the form in which it says how much one has."""
-        said = [saying(described, capacity, self.name) for *_, described in self._of_the_class()]
-        most = max(said, key=lambda each: each.amount)
+        """Return an amount of a capacity that is larger than that of any device of the DeviceClass."""
+        published = [read_value(described, capacity, self.name) for *_, described in self._of_the_class()]
+        most = max(published, key=lambda each: each.amount)
         return replace(most, literal=f'quantity("{math.floor(most.amount) + 1}")')
 
     def binding_conditions(self, device: Device) -> list[str]:
-        """What it publishes that has to be true before a pod may have the device; there is something."""
+        """Return the binding conditions of a device; DriverFailed if it has none."""
         return self._conditions(device, "bindingConditions", "binding conditions")
 
     def binding_failure_conditions(self, device: Device) -> list[str]:
-        """What it publishes that means that no pod can have the device for now; there is something."""
-        return self._conditions(device, "bindingFailureConditions", "conditions for a failure")
+        """Return the binding failure conditions of a device; DriverFailed if it has none."""
+        return self._conditions(device, "bindingFailureConditions", "binding failure conditions")
 
     def amount_above_limit(self, device: Device) -> str:
-        """More than one claim may have of a device, although the device has as much, as the driver file says."""
-        asked, there = self.sharing.too_much, self.published_value(device, self.sharing.capacity).amount
-        if amount(asked) > there:
+        """Return the driver file's amount that exceeds the limit for one claim, but not the capacity of the device."""
+        requested, published = self.sharing.too_much, self.published_value(device, self.sharing.capacity)
+        if amount(requested) > published.amount:
             raise UsageError(
-                f"no claim can have {asked} of {device}, which has less {self.sharing.capacity} itself",
-                hint="look at spec.sharing.tooMuch of the driver file",
+                f"spec.sharing.tooMuch of the driver file is {requested}, which exceeds the {self.sharing.capacity} of {device}",
+                hint="set it to more than one claim may have, but at most the capacity of the device",
             )
-        return asked
+        return requested
 
     def only_pool_on(self, node: str) -> str:
-        """The pool of all its devices on a node. Where they are in several there is nothing to judge."""
+        """Return the pool of all devices on a node; NothingToJudge if they are in several pools."""
         found = sorted({device.pool for device in self.devices_on(node)})
         if len(found) > 1:
             raise NothingToJudge(f"the devices of the driver on node {node} are in {len(found)} pools")
@@ -272,20 +269,20 @@ class Driver:
 
     @property
     def classes(self) -> Classes:
-        """Its classes for optional parts of DRA."""
+        """Return the driver file's DeviceClasses for optional parts of DRA."""
         return self.world.driver_file.classes
 
     @property
     def sharing(self) -> Sharing:
-        """What claims that share a device may ask for."""
+        """Return spec.sharing of the driver file."""
         found = self.world.driver_file.sharing
         if found is None:
-            raise UsageError("the driver file says nothing of sharing", hint="add spec.sharing to it")
+            raise UsageError("the driver file has no spec.sharing", hint="add it")
         return found
 
     @property
     def invalid_field(self) -> str:
-        """Where the mistake is in the configuration that the driver file calls invalid."""
+        """Return the invalid field in the driver file's invalid configuration."""
         known = self.world.driver_file.configuration
         return known.invalid.field if known else ""
 
@@ -294,8 +291,8 @@ class Driver:
         found = self.world.driver_file.probe.identity_attribute
         if not found:
             raise UsageError(
-                f"driver file {self.world.driver_file.name} names no attribute that tells devices apart",
-                hint="a requirement says features=identity, and the driver file spec.probe.identityAttribute",
+                f"driver file {self.world.driver_file.name} has no spec.probe.identityAttribute",
+                hint="add it; the requirement of this test must have the feature identity",
             )
         return found
 
@@ -325,21 +322,21 @@ class Driver:
         return (Device(self.name, *each[:2]) for each in self._described())
 
 
-def _lasting(look: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
-    """What is wrong with the pools and stays so: one that is just being written anew gets the time for it."""
+def _lasting(find: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+    """Return what is still wrong after the budget POOL, in which a driver can finish an update of its pools."""
     wrong: tuple[T, ...] = ()
 
-    def is_right() -> bool:
+    def is_correct() -> bool:
         nonlocal wrong
-        wrong = look()
+        wrong = find()
         return not wrong
 
-    eventually_true(is_right, budgets.POOL)
+    eventually_true(is_correct, budgets.POOL)
     return wrong
 
 
 def _described(found: Iterable[Pool]) -> Iterator[tuple[str, str, str, Object]]:
-    """Pool, name, node and description of each device."""
+    """Yield pool, name, node and description of each device."""
     for pool in found:
         for each in pool.slices:
             for device in each["spec"].get("devices") or ():

@@ -1,6 +1,6 @@
-"""The word `hardware`: change the hardware of the driver under test while pods run, and see how its pools follow. Undone after the test.
+"""The hardware of the driver under test: change it while pods run, and observe the driver's pools. Changes are undone after the test.
 
-For drivers whose driver file says with `control` how that is done; others are not judged by requirements that need it.
+Only for drivers whose driver file has spec.control.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from testbed.vocabulary.observing.observation import Diagnosis, failure
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually
 
-_NOT_FOLLOWED = Diagnosis("the driver does not publish anew what has changed")
+_NOT_PUBLISHED = Diagnosis("the driver does not publish the change of its hardware")
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """The hardware of the driver under test. Each verb waits until what is published follows."""
+    """The hardware of the driver under test. Each change waits until the driver has published it."""
 
     world: World
     touched: dict[tuple[str, str], PoolState | None] = field(default_factory=dict)  # by node and pool, how that was
 
     def unplug(self, device: Device) -> PoolChange:
-        """Take a device out of its node."""
-        return self._change(device, ["unplug"], [], _is_gone, "be gone")
+        """Remove a device from its node."""
+        return self._change(device, ["unplug"], [], _is_missing, "be removed")
 
     def plug(self, device: Device) -> PoolChange:
-        """Put it back."""
-        return self._change(device, ["plug"], [], _is_there, "be there")
+        """Add a removed device again."""
+        return self._change(device, ["plug"], [], _is_present, "be present")
 
     def set(self, device: Device, attribute: str, text: str) -> PoolChange:
-        """Change an attribute that is a text."""
+        """Set an attribute to a string."""
         return self._change(
             device, ["set"], [f"{attribute}={json.dumps(text)}"], _has(text), f"have {attribute} {text}"
         )
@@ -51,24 +51,24 @@ class Hardware:
         return self._change(device, ["taint"], [f"{key}:{effect}"], _has_taint(key), f"have the taint {key}")
 
     def untaint(self, device: Device, key: str) -> PoolChange:
-        """Take a taint away."""
+        """Remove a taint from a device."""
         return self._change(device, ["untaint"], [key], _has_no_taint(key), f"have no taint {key}")
 
     def set_health(self, device: Device, health: str) -> None:
-        """How a device is from now on: healthy or unhealthy. No slice says so, so nothing is waited for."""
+        """Make a device `healthy` or `unhealthy`. It does not wait, because slices do not show health."""
         slices = self.world.slices()
         node, driver = _node_of(tuple(slices), device), self.world.driver_file.driver
         self.touched.setdefault((node, device.pool), pool_state(slices, driver, device.pool))
         live_control.run_control(self.world.kube, self.world.driver_file, node, ["health", device.name, health])
 
     def restore(self) -> None:
-        """All is as it was before the first change."""
+        """Undo all changes on all nodes, and wait until the pools are as before. Raise the first error at the end."""
         touched, refused = dict(self.touched), []
         self.touched.clear()
         for node in dict.fromkeys(node for node, _ in touched):
             try:
                 live_control.run_control(self.world.kube, self.world.driver_file, node, ["restore"])
-            except TestbedError as error:  # the other nodes are asked all the same
+            except TestbedError as error:  # restore the other nodes first
                 refused.append(error)
         if refused:
             raise refused[0]
@@ -85,29 +85,31 @@ class Hardware:
         self.touched.setdefault((node, device.pool), pool_state(before, driver, device.pool))
         live_control.run_control(kube, self.world.driver_file, node, [*verb, device.name, *rest])
 
-        def follows(now: PoolState) -> bool:
+        def is_published(now: PoolState) -> bool:
             return check([each for each in map(json.loads, now.devices) if each["name"] == device.name])
 
-        self._wait(device.pool, follows, f"{device} to {verbs} in what is published")
+        self._wait(device.pool, is_published, f"the published device {device} to {verbs}")
         return PoolChange(device.pool, PoolWatch(self.world, (device.pool,), before, version))
 
     def _wait(self, pool: str, check: Callable[[PoolState], bool], expected: str) -> None:
-        def followed() -> None:
+        def published() -> None:
             now = pool_state(self.world.slices(), self.world.driver_file.driver, pool)
             if now is None or not check(now):
-                raise NotYet(f"pool {pool} has {', '.join(now.names)}" if now else f"pool {pool} is not whole")
+                raise NotYet(
+                    f"pool {pool} has the devices {', '.join(now.names)}" if now else f"pool {pool} is incomplete"
+                )
 
         try:
-            eventually(followed, expected, budgets.POOL, longest_pause=0.1)
+            eventually(published, expected, budgets.POOL, longest_pause=0.1)
         except WaitTimeout as late:
             raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_FOLLOWED)
+                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_PUBLISHED)
             ) from late
 
 
 @contextlib.contextmanager
 def restored_hardware(world: World) -> Iterator[Hardware]:
-    """The hardware for one test; as it was afterwards, however the test ends."""
+    """Yield the hardware for one test, and restore it afterwards."""
     hardware = Hardware(world)
     try:
         yield hardware
@@ -119,18 +121,20 @@ def _node_of(slices: tuple[Object, ...], device: Device) -> str:
     for each in slices:
         if each["spec"]["pool"]["name"] == device.pool and each["spec"].get("nodeName"):
             return str(each["spec"]["nodeName"])
-    raise DriverFailed(f"{device} is in no pool of a node", hint="hardware of the network cannot be changed by a test")
+    raise DriverFailed(
+        f"{device} is in no pool of a node", hint="tests can change only hardware that belongs to a node"
+    )
 
 
 def _like(before: PoolState) -> Callable[[PoolState], bool]:
     return lambda now: now.devices == before.devices
 
 
-def _is_gone(found: list[Object]) -> bool:
+def _is_missing(found: list[Object]) -> bool:
     return not found
 
 
-def _is_there(found: list[Object]) -> bool:
+def _is_present(found: list[Object]) -> bool:
     return bool(found)
 
 

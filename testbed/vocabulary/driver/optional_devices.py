@@ -1,4 +1,4 @@
-"""Devices that are more than devices, found in what the driver publishes: tainted ones, divisible ones, shared ones. Pure; for `driver`."""
+"""Published devices that use optional parts of DRA: tainted, partitionable and shareable ones. Pure; for Driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testbed.errors import DriverFailed, NothingToJudge
 from testbed.kube.client import Object
 from testbed.vocabulary.driver.quantities import amount
 
-_HINT = "look at spec.classes of the driver file, and at what the driver publishes: dra-testbed hardware show"
+_HINT = "check spec.classes of the driver file, and what the driver publishes: dra-testbed hardware show"
 Described = tuple[Device, Object]
 Counters = Mapping[tuple[str, str], Fraction]
 Pair = tuple[Device, Device]
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TaintedDevice:
-    """A device and the taint that its driver gave it."""
+    """A device and a taint in its ResourceSlice."""
 
     device: Device
     key: str
@@ -33,34 +33,34 @@ class TaintedDevice:
 
 @dataclass(frozen=True)
 class Part:
-    """A device, and what it takes of counters that it shares with others."""
+    """A device, and what it consumes of shared counters."""
 
     device: Device
-    takes: Counters
+    consumes: Counters
 
 
 @dataclass(frozen=True)
 class CounterGroup:
-    """The devices that draw from one set of counters, and all counters of their pool: a device may draw from other sets as well."""
+    """The devices that consume one counter set, and all counters of their pool, because devices may consume several sets."""
 
     parts: tuple[Part, ...]
-    there: Counters
+    available: Counters
 
     @property
     def missing_counters(self) -> frozenset[tuple[str, str]]:
-        """Counters that devices draw from and nobody publishes."""
-        return frozenset(name for part in self.parts for name in part.takes if name not in self.there)
+        """Return the counters that devices consume but the driver does not publish."""
+        return frozenset(name for part in self.parts for name in part.consumes if name not in self.available)
 
     @property
     def whole(self) -> Device | None:
-        """The device that excludes all others, if there is one."""
+        """Return the device that excludes all others, or None."""
         for part in self.parts:
             if not any(self._fit(part, other) for other in self.parts if other is not part):
                 return part.device
         return None
 
     def pair(self, *, fit: bool) -> Pair | None:
-        """Two parts that can be had at the same time, or two of which only one can; neither is the whole."""
+        """Return two parts that can be allocated together (`fit`) or not, or None; neither is the whole."""
         parts = [part for part in self.parts if part.device != self.whole]
         for one, other in itertools.combinations(parts, 2):
             if self._fit(one, other) is fit:
@@ -68,92 +68,96 @@ class CounterGroup:
         return None
 
     def _fit(self, one: Part, other: Part) -> bool:
-        return all(one.takes.get(name, 0) + other.takes.get(name, 0) <= most for name, most in self.there.items())
+        return all(
+            one.consumes.get(name, 0) + other.consumes.get(name, 0) <= limit for name, limit in self.available.items()
+        )
 
 
 @dataclass(frozen=True)
 class PartitionableDevices:
-    """All that can be had in parts on a node. Not every driver's devices can be divided in every way: then there is nothing to judge."""
+    """All partitionable devices of a node. A property that this driver's devices do not have raises NothingToJudge."""
 
-    sets: tuple[CounterGroup, ...]
+    groups: tuple[CounterGroup, ...]
 
     @property
     def whole(self) -> Device:
-        """The device that excludes all others of its set; `companions` are parts of the same."""
+        """Return the device that excludes all others of its group. `compatible_parts` are of the same group."""
         found = next((each.whole for each in self._in_order if each.whole and each.pair(fit=True)), None)
-        return _there(found, "excludes all others that share its counters, and has parts that can be had together")
+        return _required(found, "excludes all others that share its counters, and has parts that fit together")
 
     @property
     def compatible_parts(self) -> Pair:
-        """Two parts that can be had at the same time; of a whole that can be had, too, where there is one."""
+        """Return two parts that can be allocated together, if possible of a group with a whole."""
         found = next((pair for each in self._in_order if (pair := each.pair(fit=True))), None)
-        return _there(found, "can be had as two parts at the same time")
+        return _required(found, "has two parts that can be allocated together")
 
     @property
     def conflicting_parts(self) -> Pair:
-        """Two parts of which only one can be had at a time; neither is the whole."""
-        found = next((pair for each in self.sets if (pair := each.pair(fit=False))), None)
-        return _there(found, "has two parts that exclude each other")
+        """Return two parts that exclude each other; neither is the whole."""
+        found = next((pair for each in self.groups if (pair := each.pair(fit=False))), None)
+        return _required(found, "has two parts that exclude each other")
 
     @property
     def _in_order(self) -> list[CounterGroup]:
-        """Those with a whole first."""
-        return sorted(self.sets, key=lambda each: each.whole is None)
+        """Return the groups, those with a whole first."""
+        return sorted(self.groups, key=lambda each: each.whole is None)
 
 
-def _there(found: T | None, what: str) -> T:
+def _required(found: T | None, property_: str) -> T:
     if found is None:
-        raise NothingToJudge(f"no device of the driver on this node {what}")
+        raise NothingToJudge(f"no device of the driver on this node {property_}")
     return found
 
 
 def tainted(described: Iterable[Described], effect: str) -> TaintedDevice:
-    """The first device with such a taint."""
+    """Return the first device that has a taint with this effect; DriverFailed if there is none."""
     for device, spec in described:
         for taint in spec.get("taints", ()):
             if taint["effect"] == effect:
                 return TaintedDevice(device, taint["key"], taint.get("value", ""), effect, taint.get("timeAdded", ""))
-    raise DriverFailed(f"the driver publishes no device with a taint {effect}", hint=_HINT)
+    raise DriverFailed(f"the driver publishes no device that has a taint with effect {effect}", hint=_HINT)
 
 
-def shared(described: Iterable[Described]) -> tuple[Device, ...]:
-    """The devices that several claims may have, sorted."""
+def shareable(described: Iterable[Described]) -> tuple[Device, ...]:
+    """Return the devices that allow multiple allocations, sorted; DriverFailed if there is none."""
     found = tuple(sorted(device for device, spec in described if spec.get("allowMultipleAllocations")))
     if not found:
-        raise DriverFailed("the driver publishes no device that several claims may have", hint=_HINT)
+        raise DriverFailed("the driver publishes no device that allows multiple allocations", hint=_HINT)
     return found
 
 
 def default_share(spec: Object, capacity: str) -> str:
-    """How much of a capacity a claim gets that does not say it; all of it where nothing else is published."""
-    said = {key.rpartition("/")[2]: each for key, each in spec.get("capacity", {}).items()}
-    if capacity not in said:
-        raise DriverFailed(f"device {spec['name']} has no {capacity}", hint="look at spec.sharing of the driver file")
-    return str(said[capacity].get("requestPolicy", {}).get("default", said[capacity]["value"]))
+    """Return how much of a capacity a claim gets that does not request an amount: the policy's default, or all of it."""
+    published = {key.rpartition("/")[2]: each for key, each in spec.get("capacity", {}).items()}
+    if capacity not in published:
+        raise DriverFailed(
+            f"device {spec['name']} has no capacity {capacity}", hint="check spec.sharing of the driver file"
+        )
+    return str(published[capacity].get("requestPolicy", {}).get("default", published[capacity]["value"]))
 
 
 def partitionable(pools: Iterable[Pool], driver: str) -> PartitionableDevices:
-    """All those in some pools; at least one, and none that a scheduler takes for invalid."""
+    """Return the partitionable devices in some pools; DriverFailed if there is none or a counter is missing."""
     found = tuple(each for pool in pools for each in counter_groups(pool, driver))
     missing = sorted("/".join(name) for each in found for name in each.missing_counters)
     if missing:
-        raise DriverFailed(f"devices of the driver draw from counters that nobody publishes: {', '.join(missing)}")
+        raise DriverFailed(f"devices of the driver consume counters that it does not publish: {', '.join(missing)}")
     if not found:
-        raise DriverFailed("the driver publishes no devices that draw from the same counters", hint=_HINT)
+        raise DriverFailed("the driver publishes no devices that consume the same counters", hint=_HINT)
     return PartitionableDevices(found)
 
 
 def counter_groups(pool: Pool, driver: str) -> Iterator[CounterGroup]:
-    """The devices of each set of counters that several draw from, or that lacks a counter which somebody draws from."""
+    """Yield the devices of each counter set that several devices consume, or that lacks a counter that one consumes."""
     sets = [each for part in pool.slices for each in part["spec"].get("sharedCounters") or ()]
-    there = {name: most for each in sets for name, most in _counters(each).items()}
+    available = {name: limit for each in sets for name, limit in _counters(each).items()}
     parts: dict[str, list[Part]] = {}
     for spec in (each for part in pool.slices for each in part["spec"].get("devices") or ()):
-        draws = spec.get("consumesCounters") or ()
-        takes = {name: much for draw in draws for name, much in _counters(draw, draw["counterSet"]).items()}
-        for draw in draws:
-            parts.setdefault(draw["counterSet"], []).append(Part(Device(driver, pool.name, spec["name"]), takes))
-    found = (CounterGroup(tuple(members), there) for _, members in sorted(parts.items()))
+        entries = spec.get("consumesCounters") or ()
+        consumes = {name: used for each in entries for name, used in _counters(each, each["counterSet"]).items()}
+        for each in entries:
+            parts.setdefault(each["counterSet"], []).append(Part(Device(driver, pool.name, spec["name"]), consumes))
+    found = (CounterGroup(tuple(members), available) for _, members in sorted(parts.items()))
     return (each for each in found if len(each.parts) > 1 or each.missing_counters)
 
 

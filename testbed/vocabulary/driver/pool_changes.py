@@ -1,4 +1,4 @@
-"""What could be seen of pools while something happened: `hardware` changed, or the driver was updated. For `hardware` and `driver`."""
+"""The states of pools during a change of hardware or an update of the driver, as schedulers could see them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from testbed.drivers.published.slices import Device
 from testbed.kube.client import Object
 from testbed.vocabulary.world import RESOURCE, World
 
-_SETTLING = 1.0  # seconds in which a driver that is done writes nothing more
+_SETTLING = 1.0  # seconds until the last writes of a change are observed
 
 
 @dataclass(frozen=True)
 class PoolWatch:
-    """What could be seen of some pools since it began. `version` is that of the API's objects then, `before` the slices."""
+    """The states of some pools since its start. `before` are the slices at the start, `version` is their resource version."""
 
     world: World
     pools: tuple[str, ...]
@@ -23,11 +23,11 @@ class PoolWatch:
 
     @property
     def lost_devices(self) -> tuple[Device, ...]:
-        """The devices of the beginning that lacked later in a pool which a scheduler took for whole, sorted."""
-        return tuple(sorted(device for pool in self.pools for device in self._missed(pool)))
+        """Return the devices from the start that were missing from a later complete state, sorted."""
+        return tuple(sorted(device for pool in self.pools for device in self._lost(pool)))
 
     def states(self, pool: str) -> tuple[PoolState, ...]:
-        """Each state in which a scheduler took a pool for whole, from before the beginning until now."""
+        """Return all complete states of a pool, from the start until now."""
         driver = self.world.driver_file.driver
         events = self.world.kube.watch(
             RESOURCE,
@@ -38,30 +38,30 @@ class PoolWatch:
         )
         return pool_states(self.before, events, driver, pool)
 
-    def _missed(self, pool: str) -> set[Device]:
+    def _lost(self, pool: str) -> set[Device]:
         seen = [frozenset(each.names) for each in self.states(pool)]
         return {Device(self.world.driver_file.driver, pool, name) for now in seen for name in seen[0] - now}
 
 
 @dataclass(frozen=True)
 class PoolChange:
-    """One change of the hardware of one pool, and what could be seen of it meanwhile."""
+    """A change of the hardware of one pool, with the states of the pool during the change."""
 
     pool: str
     seen: PoolWatch
 
     @property
     def states(self) -> tuple[PoolState, ...]:
-        """Each state in which a scheduler took the pool for whole, from before the change until now."""
+        """Return all complete states of the pool, from before the change until now."""
         return self.seen.states(self.pool)
 
     @property
     def intermediate_states(self) -> tuple[PoolState, ...]:
-        """The whole states that are neither what was before nor what is now."""
+        """Return the complete states that differ from both the first and the last one."""
         seen = self.states
         return tuple(each for each in seen if each.devices not in (seen[0].devices, seen[-1].devices))
 
     @property
     def generations(self) -> list[int]:
-        """The generations of the pool, as they were seen."""
+        """Return the generation of each state."""
         return [each.generation for each in self.states]

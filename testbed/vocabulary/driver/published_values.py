@@ -1,4 +1,4 @@
-"""What a driver publishes about one device under one name, in the form in which a CEL expression asks for it. Pure; for `driver`."""
+"""Attributes and capacities that a driver publishes for its devices, as CEL expressions compare them. Pure; for Driver."""
 
 from __future__ import annotations
 
@@ -22,41 +22,42 @@ class PublishedValue:
 
     @property
     def full_name(self) -> str:
-        """The name with its domain, as constraints want it."""
+        """Return the name with its domain, as constraints need it."""
         return f"{self.domain}/{self.name}"
 
     @property
     def amount(self) -> Fraction:
-        """The number behind a capacity."""
+        """Return the number of a capacity."""
         return amount(self.literal.removeprefix('quantity("').removesuffix('")'))
 
 
-def saying(device: Object, name: str, driver: str) -> PublishedValue:
-    """What the slice says about the device under that name. A name without domain is in the driver's."""
+def read_value(device: Object, name: str, driver: str) -> PublishedValue:
+    """Return an attribute or a capacity of a published device; a name without domain has the driver's. DriverFailed if it is missing."""
     domain, _, short = name.rpartition("/")
-    facts = {**device.get("attributes", {}), **device.get("capacity", {})}
+    published = {**device.get("attributes", {}), **device.get("capacity", {})}
     keys = (short, f"{driver}/{short}") if domain in ("", driver) else (name,)
-    value = next((facts[key] for key in keys if key in facts), None)
+    value = next((published[key] for key in keys if key in published), None)
     if value is None:
         raise DriverFailed(
-            f"device {device['name']} of {driver} has no {name}",
-            hint=f"look at the driver file; it has {', '.join(sorted(facts)) or 'nothing'}",
+            f"device {device['name']} of {driver} has no attribute or capacity {name}\n"
+            f"  last seen: {', '.join(sorted(published)) or 'none'}",
+            hint="check the names in the driver file",
         )
     return PublishedValue(domain or driver, short, _literal(value))
 
 
 def with_domains(attributes: Object, driver: str) -> dict[str, Object]:
-    """Attributes by their full names: one without a domain is in the driver's."""
+    """Return attributes by their full names; one without domain gets the driver's."""
     return {name if "/" in name else f"{driver}/{name}": dict(value) for name, value in attributes.items()}
 
 
 def _literal(value: Any) -> str:
-    """A value of a slice as CEL writes it. A capacity is {value: 80Gi}."""
-    ((kind, said),) = (
+    """Return a value of a slice as a CEL literal. A capacity is {value: 80Gi}."""
+    ((kind, content),) = (
         (key, each) for key, each in value.items() if key in ("string", "int", "bool", "version", "value")
     )
     if kind == "version":
-        return f'semver("{said}")'
+        return f'semver("{content}")'
     if kind == "value":
-        return f'quantity("{said}")'
-    return json.dumps(said)
+        return f'quantity("{content}")'
+    return json.dumps(content)

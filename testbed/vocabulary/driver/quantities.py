@@ -1,4 +1,4 @@
-"""Quantities as Kubernetes writes them, such as 80Gi, as numbers that can be added and compared. Pure; for `specials` and `sayings`."""
+"""Kubernetes quantities, such as 80Gi, as numbers. Pure; for published values and counters."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "
 
 
 def amount(quantity: object) -> Fraction:
-    """The number behind a quantity."""
+    """Return a quantity as a number; DriverFailed if it is none."""
     found = _QUANTITY.fullmatch(str(quantity))
     if not found:
-        raise DriverFailed(f"{quantity!r} is not a quantity", hint="the driver published it in a ResourceSlice")
+        raise DriverFailed(f"a ResourceSlice of the driver has {quantity!r}, which is not a quantity")
     unit, power = found["unit"], int(found["power"] or 0)
     scale = Fraction(_BINARY[unit]) if unit in _BINARY else Fraction(10) ** _DECIMAL[unit]
     return Fraction(found["number"]) * scale * Fraction(10) ** power

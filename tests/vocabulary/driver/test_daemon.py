@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
-from testbed.vocabulary.driver.daemon import Daemon, change, restored_driver
+from testbed.vocabulary.driver.daemon import Daemon, merge_patch, restored_driver
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
 
@@ -20,11 +20,11 @@ SPEC: Any = {
 
 
 class Controller:
-    """The DaemonSet's controller, as far as it matters here; `asleep` it does nothing."""
+    """A fake DaemonSet controller, which does nothing while `is_stopped`."""
 
     def __init__(self, kube: Any, spec: Any = SPEC) -> None:
         self.made = 0
-        self.asleep, self.status = False, READY
+        self.is_stopped, self.status = False, READY
         kube.put("DaemonSet", "driver", NAMESPACE, metadata={"uid": "ds"}, spec=copy.deepcopy(spec))
         kube.react = self.step
         self.template = copy.deepcopy(spec["template"])
@@ -32,7 +32,7 @@ class Controller:
 
     def step(self, kube: Any) -> None:
         spec = kube.objects["DaemonSet", NAMESPACE, "driver"]["spec"]
-        for node in [] if self.asleep else cluster.NODES:
+        for node in [] if self.is_stopped else cluster.NODES:
             here = [key for key, each in kube.objects.items() if key[0] == "Pod" and each["spec"]["nodeName"] == node]
             if not self.is_wanted(spec, node) or self.is_new(spec):
                 for key in here:
@@ -81,24 +81,24 @@ def _spec(daemon: Daemon) -> Any:
     return kube.objects["DaemonSet", NAMESPACE, "driver"]["spec"]
 
 
-def test_a_restart_gives_a_node_another_pod(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
-    its, _ = daemon()
-    its.restart("node-1")
-    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
+def test_a_restart_replaces_the_pod_on_a_node(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    pods, _ = daemon()
+    pods.restart("node-1")
+    assert _nodes(pods) == {"node-1": "driver-3", "node-2": "driver-2"}
 
 
-def test_a_pod_that_does_not_go_is_not_the_drivers_fault(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
-    its, controller = daemon()
-    controller.asleep = True
+def test_a_pod_that_is_not_removed_does_not_blame_the_driver(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    pods, controller = daemon()
+    controller.is_stopped = True
     with pytest.raises(WaitTimeout, match=r"gone from node-1(.|\n)*still there: driver-1"):
-        its.stop_on("node-1")
+        pods.stop_on("node-1")
 
 
-def test_a_driver_that_does_not_come_back_is_blamed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
-    its, controller = daemon()
+def test_a_driver_that_does_not_become_ready_again_is_blamed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    pods, controller = daemon()
     controller.status = {"phase": "Running", "conditions": []}
     with pytest.raises(DriverFailed, match=r"on node-1, node-2 to be ready again(.|\n)*driver-3 is Running"):
-        its.restart("node-1")
+        pods.restart("node-1")
 
 
 @pytest.mark.parametrize(
@@ -109,26 +109,26 @@ def test_a_driver_that_does_not_come_back_is_blamed(daemon: Callable[..., tuple[
         {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}, {}]}}},
     ],
 )
-def test_it_stays_away_from_one_node_and_comes_back(
+def test_a_driver_is_stopped_on_one_node_and_started_again(
     daemon: Callable[..., tuple[Daemon, Controller]], affinity: Any
 ) -> None:
     spec = copy.deepcopy(SPEC)
     if affinity:
         spec["template"]["spec"]["affinity"] = affinity
-    its, _ = daemon(spec)
-    its.stop_on("node-1")
-    assert _nodes(its) == {"node-2": "driver-2"}
-    its.start_again()
-    assert _nodes(its)["node-1"] == "driver-3"
-    assert _spec(its) == spec
-    assert its.kept == {}
+    pods, _ = daemon(spec)
+    pods.stop_on("node-1")
+    assert _nodes(pods) == {"node-2": "driver-2"}
+    pods.start_again()
+    assert _nodes(pods)["node-1"] == "driver-3"
+    assert _spec(pods) == spec
+    assert pods.kept == {}
 
 
-def test_it_comes_back_after_a_test_that_failed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
-    its, _ = daemon()
+def test_a_driver_is_started_again_after_a_test_that_failed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    pods, _ = daemon()
     with pytest.raises(AssertionError, match="in the middle"):
-        _fail_in_the_middle(its.world)
-    assert sorted(_nodes(its)) == ["node-1", "node-2"]
+        _fail_in_the_middle(pods.world)
+    assert sorted(_nodes(pods)) == ["node-1", "node-2"]
 
 
 def _fail_in_the_middle(world: World) -> None:
@@ -138,49 +138,49 @@ def _fail_in_the_middle(world: World) -> None:
 
 
 def test_an_update_replaces_all_pods(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
-    its, _ = daemon()
-    its.update()
-    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-4"}
-    assert set(_spec(its)["template"]["metadata"]["annotations"]) == {"a", "kubectl.kubernetes.io/restartedAt"}
+    pods, _ = daemon()
+    pods.update()
+    assert _nodes(pods) == {"node-1": "driver-3", "node-2": "driver-4"}
+    assert set(_spec(pods)["template"]["metadata"]["annotations"]) == {"a", "kubectl.kubernetes.io/restartedAt"}
 
 
-def test_an_update_that_does_not_come_through_is_the_drivers_fault(
+def test_an_update_that_does_not_complete_blames_the_driver(
     daemon: Callable[..., tuple[Daemon, Controller]],
 ) -> None:
-    its, controller = daemon()
-    controller.asleep = True
+    pods, controller = daemon()
+    controller.is_stopped = True
     with pytest.raises(
         DriverFailed, match=r"update of the driver(.|\n)*waited: driver's pods: 0.18 s"
     ):  # for two nodes
-        its.update()
+        pods.update()
 
 
 BY_HAND: Any = {**SPEC, "updateStrategy": {"type": "OnDelete"}}
 
 
-def test_an_update_that_its_daemonset_leaves_to_the_owner_goes_node_after_node(
+def test_an_update_with_on_delete_replaces_one_pod_after_another(
     daemon: Callable[..., tuple[Daemon, Controller]],
 ) -> None:
-    its, controller = daemon(BY_HAND)
-    old = its.start_update()
-    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
-    its.should_be_updated(old)
-    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-4"}
+    pods, controller = daemon(BY_HAND)
+    old = pods.start_update()
+    assert _nodes(pods) == {"node-1": "driver-3", "node-2": "driver-2"}
+    pods.should_be_updated(old)
+    assert _nodes(pods) == {"node-1": "driver-3", "node-2": "driver-4"}
     assert controller.made == 4
-    assert _spec(its)["updateStrategy"] == {"type": "OnDelete"}
+    assert _spec(pods)["updateStrategy"] == {"type": "OnDelete"}
 
 
-def test_an_update_by_its_owner_stops_at_a_pod_that_does_not_get_ready(
+def test_an_update_with_on_delete_stops_at_a_pod_that_does_not_become_ready(
     daemon: Callable[..., tuple[Daemon, Controller]],
 ) -> None:
-    its, controller = daemon(BY_HAND)
+    pods, controller = daemon(BY_HAND)
     controller.status = {"phase": "Running", "conditions": []}
     with pytest.raises(DriverFailed, match="to be ready again"):
-        its.update()
-    assert _nodes(its) == {"node-1": "driver-3", "node-2": "driver-2"}
+        pods.update()
+    assert _nodes(pods) == {"node-1": "driver-3", "node-2": "driver-2"}
 
 
-def test_a_driver_without_a_daemonset_is_told(world: Callable[..., World]) -> None:
+def test_a_driver_without_a_daemonset_is_an_error(world: Callable[..., World]) -> None:
     with pytest.raises(UsageError, match="belong to no DaemonSet"):
         Daemon(world()).stop_on("node-1")
 
@@ -196,5 +196,5 @@ def test_a_driver_without_a_daemonset_is_told(world: Callable[..., World]) -> No
         ({"a": "text"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
     ],
 )
-def test_a_change_is_what_has_to_be_written(now: Any, wanted: Any, patch: Any) -> None:
-    assert change(now, wanted) == patch
+def test_a_merge_patch(now: Any, wanted: Any, patch: Any) -> None:
+    assert merge_patch(now, wanted) == patch

@@ -53,7 +53,7 @@ def playing(world: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Playi
     return make
 
 
-def test_each_verb_waits_for_what_is_published_and_all_is_undone_at_the_end(playing: Callable[..., Playing]) -> None:
+def test_each_change_waits_until_it_is_published_and_is_undone_at_the_end(playing: Callable[..., Playing]) -> None:
     its = playing()
     with restored_hardware(its.world) as hardware:
         assert [state.names for state in hardware.unplug(GPU).states] == [
@@ -84,14 +84,14 @@ def test_each_verb_waits_for_what_is_published_and_all_is_undone_at_the_end(play
         lambda hardware: hardware.plug(replace(GPU, name="gpu-9")),
     ],
 )
-def test_a_driver_that_does_not_follow_is_blamed(
+def test_a_driver_that_does_not_publish_a_change_is_blamed(
     playing: Callable[..., Playing], change: Callable[[Hardware], Any]
 ) -> None:
-    with pytest.raises(NotObserved, match="does not publish anew what has changed"):
+    with pytest.raises(NotObserved, match="does not publish the change of its hardware"):
         change(Hardware(playing(deaf=True).world))
 
 
-def test_a_pool_that_is_not_as_before_at_the_end_is_told(playing: Callable[..., Playing]) -> None:
+def test_a_pool_that_is_not_restored_at_the_end_is_reported(playing: Callable[..., Playing]) -> None:
     its = playing()
     hardware = Hardware(its.world)
     hardware.unplug(GPU)
@@ -100,19 +100,19 @@ def test_a_pool_that_is_not_as_before_at_the_end_is_told(playing: Callable[..., 
         hardware.restore()
 
 
-def test_the_health_of_a_device_is_said_and_undone_at_the_end(playing: Callable[..., Playing]) -> None:
+def test_the_health_of_a_device_is_set_and_undone_at_the_end(playing: Callable[..., Playing]) -> None:
     its = playing()
     with restored_hardware(its.world) as hardware:
         hardware.set_health(GPU, "unhealthy")
     assert its.asked == [("node-1", "health", "gpu-1", "unhealthy"), ("node-1", "restore")]
 
 
-def test_a_device_of_the_network_cannot_be_changed(playing: Callable[..., Playing]) -> None:
+def test_a_network_attached_device_cannot_be_changed(playing: Callable[..., Playing]) -> None:
     with pytest.raises(DriverFailed, match="is in no pool of a node"):
         Hardware(playing().world).unplug(replace(GPU, pool="fabric"))
 
 
-def test_a_node_that_refuses_costs_the_others_nothing(
+def test_an_error_on_one_node_does_not_keep_others_from_being_restored(
     playing: Callable[..., Playing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     its = playing()

@@ -41,7 +41,7 @@ PARTS: dict[str, dict[str, int | str]] = {
 }
 
 
-def test_a_taint_is_found_with_its_device() -> None:
+def test_a_tainted_device() -> None:
     taints = [
         {"key": "k", "effect": "NoExecute"},
         {"key": "x", "value": "v", "effect": "NoSchedule", "timeAdded": "now"},
@@ -50,28 +50,28 @@ def test_a_taint_is_found_with_its_device() -> None:
     assert (found.device.name, found.key, found.value, found.time_added) == ("bad", "x", "v", "now")
 
 
-def test_a_taint_that_no_device_has() -> None:
-    with pytest.raises(DriverFailed, match="no device with a taint NoExecute"):
+def test_a_driver_without_a_tainted_device_is_blamed() -> None:
+    with pytest.raises(DriverFailed, match="no device that has a taint with effect NoExecute"):
         optional_devices.tainted([_device("plain", taints=[{"key": "k", "effect": "NoSchedule"}])], "NoExecute")
 
 
-def test_shared_devices_are_found() -> None:
+def test_shareable_devices() -> None:
     described = [_device("b", allowMultipleAllocations=True), _device("a", allowMultipleAllocations=True), _device("c")]
-    assert [each.name for each in optional_devices.shared(described)] == ["a", "b"]
-    with pytest.raises(DriverFailed, match="several claims"):
-        optional_devices.shared([_device("c")])
+    assert [each.name for each in optional_devices.shareable(described)] == ["a", "b"]
+    with pytest.raises(DriverFailed, match="no device that allows multiple allocations"):
+        optional_devices.shareable([_device("c")])
 
 
 @pytest.mark.parametrize(
     ("capacity", "share"),
     [({"value": "16Gi", "requestPolicy": {"default": "2Gi"}}, "2Gi"), ({"value": "16Gi"}, "16Gi")],
 )
-def test_what_a_claim_gets_that_does_not_say_how_much(capacity: Any, share: str) -> None:
+def test_the_default_share_of_a_capacity(capacity: Any, share: str) -> None:
     assert optional_devices.default_share({"name": "a", "capacity": {f"{DRIVER}/memory": capacity}}, "memory") == share
 
 
-def test_a_capacity_that_a_device_does_not_have() -> None:
-    with pytest.raises(DriverFailed, match="device a has no memory"):
+def test_a_missing_capacity_blames_the_driver() -> None:
+    with pytest.raises(DriverFailed, match="device a has no capacity memory"):
         optional_devices.default_share({"name": "a"}, "memory")
 
 
@@ -87,7 +87,7 @@ def test_a_device_and_its_parts() -> None:
 TWINS: dict[str, dict[str, int | str]] = {"a": {"compute": 1}, "b": {"compute": 1}}
 
 
-def test_every_set_of_counters_is_looked_at() -> None:
+def test_all_counter_sets_count() -> None:
     whole = _pool(PARTS, PARTS["whole"], "gpu-2")
     pools = [_pool(TWINS, {"compute": 7}, "gpu-0"), _pool({"only": {"compute": 7}}, {"compute": 7}, "gpu-1"), whole]
     for one in (pools, [_together(*pools)]):
@@ -99,13 +99,13 @@ def test_every_set_of_counters_is_looked_at() -> None:
         )
 
 
-def test_two_pools_may_have_sets_of_one_name() -> None:
+def test_two_pools_may_have_counter_sets_of_the_same_name() -> None:
     found = optional_devices.partitionable([_pool(TWINS, {"compute": 7}), _pool(TWINS, {"compute": 1})], DRIVER)
-    assert [len(each.parts) for each in found.sets] == [2, 2]
-    assert [each.whole is None for each in found.sets] == [True, False]
+    assert [len(each.parts) for each in found.groups] == [2, 2]
+    assert [each.whole is None for each in found.groups] == [True, False]
 
 
-def test_parts_that_draw_from_two_sets_have_to_fit_in_both() -> None:
+def test_parts_that_consume_two_counter_sets_have_to_fit_into_both() -> None:
     pool = _pool(TWINS, {"compute": 7}, "gpu-0")
     for device in pool.slices[1]["spec"]["devices"]:
         device["consumesCounters"] += _draw("links", out=1)
@@ -116,19 +116,19 @@ def test_parts_that_draw_from_two_sets_have_to_fit_in_both() -> None:
 
 
 @pytest.mark.parametrize("parts", [PARTS, {"alone": PARTS["whole"]}])
-def test_counters_that_nobody_publishes(parts: Any) -> None:
+def test_missing_counters_blame_the_driver(parts: Any) -> None:
     pool = _pool(parts, {"compute": 7})
     assert [each.missing_counters for each in optional_devices.counter_groups(pool, DRIVER)] == [{("gpu-0", "memory")}]
-    with pytest.raises(DriverFailed, match="that nobody publishes: gpu-0/memory"):
+    with pytest.raises(DriverFailed, match="that it does not publish: gpu-0/memory"):
         optional_devices.partitionable([pool], DRIVER)
 
 
 @pytest.mark.parametrize(
-    ("parts", "word", "problem"),
+    ("parts", "kind", "problem"),
     [
         (TWINS, "whole", "excludes all others"),
         (TWINS, "conflicting_parts", "has two parts that exclude each other"),
-        ({"whole": {"compute": 7}, "a": {"compute": 1}}, "compatible_parts", "at the same time"),
+        ({"whole": {"compute": 7}, "a": {"compute": 1}}, "compatible_parts", "be allocated together"),
         (
             {"whole": {"compute": 7}, "a": {"compute": 1}, "b": {"compute": 1}},
             "conflicting_parts",
@@ -136,23 +136,23 @@ def test_counters_that_nobody_publishes(parts: Any) -> None:
         ),
     ],
 )
-def test_parts_that_a_test_needs_and_a_driver_need_not_have(parts: Any, word: str, problem: str) -> None:
+def test_missing_kinds_of_parts_leave_nothing_to_judge(parts: Any, kind: str, problem: str) -> None:
     found = optional_devices.partitionable([_pool(parts, {"compute": 7})], DRIVER)
     with pytest.raises(NothingToJudge, match=f"no device of the driver on this node .*{problem}"):
-        getattr(found, word)
+        getattr(found, kind)
 
 
-def test_parts_can_be_had_together_without_a_whole() -> None:
+def test_compatible_parts_without_a_whole() -> None:
     found = optional_devices.partitionable([_pool(TWINS, {"compute": 7})], DRIVER)
     assert [each.name for each in found.compatible_parts] == ["a", "b"]
 
 
-def test_devices_that_share_nothing_are_not_parts() -> None:
-    with pytest.raises(DriverFailed, match="draw from the same counters"):
+def test_devices_without_common_counters_blame_the_driver() -> None:
+    with pytest.raises(DriverFailed, match="consume the same counters"):
         optional_devices.partitionable([_pool({"alone": {"compute": 7}}, {"compute": 7})], DRIVER)
 
 
-def test_the_default_hardware_can_be_divided_in_every_way() -> None:
+def test_the_default_hardware_has_all_kinds_of_parts() -> None:
     hardware = hardware_file.read(folders.data("manifests") / "hardware/server.yaml")
     here, *_ = pools(hardware, "node-1")
     made = slices.for_node(DRIVER, slices.Owner("node-1", "1"), here.devices)

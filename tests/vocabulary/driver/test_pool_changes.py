@@ -29,7 +29,7 @@ def _modified(count: int, **pool: int) -> dict[str, Any]:
         ([_modified(0, resourceSliceCount=2), _modified(4)], []),  # nobody takes that pool for whole
     ],
 )
-def test_devices_that_lacked_for_a_moment_are_told(
+def test_devices_that_were_missing_for_a_moment_are_lost(
     world: Make, monkeypatch: pytest.MonkeyPatch, events: list[Any], missed: list[str]
 ) -> None:
     made = world()
@@ -44,5 +44,5 @@ def test_devices_that_lacked_for_a_moment_are_told(
     assert seen.lost_devices == tuple(Device(cluster.DRIVER, "node-1", name) for name in missed)
 
 
-def test_a_pool_that_was_never_whole_lacks_nothing(world: Make) -> None:
+def test_a_pool_that_was_never_complete_has_no_lost_devices(world: Make) -> None:
     assert Driver(world("count-one-slice-too-many")).watch_pools("node-1").lost_devices == ()

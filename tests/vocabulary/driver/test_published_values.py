@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import DriverFailed
-from testbed.vocabulary.driver.published_values import PublishedValue, saying
+from testbed.vocabulary.driver.published_values import PublishedValue, read_value
 
 DEVICE: Any = {
     "name": "gpu-0",
@@ -35,13 +35,13 @@ DEVICE: Any = {
         ("resource.kubernetes.io/pcieRoot", "resource.kubernetes.io", "pcieRoot", '"pci0000:10"'),
     ],
 )
-def test_what_is_published_is_said_in_cel(name: str, domain: str, short: str, literal: str) -> None:
-    said = saying(DEVICE, name, "gpu.example.com")
-    assert said == PublishedValue(domain, short, literal)
-    assert said.full_name == f"{domain}/{short}"
+def test_published_values_are_cel_literals(name: str, domain: str, short: str, literal: str) -> None:
+    value = read_value(DEVICE, name, "gpu.example.com")
+    assert value == PublishedValue(domain, short, literal)
+    assert value.full_name == f"{domain}/{short}"
 
 
 @pytest.mark.parametrize("name", ["colour", "gpu.example.com/colour", "elsewhere.example.com/model", "pcieRoot"])
-def test_what_is_not_published_is_the_drivers_fault(name: str) -> None:
-    with pytest.raises(DriverFailed, match=f"device gpu-0 of gpu.example.com has no {name}"):
-        saying(DEVICE, name, "gpu.example.com")
+def test_a_missing_value_blames_the_driver(name: str) -> None:
+    with pytest.raises(DriverFailed, match=f"device gpu-0 of gpu.example.com has no attribute or capacity {name}"):
+        read_value(DEVICE, name, "gpu.example.com")

@@ -25,6 +25,6 @@ def test_a_quantity_is_a_number(text: object, number: Fraction) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "5 Gi", "5gi", None])
-def test_what_is_no_quantity_is_the_drivers_fault(text: object) -> None:
+def test_an_invalid_quantity_blames_the_driver(text: object) -> None:
     with pytest.raises(DriverFailed, match="not a quantity"):
         amount(text)

@@ -22,33 +22,33 @@ HARDWARE = sorted((folders.data("manifests") / "hardware").glob("*.yaml"))
 
 
 def _published(node: str, fault: str = "", hardware: Path = HARDWARE[0]) -> list[Any]:
-    """What the fake driver writes on a node."""
+    """Return the slices that the fake driver publishes on a node."""
     here, *network = pools(hardware_file.read(hardware), node)
     use = selection.apply([fault] if fault else [], Parts(Inventory(node, here.devices, tuple(network)), data=Path()))
     wanted = use.alter_slices(slices.for_node(DRIVER, slices.Owner(node, NODES[node]), here.devices))
     return list(plan([*wanted, *slices.for_network(DRIVER, network)], [], {}).create)
 
 
-def _slices(*said: tuple[int, int]) -> Sequence[Any]:
-    pools_ = [{"name": "p", "generation": generation, "resourceSliceCount": count} for generation, count in said]
+def _slices(*pairs: tuple[int, int]) -> Sequence[Any]:
+    pools_ = [{"name": "p", "generation": generation, "resourceSliceCount": count} for generation, count in pairs]
     return [{"metadata": {"name": f"s-{number}"}, "spec": {"pool": each}} for number, each in enumerate(pools_)]
 
 
 @pytest.mark.parametrize("hardware", HARDWARE, ids=lambda path: path.stem)
-def test_what_the_fake_driver_publishes_is_right(hardware: Path) -> None:
+def test_the_fake_driver_publishes_correct_slices(hardware: Path) -> None:
     made = _published("node-1", hardware=hardware)
     assert made
     assert slice_facts.ownerless(made, NODES) == slice_facts.contradictions(made) == ()
 
 
-def test_a_slice_without_its_node_for_an_owner_is_found() -> None:
+def test_a_slice_without_an_owner_is_found() -> None:
     made = _published("node-1", "slices-without-owner")
     assert slice_facts.ownerless(made, NODES) == tuple(f"{each['metadata']['name']} of node node-1" for each in made)
 
 
-def test_a_slice_of_another_node_or_of_one_that_is_gone_is_nobodys() -> None:
+def test_a_slice_that_is_owned_by_another_object_is_found() -> None:
     (first, *_) = _published("node-1")
-    assert slice_facts.ownerless([first], {"node-1": "uid-of-its-successor"})
+    assert slice_facts.ownerless([first], {"node-1": "uid-of-the-next-node"})
     assert slice_facts.ownerless([first], {"node-2": "uid-1"})
     first["metadata"]["ownerReferences"][0]["kind"] = "Pod"
     assert slice_facts.ownerless([first], NODES)
@@ -58,15 +58,17 @@ def test_a_slice_of_the_network_needs_no_owner() -> None:
     assert slice_facts.ownerless([{"metadata": {"name": "s"}, "spec": {"allNodes": True}}], NODES) == ()
 
 
-def test_slices_that_count_differently_are_found_where_the_pool_looks_whole() -> None:
+def test_slices_with_different_counts_are_found_in_a_pool_that_seems_complete() -> None:
     made = _published("node-1", "slices-count-differently", folders.data("manifests") / "hardware/server.yaml")
     counts = [each["spec"]["pool"]["resourceSliceCount"] for each in made]
     assert counts[0] == len(made) > 1
     (found,) = slice_facts.contradictions(made)
-    assert found.startswith(f"pool node-1: a slice of generation 1 with {len(made)} slices, ")
+    assert found.startswith(f"pool node-1: a slice with generation 1 and resourceSliceCount {len(made)}, ")
 
 
 def test_slices_of_several_generations_are_found() -> None:
     (found,) = slice_facts.contradictions(_slices((1, 2), (2, 2)))
-    assert found == "pool p: a slice of generation 1 with 2 slices, a slice of generation 2 with 2 slices"
+    assert found == (
+        "pool p: a slice with generation 1 and resourceSliceCount 2, a slice with generation 2 and resourceSliceCount 2"
+    )
     assert slice_facts.contradictions(_slices((2, 2), (2, 2))) == ()
