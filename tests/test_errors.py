@@ -60,7 +60,7 @@ def test_deprecation_warnings_do_not_hide_why_a_command_failed() -> None:
     assert "DEPRECATION" not in text
 
 
-def test_a_command_without_output_is_reported_as_such() -> None:
+def test_the_error_says_that_a_command_printed_no_output() -> None:
     assert "(no output)" in str(CommandFailed(["true"], "exit 1", "\n"))
 
 

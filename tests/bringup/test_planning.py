@@ -47,7 +47,7 @@ def test_the_plan_for_a_new_cluster_lists_every_object_of_its_driver(capsys: pyt
     assert "DaemonSet fake-gpu-driver in namespace dra-testbed-driver" in plan["objects"]
     assert "ClusterRole gpu.dra-testbed.example" in plan["objects"]
     assert "DaemonSet fake-nic-driver in namespace dra-testbed-nic-driver" in plan["objects"]
-    assert plan["driver"] == "gpu.dra-testbed.example is installed; beside it nic.dra-testbed.example"
+    assert plan["driver"] == "gpu.dra-testbed.example is installed; with companion nic.dra-testbed.example"
 
 
 def test_the_plan_without_a_driver_has_no_objects(capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,8 +98,9 @@ class FoundClusterProcedure:
         if resolved.driver_file is None:
             return
         if Capability.MAKE_OBJECTS not in context.cluster.capabilities:
+            name = resolved.driver_file.driver
             context.progress.say(
-                f"driver {resolved.driver_file.driver} is judged without installing it: --allow read-only"
+                f"driver {name} is judged as installed there: --allow read-only permits no installation"
             )
             return
         context.driver_image = inspection.driver_image(resolved)

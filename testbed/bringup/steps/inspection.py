@@ -51,7 +51,7 @@ def driver_image(resolved: ResolvedConfig) -> str:
 
 
 def install_permissions(kube: Kube, objects: Iterable[Object]) -> list[Permission]:
-    """Return the permissions that installing these objects needs. Skip kinds that are not served yet: a manifest brings their CRD."""
+    """Return the permissions that installing these objects needs. Skip kinds that are not served yet: a manifest defines them."""
     found: set[Permission] = set()
     for each in objects:
         with contextlib.suppress(UsageError), missing_ok():

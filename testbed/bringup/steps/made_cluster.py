@@ -42,7 +42,7 @@ class MadeClusterProcedure:
         """Return what will not work on this host."""
         return self.provider.preflight(resolved.spec)
 
-    def check(self, resolved: ResolvedConfig, folder: Path, progress: Progress) -> None:  # noqa: ARG002 - the protocol's
+    def check(self, resolved: ResolvedConfig, folder: Path, progress: Progress) -> None:  # noqa: ARG002 - required by the protocol
         """Raise an error if this host cannot run the cluster."""
         refuse_fatal([*self.problems(resolved), *disk_space(folder, resolved.spec.nodes)])
 
@@ -89,7 +89,7 @@ class MadeClusterProcedure:
 
     def wait_until_usable(self, context: Context) -> None:
         """Wait until nodes are Ready and pods are admitted, and check that Dynamic Resource Allocation is served."""
-        with context.progress.step("nodes take pods, default service account, resource.k8s.io"):
+        with context.progress.step("nodes usable, default service account created, resource.k8s.io served"):
             logs = f"dra-testbed logs --name {context.resolved.config.name}"
             names = [node.name for node in context.cluster.nodes()]
             nodes.wait_until_usable(context.kube, names, hint=logs)

@@ -48,7 +48,7 @@ class Plan:
         for what, lines in (("makes", self.objects), ("needs", self.rights), ("leaves out", self.left_out)):
             yield from (f"{what:<12} {line}" for line in lines)
         if self.gates is not None:
-            yield f"gates        {', '.join(self.gates) or 'none of DRA is on'}"
+            yield f"gates        {', '.join(self.gates) or 'no DRA feature gate is on'}"
         yield from (f"note         {each}" for each in self.remarks)
 
 
@@ -71,7 +71,7 @@ def describe_driver(resolved: ResolvedConfig, *, installs: bool) -> str:
         return "none"
     how = "is installed" if installs and resolved.driver_file.install else "is judged as installed there"
     companions = [each.driver for each in resolved.drivers[1:]] if installs else []
-    return f"{resolved.driver_file.driver} {how}" + (f"; beside it {', '.join(companions)}" if companions else "")
+    return f"{resolved.driver_file.driver} {how}" + (f"; with companion {', '.join(companions)}" if companions else "")
 
 
 def _describe(each: Object) -> str:

@@ -28,7 +28,7 @@ class Context:
     """The input of the steps, and the results that one step leaves for the next ones."""
 
     resolved: ResolvedConfig
-    folder: Path  # of the cluster
+    folder: Path  # the folder of the cluster
     progress: Progress
     owner: Owner
     programs: dict[str, Path] = field(default_factory=dict)

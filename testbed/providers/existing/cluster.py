@@ -69,7 +69,7 @@ class ExistingNode:
 
 @dataclass(frozen=True)
 class ExistingCluster:
-    """Fulfils Cluster, and RestartsNodeComponents where it may and can."""
+    """A Cluster that also restarts components of nodes, if the level allows it and the nodes permit it."""
 
     name: str
     folder: Path

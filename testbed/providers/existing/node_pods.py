@@ -35,8 +35,8 @@ _RUNS = Budget("pod on a node", 60, "an image may have to be pulled")
 _STATE = Budget("component of a node", 60, "systemd waits for a service to end")
 _RESTART_AFTER = 600  # seconds after which systemd starts a component that was stopped
 _STOPPING = "stopping"  # the keeper's answer to a stop
-_COOKIE = "dra-testbed"  # cookies are the only free header that all versions of busybox pass to such a page
-_ENDED = ("Failed", "Succeeded")  # such a pod is never restarted; it fails on a node of another architecture
+_COOKIE = "dra-testbed"  # cookies are the only free header that all versions of busybox pass to a CGI script
+_ENDED = ("Failed", "Succeeded")  # a pod in this phase is never restarted; on a node of another architecture it fails
 _COMPONENTS = ("kubelet", "runtime")
 _UNITS = {"containerd": "containerd", "cri-o": "crio"}  # by the runtime in the node's status
 

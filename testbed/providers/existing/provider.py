@@ -40,14 +40,14 @@ _BY_LEVEL = {
 class ExistingProvider:
     """A ClusterFinder."""
 
-    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - the protocol's
+    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - required by the protocol
         """Return `finder(self)`: this provider finds its clusters."""
         return finder(self)
 
     def find(self, name: str, spec: ClusterSpec) -> FoundCluster:
         """Connect to the cluster, and check that it serves DRA, has nodes, and grants the permissions of the --allow level."""
         kube, record, nodes = _inspect(spec, _access(spec))
-        cure = "a driver is expected there all the same, unless its driver file selects other nodes"
+        cure = "the driver is still expected there, unless its driver file selects other nodes"
         not_ready = [str(each["metadata"]["name"]) for each in nodes if not is_ready(each)]
         problems = [Problem(f"node {each} is not ready", cure, fatal=False) for each in not_ready]
         return FoundCluster(ExistingCluster(name, Path(), record, kube), kube, problems)
@@ -82,13 +82,13 @@ class ExistingProvider:
         record = ClusterRecord.load(state)
         return ExistingCluster(name, state, record) if record else None
 
-    def delete(self, name: str, state: Path) -> None:  # noqa: ARG002 - the protocol's
+    def delete(self, name: str, state: Path) -> None:  # noqa: ARG002 - required by the protocol
         """Forget how to reach the cluster. `down` has removed the objects in it before."""
         if state.exists():
             shutil.rmtree(state)
 
-    def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:  # noqa: ARG002 - the protocol's
-        """Return an empty list: nothing of such a cluster runs on this host."""
+    def sweep(self, in_use: Callable[[Path], bool]) -> list[str]:  # noqa: ARG002 - required by the protocol
+        """Return an empty list: nothing of an existing cluster runs on this host."""
         return []
 
 

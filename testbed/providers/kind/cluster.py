@@ -57,7 +57,7 @@ class KindCluster:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All but PROCESS_ON_NODE, because such a process would outlive its node. DRIVER_SOCKET needs access to the nodes' processes."""
+        """All but PROCESS_ON_NODE, because the process would outlive its node. DRIVER_SOCKET needs access to the nodes' processes."""
         nodes = self.nodes()
         visible = bool(nodes) and all(first_process(node.name) for node in nodes)
         return _ABILITIES | ({Capability.DRIVER_SOCKET} if visible else set())

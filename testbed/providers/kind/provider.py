@@ -31,7 +31,7 @@ _LATE_TAINT = 1.0
 class KindProvider:
     """A ClusterMaker."""
 
-    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - the protocol's
+    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - required by the protocol
         """Return `maker(self)`: this provider makes its clusters."""
         return maker(self)
 
@@ -103,7 +103,7 @@ class KindProvider:
 def _kind(artifacts: Artifacts) -> Path:
     found = artifacts.programs.get("kind") or shutil.which("kind")
     if not found:
-        raise TestbedError("kind has disappeared from PATH", hint="run the command again: it then brings its own kind")
+        raise TestbedError("kind has disappeared from PATH", hint="run the command again: it then uses its own kind")
     return Path(found)
 
 

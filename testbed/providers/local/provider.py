@@ -28,7 +28,7 @@ _PROGRAMS = (
 class LocalProvider:
     """A ClusterMaker."""
 
-    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - the protocol's
+    def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - required by the protocol
         """Return `maker(self)`: this provider makes its clusters."""
         return maker(self)
 
