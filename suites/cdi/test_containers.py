@@ -26,7 +26,7 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
     plain = scenario.pod("plain").should_run().container("plain")
 
     assert without.environment == plain.environment
-    assert with_claim.environment - plain.environment, "the claim added nothing"
+    assert with_claim.environment - plain.environment, "the claim added nothing to the container"
     assert with_claim.environment_names >= plain.environment_names
 
 
@@ -85,7 +85,7 @@ def test_a_sidecar_has_the_same_environment(scenario):
     sidecar, workload, without = scenario.pod("pod").should_run().containers("sidecar", "workload", "without")
 
     assert sidecar.environment == workload.environment
-    assert sidecar.environment - without.environment, "the claim added nothing"
+    assert sidecar.environment - without.environment, "the claim added nothing to the container"
     assert sidecar.environment_names >= without.environment_names
 
 
@@ -106,7 +106,7 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
     scenario.apply("cdi/two-pods.yaml", node=node)
     pod = scenario.pod("first").should_run()
 
-    assert kubelets.cdi_definitions(pod), "the kubelet was told no CDI id"
+    assert kubelets.cdi_definitions(pod), "the kubelet got no CDI ID from the driver"
 
 
 @requirement(

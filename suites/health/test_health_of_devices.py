@@ -65,7 +65,7 @@ def test_the_status_says_why_a_device_is_unhealthy(scenario, driver):
     pod = scenario.pod("pod").should_run()
     container = pod.container("workload").should_have_health("device", "Unhealthy")
 
-    assert all(container.health_messages), "the status does not say why the device is not well"
+    assert all(container.health_messages), "the status does not say why the device is unhealthy"
 
 
 @requirement(

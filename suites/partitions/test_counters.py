@@ -17,5 +17,5 @@ from testbed.conformance import MUST, STATIC, requirement
     ),
 )
 def test_every_counter_is_published(driver):
-    assert driver.partitionable_devices, "no devices of the driver draw from the same counters"
+    assert driver.partitionable_devices, "no devices of the driver consume the same counters"
     assert {missing for each in driver.partitionable_devices for missing in each.missing_counters} == set()

@@ -18,7 +18,7 @@ DOCS = "KEP-4381, section Security; k8s.io/dynamic-resource-allocation: kubeletp
 )
 def test_slices_of_another_node_are_refused(account):
     assert account.refusal_to_publish(node=account.node) == ""
-    assert account.refusal_to_publish(node="another-node"), "a slice for another node would be taken"
+    assert account.refusal_to_publish(node="another-node"), "a slice for another node would be accepted"
 
 
 @requirement(
@@ -33,7 +33,7 @@ def test_slices_of_another_node_are_refused(account):
     mutants=("slices-of-all-nodes",),
 )
 def test_slices_of_the_whole_cluster_are_refused(account):
-    assert account.refusal_to_publish(), "a slice for the whole cluster would be taken"
+    assert account.refusal_to_publish(), "a slice for the whole cluster would be accepted"
 
 
 @requirement(
@@ -48,7 +48,7 @@ def test_slices_of_the_whole_cluster_are_refused(account):
 def test_slices_of_another_driver_are_refused(account):
     refusal = account.refusal_to_publish(node=account.node, driver="another-driver.example")
 
-    assert refusal, "a slice of another driver would be taken"
+    assert refusal, "a slice of another driver would be accepted"
 
 
 @requirement(
@@ -67,5 +67,7 @@ def test_slices_of_other_nodes_may_be_neither_changed_nor_deleted(account):
     refusals = account.refusals_to_change_slices_of_others()
 
     assert refusals, "the driver publishes no slice for another node"
-    assert "" not in refusals, "a change of such a slice would be taken"
-    assert "" not in account.refusals_to_delete_slices_of_others(), "the end of such a slice would be taken"
+    assert "" not in refusals, "an update of a slice for another node would be accepted"
+    assert "" not in account.refusals_to_delete_slices_of_others(), (
+        "the deletion of a slice for another node would be accepted"
+    )
