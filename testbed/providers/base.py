@@ -1,6 +1,6 @@
 """The protocols of providers, clusters and nodes, and the data that they exchange; everything above the providers uses them.
 
-Optional abilities have protocols of their own. A cluster lists those that it has as Capability; an ability is never a silent no-op.
+Optional capabilities have their own protocols. A cluster lists those that it has; a capability is never a silent no-op.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Capability(enum.StrEnum):
-    """The optional abilities of a cluster. A requirement names those that it needs."""
+    """An optional ability of a cluster. A requirement names those that it needs."""
 
     MAKE_OBJECTS = "make-objects"  # pods, claims, namespaces; with --allow read-only nothing may be created
     LOAD_IMAGE = "load-image"
@@ -127,7 +127,7 @@ class Cluster(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The optional abilities of this cluster."""
+        """The capabilities of this cluster."""
 
     def nodes(self) -> Sequence[Node]:
         """Return all nodes, sorted by name, including those that take no pods."""

@@ -19,7 +19,7 @@ from testbed.providers.local import host
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty state folder."""
+    """Use an empty state folder."""
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
     return tmp_path / "state"

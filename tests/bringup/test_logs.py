@@ -12,7 +12,7 @@ from testbed.errors import UsageError
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty state folder."""
+    """Use an empty state folder."""
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
     return tmp_path
 

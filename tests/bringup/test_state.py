@@ -20,7 +20,7 @@ READY = Record(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty state folder."""
+    """Use an empty state folder."""
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path))
     return tmp_path
 

@@ -83,7 +83,7 @@ class ExistingCluster:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The abilities that the level allows and the cluster has."""
+        """The capabilities that the level allows and the cluster has."""
         return self.record.capabilities
 
     @cached_property
@@ -137,7 +137,7 @@ class ExistingCluster:
         self.on_nodes(Capability.RESTART_RUNTIME).start(node, "runtime")
 
     def on_nodes(self, needed: Capability) -> NodePods:
-        """Return the access to the nodes. Raise UsageError if the cluster lacks the needed ability."""
+        """Return the access to the nodes. Raise UsageError if the cluster lacks the needed capability."""
         if needed not in self.capabilities or self.record.owner is None:
             allowed = self.record.allow is Allow.RESTART
             why = "the cluster does not permit it" if allowed else "that needs --allow restart"

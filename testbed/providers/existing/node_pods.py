@@ -67,7 +67,7 @@ class NodePods:
             if manifest["kind"] != "Pod":
                 self.kube.apply(self.owner.mark(manifest), manager=self.owner.manager)
 
-    def abilities(self, node: str) -> tuple[frozenset[Capability], str]:
+    def capabilities(self, node: str) -> tuple[frozenset[Capability], str]:
         """Test what the node permits; return that, and why the rest is missing. The namespace must exist."""
         able = frozenset({Capability.RUN_ON_NODE})
         try:

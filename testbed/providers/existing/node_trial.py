@@ -1,6 +1,6 @@
 """Tests what the nodes of an existing cluster permit, on several nodes in parallel. Called by the provider at the level `restart`.
 
-If the driver's nodes are known, only they are tested, and every one of them must permit an ability. Otherwise all ordinary nodes are
+If the driver's nodes are known, only they are tested, and every one of them must permit a capability. Otherwise all ordinary nodes are
 tested, and one of them suffices. No other node gets a pod.
 """
 
@@ -24,7 +24,7 @@ _Abilities = tuple[frozenset[Capability], str]  # what a node permits, and why t
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The abilities of the nodes, why others are missing, and the nodes that were not counted."""
+    """The capabilities of the nodes, why others are missing, and the nodes that were not counted."""
 
     able: frozenset[Capability]
     why_not: str = ""
@@ -43,7 +43,7 @@ def try_out(pods: NodePods, nodes: Sequence[Object], expected: Collection[str]) 
     except TestbedError as refused:
         return TrialResult(_NONE, refused.what, not_counted)
     with ThreadPoolExecutor(max_workers=_PARALLEL) as pool:
-        found = dict(zip(fit, pool.map(pods.abilities, fit), strict=True))
+        found = dict(zip(fit, pool.map(pods.capabilities, fit), strict=True))
     return _combined(found, not_counted, all_count=bool(expected))
 
 

@@ -19,7 +19,7 @@ from testbed.providers.kind.engine import Engine
 from testbed.providers.kind.node_processes import first_process
 from testbed.waiting import Budget, NotYet, eventually
 
-_ABILITIES = frozenset(Capability) - {Capability.PROCESS_ON_NODE, Capability.DRIVER_SOCKET}
+_CAPABILITIES = frozenset(Capability) - {Capability.PROCESS_ON_NODE, Capability.DRIVER_SOCKET}
 _KUBELET = Budget("kubelet serving", 60, "1 s on a quiet machine, 10 s after a reboot of the node")
 _SERVER = Budget("API server ready", 120, "the kubelet restarts it, with a back-off after several restarts")
 _CTR = ("ctr", "--namespace", "k8s.io", "images")
@@ -42,7 +42,7 @@ class KindNode:
 
 @dataclass(frozen=True)
 class KindCluster:
-    """A Cluster with every ability but RunsProcesses; ReachesSockets only where this host sees the processes of the nodes."""
+    """A Cluster with every capability but RunsProcesses; ReachesSockets only where this host sees the processes of the nodes."""
 
     name: str
     folder: Path
@@ -60,7 +60,7 @@ class KindCluster:
         """All but PROCESS_ON_NODE, because the process would outlive its node. DRIVER_SOCKET needs access to the nodes' processes."""
         nodes = self.nodes()
         visible = bool(nodes) and all(first_process(node.name) for node in nodes)
-        return _ABILITIES | ({Capability.DRIVER_SOCKET} if visible else set())
+        return _CAPABILITIES | ({Capability.DRIVER_SOCKET} if visible else set())
 
     def nodes(self) -> Sequence[KindNode]:
         """Return all nodes, sorted by name, including the control plane."""

@@ -41,7 +41,7 @@ class LocalNode:
 
 @dataclass(frozen=True)
 class LocalCluster:
-    """A Cluster with every ability."""
+    """A Cluster with every capability."""
 
     name: str
     layout: Layout
@@ -55,7 +55,7 @@ class LocalCluster:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All abilities, because everything in the cluster is our own process."""
+        """All capabilities, because everything in the cluster is our own process."""
         return frozenset(Capability)
 
     def nodes(self) -> Sequence[LocalNode]:

@@ -1,4 +1,4 @@
-"""The one contract that every provider keeps, ability by ability, written against the protocols alone.
+"""The one contract that every provider keeps, capability by capability, written against the protocols alone.
 
 `local`, and `existing` on a cluster of it, are judged by `tox -e cluster`; `kind`, and `existing` on that, by `tox -e kind-cluster`.
 What a provider lacks is a Capability that it does not list; ABILITIES says which it lists here, so that a test that is skipped for want of
@@ -113,9 +113,9 @@ def workers(testbed: Testbed) -> list[str]:
     return [node.name for node in testbed.cluster.nodes() if node.name not in tainted]
 
 
-def able(testbed: Testbed, *abilities: Capability) -> Any:
-    """The cluster, for tests of an optional ability; one that is listed is never skipped."""
-    lacking = [ability for ability in abilities if ability not in testbed.cluster.capabilities]
+def able(testbed: Testbed, *capabilities: Capability) -> Any:
+    """The cluster, for tests of an optional capability; one that is listed is never skipped."""
+    lacking = [capability for capability in capabilities if capability not in testbed.cluster.capabilities]
     if lacking:
         pytest.skip(f"{testbed.config.provider} does not list {', '.join(lacking)}")
     return testbed.cluster
@@ -141,13 +141,13 @@ def answer(kubectl: Kubectl, pod: str) -> str:
     return str(said.stdout)
 
 
-def test_it_lists_the_abilities_that_it_has_and_fulfils_their_protocols(testbed: Testbed) -> None:
+def test_it_lists_the_capabilities_that_it_has_and_fulfils_their_protocols(testbed: Testbed) -> None:
     cluster = testbed.cluster
 
     assert isinstance(cluster, Cluster)
     assert all(isinstance(node, Node) for node in cluster.nodes())
     assert cluster.capabilities == ABILITIES[testbed.name.removeprefix("contract-")]
-    assert all(isinstance(cluster, PROTOCOLS[ability]) for ability in cluster.capabilities)
+    assert all(isinstance(cluster, PROTOCOLS[capability]) for capability in cluster.capabilities)
 
 
 def test_it_asks_kubelets_for_their_metrics(testbed: Testbed, workers: list[str]) -> None:

@@ -132,39 +132,39 @@ def test_a_pod_for_a_program_serves_no_page(kube: Nodes, on_nodes: NodePods) -> 
     assert "readinessProbe" not in container
 
 
-def test_the_abilities_of_a_node_are_tested_and_the_pod_is_removed(kube: Nodes, on_nodes: NodePods) -> None:
-    assert on_nodes.abilities("n1") == (frozenset(RESTARTS), "")
+def test_the_capabilities_of_a_node_are_tested_and_the_pod_is_removed(kube: Nodes, on_nodes: NodePods) -> None:
+    assert on_nodes.capabilities("n1") == (frozenset(RESTARTS), "")
     kube.runtime = "docker://20"
-    assert on_nodes.abilities("n1")[0] == {Capability.RUN_ON_NODE}
+    assert on_nodes.capabilities("n1")[0] == {Capability.RUN_ON_NODE}
     kube.code = 127
-    able, why = on_nodes.abilities("n1")
+    able, why = on_nodes.capabilities("n1")
     assert (able, "nsenter" in why) == (frozenset(), True)
     assert kube.list("v1", "Pod") == []
 
 
 def test_on_a_node_without_systemd_nothing_can_be_restarted(kube: Nodes, on_nodes: NodePods) -> None:
     kube.nodes_without_systemd = {"n1"}
-    able, why = on_nodes.abilities("n1")
+    able, why = on_nodes.capabilities("n1")
     assert able == {Capability.RUN_ON_NODE}
     assert "systemd reports the state of kubelet as unknown" in why
 
 
-def test_without_pods_on_it_a_node_has_no_abilities(kube: Nodes, on_nodes: NodePods) -> None:
+def test_without_pods_on_it_a_node_has_no_capabilities(kube: Nodes, on_nodes: NodePods) -> None:
     kube.starts = False
-    able, why = on_nodes.abilities("n1")
+    able, why = on_nodes.capabilities("n1")
     assert (able, "waiting: Err" in why or "last seen" in why) == (frozenset(), True)
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise ApiError("PATCH", 403, "Forbidden", "privileged pods are not welcome")
 
     kube.apply = refuse  # type: ignore[method-assign]  # the fake's own
-    able, why = on_nodes.abilities("n1")
+    able, why = on_nodes.capabilities("n1")
     assert (able, "not welcome" in why) == (frozenset(), True)
 
 
 def test_a_pod_that_has_ended_is_not_waited_for(kube: Nodes, on_nodes: NodePods) -> None:
     kube.nodes_of_another_architecture = {"n1"}
-    able, why = on_nodes.abilities("n1")
+    able, why = on_nodes.capabilities("n1")
     assert (able, "exec format error" in why, "timed out" in why) == (frozenset(), True, False)
 
 
@@ -213,7 +213,7 @@ def test_a_keeper_that_answers_is_kept_although_its_status_is_stale(kube: Nodes,
 
 
 def _page(kube: Nodes, folder: Path, systemd_run: str) -> Callable[..., list[str]]:
-    """The keeper's page as its pod creates it, on a node whose systemd only records commands."""
+    """Run the keeper's page as its pod does, on a node whose systemd only records commands."""
     script, environment = _set_up(kube, folder, systemd_run)
     (folder / "httpd").symlink_to("/bin/true")
     process.run(["sh", "-c", script], env=environment)
@@ -303,7 +303,7 @@ def test_an_unknown_container_runtime_is_not_stopped(kube: Nodes, on_nodes: Node
 
 
 @pytest.mark.parametrize("allow", Allow)
-def test_without_the_ability_nothing_runs_and_the_error_names_the_level(allow: Allow, tmp_path: Path) -> None:
+def test_without_the_capability_nothing_runs_and_the_error_names_the_level(allow: Allow, tmp_path: Path) -> None:
     record = ClusterRecord(allow, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
     cluster = ExistingCluster("mine", tmp_path, record)
     said = "the cluster does not permit it" if allow is Allow.RESTART else "--allow restart"

@@ -1,4 +1,4 @@
-"""Which nodes are tested, and how their abilities are combined."""
+"""Which nodes are tested, and how their capabilities are combined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL = RUN | {Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME}
 
 
 class Pods:
-    """Pods on nodes with the given abilities; all other nodes have every ability."""
+    """Pods on nodes with the given capabilities; all other nodes have every capability."""
 
     def __init__(self, **lacking: tuple[frozenset[Capability], str]) -> None:
         self.lacking = lacking
@@ -26,7 +26,7 @@ class Pods:
     def create_namespace(self) -> None:
         self.homes += 1
 
-    def abilities(self, node: str) -> tuple[frozenset[Capability], str]:
+    def capabilities(self, node: str) -> tuple[frozenset[Capability], str]:
         self.tried.add(node)
         return self.lacking.get(node, (ALL, ""))
 
@@ -49,7 +49,7 @@ def test_only_the_drivers_nodes_are_tested() -> None:
     assert (pods.tried, pods.homes) == ({"a", "b"}, 1)
 
 
-def test_an_ability_that_one_of_the_drivers_nodes_lacks_is_missing() -> None:
+def test_an_capability_that_one_of_the_drivers_nodes_lacks_is_missing() -> None:
     found = _try(Pods(a=(RUN, "no systemd")), _node("a"), _node("b"), expected=("a", "b"))
     assert found == TrialResult(RUN, "node a: no systemd")
 
@@ -59,7 +59,7 @@ def test_without_a_driver_a_deviating_node_is_ignored() -> None:
     assert found == TrialResult(ALL, "", ("node b: exec format error", "node c: no systemd"))
 
 
-def test_an_ability_that_all_nodes_lack_is_missing() -> None:
+def test_an_capability_that_all_nodes_lack_is_missing() -> None:
     found = _try(Pods(a=(RUN, "no systemd"), b=(RUN, "no systemd")), *map(_node, "ab"))
     assert found == TrialResult(RUN, "nodes a, b: no systemd")
 
@@ -86,7 +86,7 @@ def test_a_node_of_the_driver_that_is_not_ready_is_not_counted() -> None:
     assert _try(Pods(), _node("a"), _node("b", ready="False"), expected=("a", "b")).able == ALL
 
 
-def test_without_a_node_to_test_there_are_no_abilities() -> None:
+def test_without_a_node_to_test_there_are_no_capabilities() -> None:
     pods = Pods()
     assert _try(pods, _node("a", ready="False")).why_not == "there is no node to test"
     assert pods.homes == 0
@@ -107,8 +107,8 @@ def test_several_nodes_are_tested_in_parallel() -> None:
     together = threading.Barrier(3)
 
     class Patient(Pods):
-        def abilities(self, node: str) -> tuple[frozenset[Capability], str]:
+        def capabilities(self, node: str) -> tuple[frozenset[Capability], str]:
             together.wait(5)
-            return super().abilities(node)
+            return super().capabilities(node)
 
     assert _try(Patient(), *map(_node, "abc")).able == ALL

@@ -233,7 +233,7 @@ def test_preflight_does_not_pull_a_node_image(fake_engine: FakeEngine) -> None:
     assert not [line for line in asked.read_text().splitlines() if line.startswith(("run", "pull"))]
 
 
-def test_its_clusters_implement_the_protocols_of_their_abilities(fake_engine: FakeEngine, tmp_path: Path) -> None:
+def test_its_clusters_implement_the_protocols_of_their_capabilities(fake_engine: FakeEngine, tmp_path: Path) -> None:
     fake_engine("ps*) echo node mine;;")
     (tmp_path / "kind.json").write_text(json.dumps({"cluster": "mine", "kind": "kind", "engine": "docker"}))
     cluster = KindProvider().attach("dev", tmp_path)
