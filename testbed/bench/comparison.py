@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-MANY = 1000
+MANY_DEVICES = 1000
 
 
 @dataclass(frozen=True)
@@ -17,38 +17,44 @@ class Quantity:
     key: str
     title: str
     unit: str
-    times: float | None = None
-    most: float | None = None
+    max_ratio: float | None = None
+    max_value: float | None = None
     digits: int = 2
 
     def bound(self) -> str:
         """The bounds in words."""
-        relative = f"<= {self.times:g} x" if self.times is not None else ""
-        absolute = f"<= {self.most:g} {self.unit}".rstrip() if self.most is not None else ""
+        relative = f"<= {self.max_ratio:g} x" if self.max_ratio is not None else ""
+        absolute = f"<= {self.max_value:g} {self.unit}".rstrip() if self.max_value is not None else ""
         return ", ".join(filter(None, (relative, absolute)))
 
 
 def _calls() -> list[Quantity]:
     return [
-        Quantity(f"{verb} p{rank}, {at_once}", f"{verb} p{rank}, {at_once} at a time", "ms", times=1.0)
+        Quantity(f"{verb} p{rank}, {concurrency}", f"{verb} p{rank}, {concurrency} at a time", "ms", max_ratio=1.0)
         for verb in ("prepare", "unprepare")
-        for at_once in (1, 8)
+        for concurrency in (1, 8)
         for rank in (50, 99)
     ]
 
 
 QUANTITIES = (
     *_calls(),
-    Quantity("start", "start to all slices published", "s", times=1.0),
-    Quantity("writes", "slice writes until then", "", most=1, digits=0),
-    Quantity("memory idle", "resident memory, idle", "MiB", times=1.5, most=80, digits=1),
-    Quantity("memory after", "resident memory, after the calls", "MiB", times=1.5, most=80, digits=1),
-    Quantity("idle", "CPU, idle", "%", most=0.5),
-    Quantity("start, many", f"{MANY} devices: start to all published", "s"),
-    Quantity("writes, many", f"{MANY} devices: slice writes until then", "", most=math.ceil(MANY / 128), digits=0),
-    Quantity("writes, one changed", f"{MANY} devices: slice writes, one changed", "", most=1, digits=0),
-    Quantity("prepare p50, 1, many", f"{MANY} devices: prepare p50, 1 at a time", "ms"),
-    Quantity("memory, many", f"{MANY} devices: resident memory", "MiB", most=80, digits=1),
+    Quantity("start", "start to all slices published", "s", max_ratio=1.0),
+    Quantity("writes", "slice writes until then", "", max_value=1, digits=0),
+    Quantity("memory idle", "resident memory, idle", "MiB", max_ratio=1.5, max_value=80, digits=1),
+    Quantity("memory after", "resident memory, after the calls", "MiB", max_ratio=1.5, max_value=80, digits=1),
+    Quantity("idle", "CPU, idle", "%", max_value=0.5),
+    Quantity("start, many", f"{MANY_DEVICES} devices: start to all published", "s"),
+    Quantity(
+        "writes, many",
+        f"{MANY_DEVICES} devices: slice writes until then",
+        "",
+        max_value=math.ceil(MANY_DEVICES / 128),
+        digits=0,
+    ),
+    Quantity("writes, one changed", f"{MANY_DEVICES} devices: slice writes, one changed", "", max_value=1, digits=0),
+    Quantity("prepare p50, 1, many", f"{MANY_DEVICES} devices: prepare p50, 1 at a time", "ms"),
+    Quantity("memory, many", f"{MANY_DEVICES} devices: resident memory", "MiB", max_value=80, digits=1),
 )
 
 
@@ -60,18 +66,18 @@ class Comparison:
     versions: dict[str, str]
     kubernetes: str
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    refusals: dict[str, dict[str, str]] = field(default_factory=dict)
-    unable: set[str] = field(default_factory=set)
+    failures: dict[str, dict[str, str]] = field(default_factory=dict)
+    excluded: set[str] = field(default_factory=set)
 
-    def note(self, driver: str, key: str, value: float) -> None:
+    def add(self, driver: str, key: str, value: float) -> None:
         """One value of one round."""
         self.values.setdefault(driver, {}).setdefault(key, []).append(value)
 
-    def refuse(self, driver: str, what: str, why: str, *, for_good: bool = False) -> None:
+    def add_failure(self, driver: str, what: str, why: str, *, permanent: bool = False) -> None:
         """Why there is no value."""
-        self.refusals.setdefault(driver, {})[what] = why
-        if for_good:
-            self.unable.add(driver)
+        self.failures.setdefault(driver, {})[what] = why
+        if permanent:
+            self.excluded.add(driver)
 
     @property
     def peers(self) -> list[str]:
@@ -88,17 +94,17 @@ class Comparison:
         own, other = self.median(self.ours, key), self.median(peer, key)
         return None if own is None or not other else own / other
 
-    def kept(self, quantity: Quantity) -> bool | None:
+    def meets_bounds(self, quantity: Quantity) -> bool | None:
         """Whether ours keeps all bounds; without our value none is kept. None: there is no bound, or no value of a peer beside it."""
         own = self.median(self.ours, quantity.key)
-        if quantity.times is None and quantity.most is None:
+        if quantity.max_ratio is None and quantity.max_value is None:
             return None
-        if own is None or (quantity.most is not None and own > quantity.most):
+        if own is None or (quantity.max_value is not None and own > quantity.max_value):
             return False
-        if quantity.times is None:
+        if quantity.max_ratio is None:
             return True
         ratios = [ratio for peer in self.peers if (ratio := self.ratio(peer, quantity.key)) is not None]
-        return max(ratios) <= quantity.times if ratios else None
+        return max(ratios) <= quantity.max_ratio if ratios else None
 
     def header(self) -> list[str]:
         """The titles of the columns."""
@@ -108,9 +114,9 @@ class Comparison:
         """A line for each quantity."""
         return [self._row(quantity) for quantity in QUANTITIES]
 
-    def reasons(self) -> list[str]:
+    def failure_lines(self) -> list[str]:
         """Why some numbers are missing."""
-        return [f"{driver}, {what}: {why}" for driver, said in self.refusals.items() for what, why in said.items()]
+        return [f"{driver}, {what}: {why}" for driver, said in self.failures.items() for what, why in said.items()]
 
     def as_data(self) -> dict[str, object]:
         """For `-o json`."""
@@ -120,12 +126,12 @@ class Comparison:
                 "title": q.title,
                 "unit": q.unit,
                 "bound": q.bound(),
-                "kept": self.kept(q),
+                "kept": self.meets_bounds(q),
                 "drivers": self._data(q),
             }
             for q in QUANTITIES
         ]
-        return {"kubernetes": self.kubernetes, "versions": self.versions, "quantities": lines, "refused": self.refusals}
+        return {"kubernetes": self.kubernetes, "versions": self.versions, "quantities": lines, "refused": self.failures}
 
     def _data(self, quantity: Quantity) -> dict[str, object]:
         return {
@@ -139,7 +145,7 @@ class Comparison:
     def _row(self, quantity: Quantity) -> list[str]:
         cells = [self._cell(title, quantity) for title in self.versions]
         ratios = [self.ratio(peer, quantity.key) for peer in self.peers]
-        mark = {True: " ✓", False: " ✗", None: " (not compared)"}[self.kept(quantity)]
+        mark = {True: " ✓", False: " ✗", None: " (not compared)"}[self.meets_bounds(quantity)]
         return [
             quantity.title,
             *cells,

@@ -11,17 +11,23 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from testbed.bench.arena import Arena, opened
-from testbed.bench.comparison import MANY, Comparison, percentile
-from testbed.bench.contestants import ORDINARY, Contestant, example_driver, ours, upstream_driver
-from testbed.bench.kubelet import Claim, Kubelet
-from testbed.bench.running import Running, running
+from testbed.bench.bare_cluster import BareCluster, start_bare_cluster
+from testbed.bench.comparison import MANY_DEVICES, Comparison, percentile
+from testbed.bench.driver_process import DriverProcess, running_driver
+from testbed.bench.kubelet import ClaimRef, KubeletClient
+from testbed.bench.measured_drivers import (
+    DEVICES_PER_SLICE,
+    MeasuredDriver,
+    example_driver,
+    fake_driver,
+    upstream_driver,
+)
 from testbed.binaries import ensure, inventory, peers
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.progress import Progress
 
-_HELD = 100  # claims that are prepared at the same time at most: each has a device of its own
-_AT_ONCE = (1, 8)  # what the kubelet does with one pod, and on a busy node
+_MAX_PREPARED = 100  # claims that are prepared at the same time at most: each has a device of its own
+_CONCURRENCY = (1, 8)  # what the kubelet does with one pod, and on a busy node
 
 
 @dataclass(frozen=True)
@@ -37,18 +43,18 @@ class Plan:
 
 def measure(plan: Plan, progress: Progress) -> Comparison:
     """All rounds of all drivers; they take turns, so that what else the machine does hits each alike."""
-    contestants = _contestants(plan, progress)
-    found = Comparison(contestants[0].title, {each.title: each.version for each in contestants}, plan.kubernetes)
-    with opened(plan.kubernetes, progress) as arena:
-        with progress.step(f"{plan.claims} claims for each of {len(contestants)} drivers"):
-            claims = {each.title: arena.claims(each, plan.claims, _HELD) for each in contestants}
-        for number, each in itertools.product(range(1, plan.rounds + 1), contestants):
+    drivers = _measured_drivers(plan, progress)
+    found = Comparison(drivers[0].title, {each.title: each.version for each in drivers}, plan.kubernetes)
+    with start_bare_cluster(plan.kubernetes, progress) as cluster:
+        with progress.step(f"{plan.claims} claims for each of {len(drivers)} drivers"):
+            claims = {each.title: cluster.claims(each, plan.claims, _MAX_PREPARED) for each in drivers}
+        for number, each in itertools.product(range(1, plan.rounds + 1), drivers):
             with progress.step(f"round {number} of {plan.rounds}: {each.title}"):
-                _Visit(each, arena, plan, claims[each.title], found).all()
+                _DriverRound(each, cluster, plan, claims[each.title], found).measure()
     return found
 
 
-def _contestants(plan: Plan, progress: Progress) -> list[Contestant]:
+def _measured_drivers(plan: Plan, progress: Progress) -> list[MeasuredDriver]:
     lock = peers()
     makers = {"dra-example-kubeletplugin": example_driver, "dra-test-driver": upstream_driver}
     if plan.build:
@@ -56,85 +62,96 @@ def _contestants(plan: Plan, progress: Progress) -> list[Contestant]:
     else:
         programs = {name: held[0] for name, held in inventory(lock).items() if held}
     return [
-        ours(),
+        fake_driver(),
         *(make(programs[name], lock.program(name).version) for name, make in makers.items() if name in programs),
     ]
 
 
 @dataclass
-class _Visit:
+class _DriverRound:
     """One driver's turn in one round."""
 
-    of: Contestant
-    arena: Arena
+    driver: MeasuredDriver
+    cluster: BareCluster
     plan: Plan
-    claims: Sequence[Claim]
+    claims: Sequence[ClaimRef]
     found: Comparison
 
-    def all(self) -> None:
+    def measure(self) -> None:
         """Once with as many devices as one slice holds, and once with a thousand."""
-        self._ordinary()
-        if self.of.title not in self.found.unable:
-            self._many()
+        self._measure_one_slice()
+        if self.driver.title not in self.found.excluded:
+            self._measure_many_devices()
 
-    def _ordinary(self) -> None:
+    def _measure_one_slice(self) -> None:
         with (
-            self._refusing("start and calls"),
-            self.arena.place() as place,
-            self._clean(),
-            running(self.of, self.arena, place, ORDINARY) as driver,
-            Kubelet(driver.registration) as kubelet,
+            self._recording_failures("start and calls"),
+            self.cluster.driver_environment() as environment,
+            self._deleting_slices(),
+            running_driver(self.driver, self.cluster, environment, DEVICES_PER_SLICE) as process,
+            KubeletClient(process.registration) as kubelet,
         ):
-            self._note({"start": driver.seconds, "writes": driver.writes})
-            self._note({"idle": driver.idle_share(self.plan.idle), "memory idle": driver.resident})
-            for at_once in _AT_ONCE:
-                self._call(driver, kubelet, at_once)
-            self._note({"memory after": driver.resident})
+            self._note({"start": process.seconds, "writes": process.writes})
+            self._note({"idle": process.idle_cpu_percent(self.plan.idle), "memory idle": process.resident_mib})
+            for concurrency in _CONCURRENCY:
+                self._call(process, kubelet, concurrency)
+            self._note({"memory after": process.resident_mib})
 
-    def _many(self) -> None:
-        with self._refusing(f"{MANY} devices", for_good=True), self.arena.place() as place, self._clean():
-            with running(self.of, self.arena, place, MANY) as driver, Kubelet(driver.registration) as kubelet:
+    def _measure_many_devices(self) -> None:
+        with (
+            self._recording_failures(f"{MANY_DEVICES} devices", permanent=True),
+            self.cluster.driver_environment() as environment,
+            self._deleting_slices(),
+        ):
+            with (
+                running_driver(self.driver, self.cluster, environment, MANY_DEVICES) as process,
+                KubeletClient(process.registration) as kubelet,
+            ):
                 self._note(
-                    {"start, many": driver.seconds, "writes, many": driver.writes, "memory, many": driver.resident}
+                    {
+                        "start, many": process.seconds,
+                        "writes, many": process.writes,
+                        "memory, many": process.resident_mib,
+                    }
                 )
-                self._call(driver, kubelet, 1, suffix=", many")
-            if self.of.can_change:
-                with running(self.of, self.arena, place, MANY, changed=1) as driver:
-                    self._note({"writes, one changed": driver.writes})
+                self._call(process, kubelet, 1, suffix=", many")
+            if self.driver.can_change:
+                with running_driver(self.driver, self.cluster, environment, MANY_DEVICES, changed=1) as process:
+                    self._note({"writes, one changed": process.writes})
 
-    def _call(self, driver: Running, kubelet: Kubelet, at_once: int, suffix: str = "") -> None:
+    def _call(self, process: DriverProcess, kubelet: KubeletClient, concurrency: int, suffix: str = "") -> None:
         """Prepare and unprepare all claims, as many as there are devices in one go; looks at the work between the timed parts."""
-        self.arena.as_new(self.claims)
+        self.cluster.clear_device_status(self.claims)
         took: dict[str, list[float]] = {"prepare": [], "unprepare": []}
-        for start in range(0, len(self.claims), _HELD):
-            some = self.claims[start : start + _HELD]
-            prepared = kubelet.prepare(some, at_once)
-            driver.demand_prepared(prepared.ids)
-            released = kubelet.unprepare(some, at_once)
-            driver.demand_released([claim.uid for claim in some])
+        for start in range(0, len(self.claims), _MAX_PREPARED):
+            some = self.claims[start : start + _MAX_PREPARED]
+            prepared = kubelet.prepare(some, concurrency)
+            process.check_prepared(prepared.ids)
+            released = kubelet.unprepare(some, concurrency)
+            process.check_unprepared([claim.uid for claim in some])
             took["prepare"] += prepared.milliseconds
             took["unprepare"] += released.milliseconds
         for verb, values in took.items():
-            self._note({f"{verb} p{rank}, {at_once}{suffix}": percentile(values, rank) for rank in (50, 99)})
+            self._note({f"{verb} p{rank}, {concurrency}{suffix}": percentile(values, rank) for rank in (50, 99)})
 
     def _note(self, values: dict[str, float]) -> None:
         for key, value in values.items():
-            self.found.note(self.of.title, key, value)
+            self.found.add(self.driver.title, key, value)
 
     @contextlib.contextmanager
-    def _refusing(self, what: str, *, for_good: bool = False) -> Iterator[None]:
+    def _recording_failures(self, what: str, *, permanent: bool = False) -> Iterator[None]:
         """What the driver does wrong in there is a reason and no number; what is ours ends the bench.
 
-        `for_good`: it would be the same in the next round.
+        `permanent`: it would be the same in the next round.
         """
         try:
             yield
         except (DriverFailed, WaitTimeout) as refused:
-            self.found.refuse(self.of.title, what, refused.what, for_good=for_good)
+            self.found.add_failure(self.driver.title, what, refused.what, permanent=permanent)
 
     @contextlib.contextmanager
-    def _clean(self) -> Iterator[None]:
+    def _deleting_slices(self) -> Iterator[None]:
         try:
             yield
         finally:
-            self.arena.wipe(self.of)
+            self.cluster.delete_slices(self.driver)

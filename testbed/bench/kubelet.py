@@ -16,12 +16,12 @@ import grpc
 from testbed.errors import DriverFailed
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 
-_PATIENCE = 45.0  # seconds, as the kubelet has
+_RPC_TIMEOUT = 45.0  # seconds, as the kubelet has
 _NEWEST = "v1.DRAPlugin"
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimRef:
     """How the kubelet names a claim."""
 
     namespace: str
@@ -34,24 +34,24 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Answers:
+class TimedResponses:
     """What many calls brought: the CDI ids of each claim, and how many milliseconds each call took."""
 
     ids: dict[str, tuple[str, ...]]
     milliseconds: tuple[float, ...]
 
 
-class Kubelet:
+class KubeletClient:
     """One connection to a driver, found through its registration socket; usable in `with`."""
 
     def __init__(self, registration: Path) -> None:
-        with _driver_speaks("register"), grpc.insecure_channel(f"unix:{registration}") as channel:
+        with _rpc_errors_are_driver_failures("register"), grpc.insecure_channel(f"unix:{registration}") as channel:
             stub = registration_v1_pb2_grpc.RegistrationStub(channel)
-            info = stub.GetInfo(registration_v1_pb2.InfoRequest(), timeout=_PATIENCE, wait_for_ready=True)
+            info = stub.GetInfo(registration_v1_pb2.InfoRequest(), timeout=_RPC_TIMEOUT, wait_for_ready=True)
             if _NEWEST not in info.supported_versions:
                 raise DriverFailed(f"{info.name} speaks {', '.join(info.supported_versions)}, but not {_NEWEST}")
             stub.NotifyRegistrationStatus(
-                registration_v1_pb2.RegistrationStatus(plugin_registered=True), timeout=_PATIENCE
+                registration_v1_pb2.RegistrationStatus(plugin_registered=True), timeout=_RPC_TIMEOUT
             )
         self._channel = grpc.insecure_channel(f"unix:{info.endpoint}")
         self._stub = dra_v1_pb2_grpc.DRAPluginStub(self._channel)
@@ -64,27 +64,27 @@ class Kubelet:
     ) -> None:
         self._channel.close()
 
-    def prepare(self, claims: Sequence[Claim], at_once: int) -> Answers:
+    def prepare(self, claims: Sequence[ClaimRef], concurrency: int) -> TimedResponses:
         """NodePrepareResources for each claim, in a call of its own."""
-        return _timed(self._prepare, claims, at_once)
+        return _timed(self._prepare, claims, concurrency)
 
-    def unprepare(self, claims: Sequence[Claim], at_once: int) -> Answers:
+    def unprepare(self, claims: Sequence[ClaimRef], concurrency: int) -> TimedResponses:
         """NodeUnprepareResources for each claim, in a call of its own."""
-        return _timed(self._unprepare, claims, at_once)
+        return _timed(self._unprepare, claims, concurrency)
 
-    def _prepare(self, claim: Claim) -> Any:
+    def _prepare(self, claim: ClaimRef) -> Any:
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[claim.message()])
-        with _driver_speaks(f"prepare claim {claim.name}"):
-            return self._stub.NodePrepareResources(request, timeout=_PATIENCE)
+        with _rpc_errors_are_driver_failures(f"prepare claim {claim.name}"):
+            return self._stub.NodePrepareResources(request, timeout=_RPC_TIMEOUT)
 
-    def _unprepare(self, claim: Claim) -> Any:
+    def _unprepare(self, claim: ClaimRef) -> Any:
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[claim.message()])
-        with _driver_speaks(f"unprepare claim {claim.name}"):
-            return self._stub.NodeUnprepareResources(request, timeout=_PATIENCE)
+        with _rpc_errors_are_driver_failures(f"unprepare claim {claim.name}"):
+            return self._stub.NodeUnprepareResources(request, timeout=_RPC_TIMEOUT)
 
 
 @contextlib.contextmanager
-def _driver_speaks(what: str) -> Iterator[None]:
+def _rpc_errors_are_driver_failures(what: str) -> Iterator[None]:
     """A call that the driver does not answer, because it ended or refuses it or takes too long, is its failure."""
     try:
         yield
@@ -93,19 +93,19 @@ def _driver_speaks(what: str) -> Iterator[None]:
         raise DriverFailed(f"the driver did not {what}: {said}") from failed
 
 
-def _timed(call: Callable[[Claim], Any], claims: Sequence[Claim], at_once: int) -> Answers:
-    def one(claim: Claim) -> tuple[Any, float]:
+def _timed(call: Callable[[ClaimRef], Any], claims: Sequence[ClaimRef], concurrency: int) -> TimedResponses:
+    def one(claim: ClaimRef) -> tuple[Any, float]:
         began = time.perf_counter()
         answer = call(claim)
         return answer, (time.perf_counter() - began) * 1000
 
-    with ThreadPoolExecutor(at_once) as pool:
+    with ThreadPoolExecutor(concurrency) as pool:
         done = list(pool.map(one, claims))
     ids = {claim.uid: _ids(answer, claim) for claim, (answer, _) in zip(claims, done, strict=True)}
-    return Answers(ids, tuple(took for _, took in done))
+    return TimedResponses(ids, tuple(took for _, took in done))
 
 
-def _ids(answer: Any, claim: Claim) -> tuple[str, ...]:
+def _ids(answer: Any, claim: ClaimRef) -> tuple[str, ...]:
     """The CDI ids in the claim's entry; an entry that is missing or says an error is the driver's failure."""
     if claim.uid not in answer.claims:
         raise DriverFailed(f"the answer has no entry for claim {claim.name}")

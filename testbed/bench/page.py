@@ -11,22 +11,22 @@ from testbed.bench.comparison import Comparison
 from testbed.rendering import render_file
 
 
-def written(found: Comparison, claims: int, rounds: int) -> str:
+def render_page(found: Comparison, claims: int, rounds: int) -> str:
     """The whole page."""
     facts: dict[str, object] = {
-        "machine": machine(),
+        "machine": describe_machine(),
         "versions": ", ".join(f"{title} {version}" for title, version in found.versions.items()),
         "kubernetes": found.kubernetes,
         "python": platform.python_version(),
         "claims": claims,
         "rounds": rounds,
-        "table": table(found.header(), found.rows()),
-        "reasons": [" ".join(reason.split()) for reason in found.reasons()],
+        "table": markdown_table(found.header(), found.rows()),
+        "reasons": [" ".join(reason.split()) for reason in found.failure_lines()],
     }
     return render_file(Path(__file__).with_name("page.md"), facts)
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """This machine in words that do not name it."""
     model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     total = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
@@ -35,7 +35,7 @@ def machine() -> str:
     return f"{len(os.sched_getaffinity(0))} cores of {processor}, {memory} of memory, Linux {platform.release()}"
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     """Markdown; numbers stand on the right."""
     ruler = ["---", *("---:" for _ in header[1:-1]), "---"]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, ruler, *rows))

@@ -22,14 +22,14 @@ class Figure:
         return statistics.median(self.values)
 
     @property
-    def kept(self) -> bool:
+    def meets_bound(self) -> bool:
         """Whether the median keeps the bound."""
         return self.bound is None or self.median <= self.bound
 
     def as_row(self) -> tuple[str, str, str, str]:
         """Name, median, spread and bound as text."""
         spread = f"{min(self.values):.2f} to {max(self.values):.2f}"
-        bound = "" if self.bound is None else f"<= {self.bound:g} {'✓' if self.kept else '✗'}"
+        bound = "" if self.bound is None else f"<= {self.bound:g} {'✓' if self.meets_bound else '✗'}"
         return self.name, f"{self.median:.2f} {self.unit}", spread, bound
 
     def as_data(self) -> dict[str, object]:

@@ -33,9 +33,9 @@ from testbed.vocabulary.world import RESOURCE, World
 T = TypeVar("T")
 
 _PODS = 5  # a kubelet looks at its pods once in a second, so a single start says little
-_WAITS = ["sh", "-c", "trap exit TERM; sleep infinity & wait"]
+_SLEEP = ["sh", "-c", "trap exit TERM; sleep infinity & wait"]
 _SLOWEST = 10
-_BESIDE, _LANE = (Tier.STATIC, Tier.E2E), (Tier.DISRUPTIVE,)
+_PARALLEL_TIERS, _SERIAL_TIERS = (Tier.STATIC, Tier.E2E), (Tier.DISRUPTIVE,)
 _WHOLE, _DISRUPTIVE, _RATIO = "whole, disruptive ones apart", "disruptive ones", "two workers / one"
 _OVERHEAD, _CLAIM = "scenario beyond its pods", "pod with claim minus pod without"
 _BOUNDS = {_DISRUPTIVE: 300, _RATIO: 0.65, _OVERHEAD: 0.15, _CLAIM: 0.15}
@@ -59,12 +59,16 @@ def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress
 def _round(config: TestbedConfig, profile: str, *, two_first: bool) -> tuple[dict[str, float], dict[str, float]]:
     made, up = _timed(lambda: bring_up(config, Silent(), ephemeral=True))
     try:
-        small = _of_one_pod(made)
-        _, usual = _timed(lambda: _judge(made, profile, _BESIDE, "auto"))
-        lane = {_DISRUPTIVE: _timed(lambda: _judge(made, profile, _LANE, 0))[1]} if _has_disruptive(profile) else {}
+        small = _measure_pods(made)
+        _, usual = _timed(lambda: _run_suites(made, profile, _PARALLEL_TIERS, "auto"))
+        lane = (
+            {_DISRUPTIVE: _timed(lambda: _run_suites(made, profile, _SERIAL_TIERS, 0))[1]}
+            if _has_disruptive(profile)
+            else {}
+        )
         runs = {}
         for workers in (2, 0) if two_first else (0, 2):
-            runs[workers] = _timed(lambda workers=workers: _judge(made, profile, _BESIDE, workers))  # type: ignore[misc]  # bound now
+            runs[workers] = _timed(lambda workers=workers: _run_suites(made, profile, _PARALLEL_TIERS, workers))  # type: ignore[misc]  # bound now
     finally:
         _, down = _timed(lambda: tear_down(config.name, Silent()))
     (report, one), (_, two) = runs[0], runs[2]
@@ -82,10 +86,10 @@ def _round(config: TestbedConfig, profile: str, *, two_first: bool) -> tuple[dic
 
 def _has_disruptive(profile: str) -> bool:
     entries, wanted = catalogue.read([folders.data("suites")]).entries, profiles.profile(profile)
-    return any(wanted.has(each.requirement.id) and each.requirement.tier in _LANE for each in entries)
+    return any(wanted.has(each.requirement.id) and each.requirement.tier in _SERIAL_TIERS for each in entries)
 
 
-def _judge(
+def _run_suites(
     made: Testbed, profile: str, tiers: tuple[Tier, ...], workers: int | Literal["auto"]
 ) -> DriverConformanceReport:
     with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
@@ -99,7 +103,7 @@ def _judge(
     return report
 
 
-def _of_one_pod(made: Testbed) -> dict[str, float]:
+def _measure_pods(made: Testbed) -> dict[str, float]:
     """Medians over a few scenarios: without a pod, with one, and with one that has a claim."""
     if made.driver_file is None:
         raise UsageError("there is nothing to judge without a driver", hint="leave out --driver none")
@@ -107,21 +111,21 @@ def _of_one_pod(made: Testbed) -> dict[str, float]:
     world = World(made.owner, made.kube, made.driver_file, folders.data("manifests") / "suites", image, "bench")
     empty, without, with_claim = [], [], []
     for _ in range(_PODS):
-        empty.append(_timed(lambda: _claim_alone(world))[1])
-        without.append(_start(world, with_claim=False))
-        with_claim.append(_start(world, with_claim=True))
+        empty.append(_timed(lambda: _create_claim(world))[1])
+        without.append(_start_pod(world, with_claim=False))
+        with_claim.append(_start_pod(world, with_claim=True))
     return {
         _OVERHEAD: statistics.median(empty),
         _CLAIM: statistics.median(with_claim) - statistics.median(without),
     }
 
 
-def _claim_alone(world: World) -> None:
+def _create_claim(world: World) -> None:
     with new_scenario(world, "BENCH") as scenario:
         scenario.ledger.apply(_claim(world, scenario.namespace))
 
 
-def _start(world: World, *, with_claim: bool) -> float:
+def _start_pod(world: World, *, with_claim: bool) -> float:
     """Seconds from the first request until a pod runs."""
     with new_scenario(world, "BENCH") as scenario:
         began = time.monotonic()
@@ -147,7 +151,7 @@ def _pod(world: World, namespace: str, *, with_claim: bool) -> Object:
     container: dict[str, Any] = {
         "name": "it",
         "image": world.workload_image,
-        "command": _WAITS,
+        "command": _SLEEP,
     }
     spec: Object = {"terminationGracePeriodSeconds": 5, "containers": [container]}
     if with_claim:

@@ -31,10 +31,10 @@ def measure(config: TestbedConfig, rounds: int, progress: Progress) -> list[Figu
     for number in range(1, rounds + 1):
         with progress.step(f"round {number} of {rounds}"):
             peer = _api_server_alone(config)
-            sample = _one(bare, lambda: None)
+            sample = _sample(bare, lambda: None)
             ratio = {"peer: etcd and API server alone": peer, "up without a driver / peer": sample["up"] / peer}
             plain.append(_named(sample, "without a driver") | ratio)
-            driven.append(_named(_one(config, lambda: memory.append(_weigh(config))), "with the driver"))
+            driven.append(_named(_sample(config, lambda: memory.append(_measure_memory(config))), "with the driver"))
     found = figures(plain, "s", {"up, without a driver": 5, "down, without a driver": 2})
     found += figures(driven, "s", {"up, with the driver": 8, "down, with the driver": 2})
     return found + figures(memory, "MiB", {"memory, idle": 1100 + 200 * max(0, config.nodes - 2)})
@@ -56,7 +56,7 @@ def _api_server_alone(config: TestbedConfig) -> float:
             provider.delete(config.name, cluster)
 
 
-def _one(config: TestbedConfig, meanwhile: Callable[[], None]) -> dict[str, float]:
+def _sample(config: TestbedConfig, meanwhile: Callable[[], None]) -> dict[str, float]:
     phases = Silent()
     began = time.monotonic()
     bring_up(config, phases, ephemeral=True)
@@ -74,7 +74,7 @@ def _named(sample: dict[str, float], what: str) -> dict[str, float]:
     return {f"{name}, {what}" if name in ("up", "down") else f"  {name}": seconds for name, seconds in sample.items()}
 
 
-def _weigh(config: TestbedConfig) -> dict[str, float]:
+def _measure_memory(config: TestbedConfig) -> dict[str, float]:
     """The memory once it has not grown for a second."""
     cluster = state.cluster_folder(config.name)
     inits = [int(path.read_text().split()[0]) for path in cluster.glob("**/pids/init")]

@@ -11,7 +11,7 @@ from rich.table import Table
 from testbed.bench import driver as driver_bench
 from testbed.bench import suites as suites_bench
 from testbed.bench import up as up_bench
-from testbed.bench.page import written
+from testbed.bench.page import render_page
 from testbed.bench.statistics import Figure
 from testbed.binaries import minors
 from testbed.cli import options
@@ -78,7 +78,7 @@ def driver(
     """How fast and how small the fake driver is, beside two drivers in Go, called as the kubelet calls them."""
     found = driver_bench.measure(driver_bench.Plan(kubernetes or minors()[0], claims, runs, idle, build), Progress())
     if page:
-        page.write_text(written(found, claims, runs))
+        page.write_text(render_page(found, claims, runs))
     if output == "json":
         options.print_json(found.as_data())
         return
@@ -87,5 +87,5 @@ def driver(
         table.add_row(*row)
     console = Screen(width=None if Screen().is_terminal else 240)
     console.print(table)
-    for reason in found.reasons():
+    for reason in found.failure_lines():
         console.print(f"no number: {reason}", markup=False)

@@ -14,7 +14,7 @@ from rich.table import Table
 from testbed.binaries import lock_for, minors
 from testbed.images import Image, basics, cached_node, docker, driver
 from testbed.images import node as make_node
-from testbed.images.driver import RELEASE, Way
+from testbed.images.driver import RELEASE, BuildMethod
 from testbed.images.driver import cached as cached_driver
 from testbed.progress import Progress, Screen
 
@@ -48,11 +48,11 @@ def list_images(output: str) -> None:
 @click.option(
     "--with",
     "way",
-    type=click.Choice(get_args(Way)),
+    type=click.Choice(get_args(BuildMethod)),
     help="Insist on one way to make the driver's image. Without it: Docker where an engine answers, else packages.",
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1, type=click.Choice(NAMES))
-def build(way: Way | None, names: tuple[str, ...]) -> None:
+def build(way: BuildMethod | None, names: tuple[str, ...]) -> None:
     """Make images: those that are named, or all.
 
     What the cache holds of the same content is taken from there; the driver's image is made anew
@@ -115,7 +115,7 @@ def _tell(image: Image, began: float) -> None:
     click.echo(f"{image.reference}  {size}  {image.digest}  {time.monotonic() - began:.1f} s")
 
 
-def _made(name: str, way: Way | None, progress: Progress) -> Image:
+def _made(name: str, way: BuildMethod | None, progress: Progress) -> Image:
     if name == "driver":
         return driver(progress, build_with=way, refresh=True)
     return (basics.sandbox if name == "sandbox" else basics.workload)(progress)

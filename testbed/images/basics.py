@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.images import busybox, oci, tarball
-from testbed.images.oci import Image, Settings
-from testbed.images.store import Entry, Store, key_of
+from testbed.images.oci import ContainerSettings, Image
+from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Progress
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -28,7 +28,7 @@ class Recipe:
 
     name: str
     version: int
-    settings: Settings
+    settings: ContainerSettings
     members: tuple[tarball.Member, ...] = ()
     applets: bool = False
 
@@ -43,12 +43,12 @@ class Recipe:
         return key_of([self.reference, oci.architecture(), self.settings.as_json(), repr(self.members), self.applets])
 
 
-SANDBOX = Recipe("sandbox", 1, Settings(entrypoint=("/bin/busybox", "sh", "-c", PAUSE), user="65535:65535"))
+SANDBOX = Recipe("sandbox", 1, ContainerSettings(entrypoint=("/bin/busybox", "sh", "-c", PAUSE), user="65535:65535"))
 
 WORKLOAD = Recipe(
     "workload",
     1,
-    Settings(cmd=("sh",), env={"PATH": PATH, "HOME": "/root"}),
+    ContainerSettings(cmd=("sh",), env={"PATH": PATH, "HOME": "/root"}),
     (
         tarball.file("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"),
         tarball.file("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
@@ -64,30 +64,30 @@ WORKLOAD = Recipe(
 
 def sandbox(progress: Progress) -> Image:
     """The image whose container holds a pod's namespaces. It sleeps, reaps, and ends at once when it is told to."""
-    return _image(SANDBOX, progress)
+    return _cached_or_built(SANDBOX, progress)
 
 
 def workload(progress: Progress) -> Image:
     """The image of the suites' pods: sh, env, sleep, ls, cat and what else a shell script wants, in 2 MB."""
-    return _image(WORKLOAD, progress)
+    return _cached_or_built(WORKLOAD, progress)
 
 
 def cached(recipe: Recipe) -> Image | None:
     """The image, when it was made before."""
     entry = Store().find(recipe.name, recipe.key)
-    return _of(recipe, entry) if entry else None
+    return _image_of(recipe, entry) if entry else None
 
 
-def _image(recipe: Recipe, progress: Progress) -> Image:
+def _cached_or_built(recipe: Recipe, progress: Progress) -> Image:
     found = cached(recipe)
     if found:
         return found
     with progress.step(f"image {recipe.name}") as step:
-        entry = Store().make(recipe.name, recipe.key, step, _builder(recipe))
-    return _of(recipe, entry)
+        entry = Store().get_or_build(recipe.name, recipe.key, step, _builder(recipe))
+    return _image_of(recipe, entry)
 
 
-def _of(recipe: Recipe, entry: Entry) -> Image:
+def _image_of(recipe: Recipe, entry: CacheEntry) -> Image:
     return Image(recipe.name, recipe.reference, entry.file, entry.facts["digest"])
 
 

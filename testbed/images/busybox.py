@@ -18,7 +18,7 @@ _INTERPRETER = 3
 def static_busybox(scratch: Path) -> Path:
     """The one of the distribution's package, unpacked into `scratch`; else one of this host, if it is static."""
     try:
-        return _packaged(debian.fetch_package("busybox-static", scratch / "busybox-static"))
+        return _find_in_package(debian.fetch_package("busybox-static", scratch / "busybox-static"))
     except TestbedError as reason:
         installed = shutil.which("busybox")
         if installed and is_static(Path(installed)):
@@ -50,7 +50,7 @@ def is_static(program: Path) -> bool:
     return all(struct.unpack_from("<I", header, table + size * n)[0] != _INTERPRETER for n in range(count))
 
 
-def _packaged(unpacked: Path) -> Path:
+def _find_in_package(unpacked: Path) -> Path:
     for place in ("bin/busybox", "usr/bin/busybox"):
         if (unpacked / place).is_file() and is_static(unpacked / place):
             return unpacked / place

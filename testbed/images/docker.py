@@ -24,7 +24,7 @@ def dockerfile() -> Path:
     return folders.data("Dockerfile")
 
 
-def answers() -> bool:
+def is_available() -> bool:
     """Whether a Docker engine is there, not only its command."""
     if shutil.which("docker") is None:
         return False
@@ -59,10 +59,10 @@ def build(reference: str, code: Path, archive: Path, scratch: Path, step: Step) 
 def rewrite(saved: Path, reference: str, archive: Path, scratch: Path) -> str:
     """The image of a `docker save` file (of any engine's version) as an archive of ours; the digest of its manifest."""
     with tarfile.open(saved) as tar:
-        listed = json.loads(_bytes(tar, "manifest.json"))
+        listed = json.loads(_read_member(tar, "manifest.json"))
         if len(listed) != 1:
             raise TestbedError(f"docker save wrote {len(listed)} images instead of one")
-        config = _bytes(tar, listed[0]["Config"])
+        config = _read_member(tar, listed[0]["Config"])
         layers = list(_layers(tar, listed[0]["Layers"], scratch))
     return oci.write_archive(reference, config, layers, archive)
 
@@ -70,19 +70,19 @@ def rewrite(saved: Path, reference: str, archive: Path, scratch: Path) -> str:
 def _layers(tar: tarfile.TarFile, names: list[str], scratch: Path) -> Iterator[Layer]:
     for number, name in enumerate(names):
         file = scratch / f"layer-{number}"
-        with _opened(tar, name) as content, file.open("wb") as copy:
+        with _open_member(tar, name) as content, file.open("wb") as copy:
             shutil.copyfileobj(content, copy)
         with file.open("rb") as content:
             kind = _COMPRESSED.get(content.read(2), "")
         yield Layer.of(file, oci.PLAIN_LAYER + kind)
 
 
-def _bytes(tar: tarfile.TarFile, name: str) -> bytes:
-    with _opened(tar, name) as content:
+def _read_member(tar: tarfile.TarFile, name: str) -> bytes:
+    with _open_member(tar, name) as content:
         return content.read()
 
 
-def _opened(tar: tarfile.TarFile, name: str) -> IO[bytes]:
+def _open_member(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     content = tar.extractfile(name)
     if content is None:
         raise TestbedError(f"docker save wrote no file {name}")

@@ -16,15 +16,15 @@ from testbed.errors import TestbedError
 from testbed.images import docker, oci, python_base, tarball, wheels
 from testbed.images.basics import PATH
 from testbed.images.interpreter import Interpreter
-from testbed.images.oci import Image, Settings
+from testbed.images.oci import ContainerSettings, Image
 from testbed.images.python_base import Packages
-from testbed.images.store import Entry, Store, key_of
+from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Progress, Step
 
-Way = Literal["docker", "packages"]
+BuildMethod = Literal["docker", "packages"]
 
 HOME = "opt/dra-testbed"
-SETTINGS = Settings(
+SETTINGS = ContainerSettings(
     entrypoint=("python3", "-m", "fake_driver"),
     env={
         "PATH": PATH,
@@ -40,7 +40,7 @@ _CODE = ("fake_driver", "testbed/__init__.py", "testbed/kubelet/__init__.py", "t
 _RECIPE = 1  # count it up when this module makes something else of the same layers and code
 
 
-def driver(progress: Progress, *, build_with: Way | None = None, refresh: bool = False) -> Image:
+def driver(progress: Progress, *, build_with: BuildMethod | None = None, refresh: bool = False) -> Image:
     """The image, from the cache or made now.
 
     `build_with` insists on one way. `refresh` asks apt for newer packages first; otherwise those of the last time are taken.
@@ -49,19 +49,19 @@ def driver(progress: Progress, *, build_with: Way | None = None, refresh: bool =
     if found:
         return found
     with progress.step("image driver") as step:
-        if build_with == "docker" or (build_with is None and docker.answers()):
+        if build_with == "docker" or (build_with is None and docker.is_available()):
             try:
-                return _by_docker(step)
+                return _build_with_docker(step)
             except TestbedError as failed:
                 if build_with:
                     raise
                 progress.say(
                     f"Docker could not build the driver's image ({_last_line(failed)}); making it from packages instead"
                 )
-        return _by_packages(step, refresh=refresh)
+        return _build_from_packages(step, refresh=refresh)
 
 
-def cached(way: Way | None = None) -> Image | None:
+def cached(way: BuildMethod | None = None) -> Image | None:
     """The image of the code as it is now, when it was made before."""
     for key in _keys(way):
         if entry := Store().find("driver", key):
@@ -86,11 +86,11 @@ def code() -> dict[str, Path]:
     return files
 
 
-def _keys(way: Way | None) -> Iterator[str]:
+def _keys(way: BuildMethod | None) -> Iterator[str]:
     content = _code_digest(code())
     if way != "packages":
         yield _docker_key(content)
-    packages = python_base.remembered()
+    packages = python_base.last_resolved()
     if way != "docker" and packages:
         yield _packages_key(packages, content)
 
@@ -103,7 +103,7 @@ def _packages_key(packages: Packages, content: str) -> str:
     return key_of(["packages", _RECIPE, _wheels(packages).key, SETTINGS.as_json(), content])
 
 
-def _by_docker(step: Step) -> Image:
+def _build_with_docker(step: Step) -> Image:
     content = _code_digest(code())
     key = _docker_key(content)
 
@@ -112,11 +112,11 @@ def _by_docker(step: Step) -> Image:
         _copy_code(source, content)
         return {**docker.build(reference(key), source, archive, scratch, step), "with": "docker"}
 
-    return _image(key, Store().make("driver", key, step, build))
+    return _image(key, Store().get_or_build("driver", key, step, build))
 
 
-def _by_packages(step: Step, *, refresh: bool) -> Image:
-    packages = (None if refresh else python_base.remembered()) or python_base.resolve()
+def _build_from_packages(step: Step, *, refresh: bool) -> Image:
+    packages = (None if refresh else python_base.last_resolved()) or python_base.resolve()
     try:
         base = python_base.layer(packages, step)
     except TestbedError:
@@ -127,11 +127,11 @@ def _by_packages(step: Step, *, refresh: bool) -> Image:
     above = wheels.layer(_wheels(packages), base.file, step)
     content = _code_digest(code())
     key = _packages_key(packages, content)
-    return _image(key, Store().make("driver", key, step, _builder(key, content, base, above, step)))
+    return _image(key, Store().get_or_build("driver", key, step, _builder(key, content, base, above, step)))
 
 
 def _builder(
-    key: str, content: str, base: Entry, above: Entry, step: Step
+    key: str, content: str, base: CacheEntry, above: CacheEntry, step: Step
 ) -> Callable[[Path, Path], Mapping[str, Any]]:
     def build(archive: Path, scratch: Path) -> Mapping[str, Any]:
         step.note("the driver's code")
@@ -142,7 +142,7 @@ def _builder(
         python = Interpreter(root)
         compiled = python.compile([HOME])
         if compiled:
-            python.can_import(_IMPORTS, [HOME, wheels.PLACE])
+            python.check_imports(_IMPORTS, [HOME, wheels.DIST_PACKAGES])
         top = oci.write_layer(tarball.tree(root / HOME, HOME), scratch / "code.tar")
         layers = [oci.Layer.of(base.file), oci.Layer.of(above.file), top]
         config = oci.configuration(SETTINGS, layers, ["Python of the distribution", "wheels", "the fake driver"])
@@ -162,7 +162,7 @@ def _wheels(packages: Packages) -> wheels.Wheels:
     return wheels.Wheels(packages.python, packages.key)
 
 
-def _image(key: str, entry: Entry) -> Image:
+def _image(key: str, entry: CacheEntry) -> Image:
     return Image("driver", reference(key), entry.file, entry.facts["digest"])
 
 

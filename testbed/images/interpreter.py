@@ -27,26 +27,26 @@ class Interpreter:
         It is not compared with the sources' times (they are all 1970), and its paths are those inside the image. False when
         this Python does not run here, for example on another architecture or from a folder that forbids programs.
         """
-        if not self.works():
+        if not self.runs_here():
             return False
         places = [self.root / folder for folder in folders]
         how = ("--invalidation-mode", "unchecked-hash", "-s", self.root, "-p", "/")
-        self._python(["-m", "compileall", "-q", "-f", *how, *places], {})
+        self._run_python(["-m", "compileall", "-q", "-f", *how, *places], {})
         return True
 
-    def works(self) -> bool:
+    def runs_here(self) -> bool:
         """Whether it runs on this host at all."""
         try:
-            return self._python(["-c", "pass"], {}).ok
+            return self._run_python(["-c", "pass"], {}).ok
         except (CommandFailed, TestbedError, OSError):
             return False
 
-    def can_import(self, modules: Sequence[str], path: Sequence[str]) -> None:
+    def check_imports(self, modules: Sequence[str], path: Sequence[str]) -> None:
         """Import the modules from these folders of the image; an error if one cannot be."""
         where = os.pathsep.join(str(self.root / folder) for folder in path)
-        self._python(["-c", f"import {', '.join(modules)}"], {"PYTHONPATH": where})
+        self._run_python(["-c", f"import {', '.join(modules)}"], {"PYTHONPATH": where})
 
-    def _python(self, words: Sequence[str | Path], env: dict[str, str]) -> Completed:
+    def _run_python(self, words: Sequence[str | Path], env: dict[str, str]) -> Completed:
         """Run it. Only compile() may write byte code: what an import writes names the paths of this host."""
         loader = self._loader()
         always = {

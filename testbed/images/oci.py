@@ -35,7 +35,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ContainerSettings:
     """How containers of the image start."""
 
     entrypoint: Sequence[str] = ()
@@ -88,7 +88,7 @@ def write_layer(members: Iterable[tarball.Member], into: Path) -> Layer:
     return Layer.of(into)
 
 
-def configuration(settings: Settings, layers: Sequence[Layer], said: Sequence[str]) -> bytes:
+def configuration(settings: ContainerSettings, layers: Sequence[Layer], said: Sequence[str]) -> bytes:
     """The configuration of an image of plain layers; `said` tells of each layer what it holds."""
     return _json({
         "created": _EPOCH,
@@ -114,7 +114,7 @@ def write_archive(reference: str, config: bytes, layers: Sequence[Layer], into: 
         [
             tarball.file("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
             tarball.file("index.json", _index(reference, config, manifest)),
-            tarball.file("manifest.json", _for_docker(reference, config, layers)),
+            tarball.file("manifest.json", _docker_manifest(reference, config, layers)),
             *(tarball.file(_blob(digest), content) for digest, content in blobs.items()),
         ],
         into,
@@ -130,7 +130,7 @@ def _index(reference: str, config: bytes, manifest: bytes) -> bytes:
     return _json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [listed]})
 
 
-def _for_docker(reference: str, config: bytes, layers: Sequence[Layer]) -> bytes:
+def _docker_manifest(reference: str, config: bytes, layers: Sequence[Layer]) -> bytes:
     return _json([
         {"Config": _blob(_digest(config)), "RepoTags": [reference], "Layers": [_blob(layer.digest) for layer in layers]}
     ])  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from testbed.images import oci, tarball
 from testbed.images.basics import PATH
-from testbed.images.oci import Image, Settings
+from testbed.images.oci import ContainerSettings, Image
 from testbed.images.store import Store, key_of
 from testbed.progress import Progress
 
@@ -22,15 +22,15 @@ def program(reference: str, file: Path, progress: Progress) -> Image:
     """The image with the program in /usr/bin, as its entry point. Made anew when another program, or another name, is given."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
-    settings = Settings(entrypoint=(f"/{_FOLDER}/{file.name}",), env={"PATH": PATH})
+    settings = ContainerSettings(entrypoint=(f"/{_FOLDER}/{file.name}",), env={"PATH": PATH})
     key = key_of([reference, oci.architecture(), settings.as_json(), digest])
     name = f"program-{file.name}"
     with progress.step(f"image {reference}") as step:
-        entry = Store().make(name, key, step, _builder(reference, file, settings))
+        entry = Store().get_or_build(name, key, step, _builder(reference, file, settings))
     return Image(name, reference, entry.file, entry.facts["digest"])
 
 
-def _builder(reference: str, file: Path, settings: Settings) -> Callable[[Path, Path], dict[str, str]]:
+def _builder(reference: str, file: Path, settings: ContainerSettings) -> Callable[[Path, Path], dict[str, str]]:
     def build(archive: Path, scratch: Path) -> dict[str, str]:
         # A program that makes a temporary file before it renames it finds the place for it, as in images with a system.
         members = [tarball.file(f"{_FOLDER}/{file.name}", file, 0o755), tarball.folder("tmp", 0o1777)]

@@ -18,7 +18,7 @@ from testbed.binaries import debian
 from testbed.errors import TestbedError
 from testbed.images import oci, tarball
 from testbed.images.interpreter import Interpreter
-from testbed.images.store import Entry, Store, key_of
+from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Step
 
 RECIPE = 1  # count it up when this module makes something else of the same packages
@@ -88,7 +88,7 @@ def resolve() -> Packages:
             f"this distribution has Python {packages.python}; the driver needs 3.{OLDEST_PYTHON}",
             hint="dra-testbed images build driver --with docker",
         )
-    memory = _memory()
+    memory = _resolution_file()
     memory.parent.mkdir(parents=True, exist_ok=True)
     new = memory.with_suffix(".new")
     new.write_text(json.dumps(packages.pins, indent=1) + "\n")
@@ -96,16 +96,16 @@ def resolve() -> Packages:
     return packages
 
 
-def remembered() -> Packages | None:
+def last_resolved() -> Packages | None:
     """What apt answered last time: asking takes a second, and an image is not made anew for each update of a library."""
     try:
-        pins = json.loads(_memory().read_text())
+        pins = json.loads(_resolution_file().read_text())
         return Packages(tuple(str(pin) for pin in pins)) if isinstance(pins, list) else None
     except (OSError, ValueError):
         return None
 
 
-def layer(packages: Packages, step: Step) -> Entry:
+def layer(packages: Packages, step: Step) -> CacheEntry:
     """The layer, from the cache or made now."""
 
     def build(file: Path, scratch: Path) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def layer(packages: Packages, step: Step) -> Entry:
         made = oci.write_layer([*tarball.tree(root), tarball.folder("tmp", 0o1777)], file)
         return {"digest": made.digest, "packages": list(packages.pins), "compiled": compiled}
 
-    return Store().make("base", packages.key, step, build)
+    return Store().get_or_build("base", packages.key, step, build)
 
 
 def _candidates(names: Sequence[str]) -> dict[str, str]:
@@ -126,7 +126,7 @@ def _candidates(names: Sequence[str]) -> dict[str, str]:
     return dict(re.findall(r"^Package: (\S+)$.*?^Version: (\S+)$", said, re.M | re.S))
 
 
-def _memory() -> Path:
+def _resolution_file() -> Path:
     return Store().root / "packages.json"
 
 

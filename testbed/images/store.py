@@ -26,12 +26,12 @@ from testbed.errors import TestbedError
 from testbed.progress import Step
 
 _CONTENT, _FACTS = "content.tar", "entry.json"
-_KEPT = 4
-_SURELY_UNUSED = 3600.0
+_MAX_ENTRIES = 4
+_MIN_AGE = 3600.0
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A file in the cache, and what its maker said about it."""
 
     file: Path
@@ -58,23 +58,25 @@ class Store:
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or folders.cache() / "images"
 
-    def find(self, kind: str, key: str) -> Entry | None:
+    def find(self, kind: str, key: str) -> CacheEntry | None:
         """The entry, when it is there and undamaged."""
-        place = self._place(kind, key)
+        folder = self._folder_of(kind, key)
         try:
-            record = _Record(**json.loads((place / _FACTS).read_text()))
-            if not _intact(place / _CONTENT, record):
+            record = _Record(**json.loads((folder / _FACTS).read_text()))
+            if not _is_intact(folder / _CONTENT, record):
                 return None
         except (OSError, ValueError, TypeError):
             return None
         with contextlib.suppress(OSError):
-            os.utime(place)  # when it was used last, for _prune
-        return Entry(place / _CONTENT, record.facts, record.size)
+            os.utime(folder)  # when it was used last, for _prune
+        return CacheEntry(folder / _CONTENT, record.facts, record.size)
 
-    def make(self, kind: str, key: str, step: Step, build: Callable[[Path, Path], Mapping[str, Any]]) -> Entry:
+    def get_or_build(
+        self, kind: str, key: str, step: Step, build: Callable[[Path, Path], Mapping[str, Any]]
+    ) -> CacheEntry:
         """The entry; when it is not there, `build(file, scratch folder)` writes the file and says what there is to know about it."""
         try:
-            with self._alone(kind, step):
+            with self._locked(kind, step):
                 found = self.find(kind, key)
                 if found is None:
                     self._build(kind, key, build)
@@ -87,33 +89,33 @@ class Store:
                 hint="make room, or set DRA_TESTBED_CACHE",
             ) from refused
         if found is None:
-            raise TestbedError(f"{self._place(kind, key)} changed while it was made", hint="try again")
+            raise TestbedError(f"{self._folder_of(kind, key)} changed while it was made", hint="try again")
         return found
 
     def _build(self, kind: str, key: str, build: Callable[[Path, Path], Mapping[str, Any]]) -> None:
-        part, place = self.root / f"{kind}.part", self._place(kind, key)
+        part, folder = self.root / f"{kind}.part", self._folder_of(kind, key)
         shutil.rmtree(part, ignore_errors=True)
         made, scratch = part / "made", part / "scratch"
         made.mkdir(parents=True)
         scratch.mkdir()
         try:
             facts = build(made / _CONTENT, scratch)
-            (made / _FACTS).write_text(json.dumps(asdict(_recorded(made / _CONTENT, facts)), indent=1) + "\n")
-            if place.exists():
-                place.rename(part / "damaged")
-            made.rename(place)
+            (made / _FACTS).write_text(json.dumps(asdict(_record_of(made / _CONTENT, facts)), indent=1) + "\n")
+            if folder.exists():
+                folder.rename(part / "damaged")
+            made.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
     def _prune(self, kind: str) -> None:
         """Forget what was used longest ago, but nothing that another process may be reading now."""
-        places = sorted(self.root.glob(f"{kind}-*"), key=lambda place: place.stat().st_mtime, reverse=True)
-        for place in places[_KEPT:]:
-            if time.time() - place.stat().st_mtime > _SURELY_UNUSED:
-                shutil.rmtree(place, ignore_errors=True)
+        places = sorted(self.root.glob(f"{kind}-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+        for folder in places[_MAX_ENTRIES:]:
+            if time.time() - folder.stat().st_mtime > _MIN_AGE:
+                shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _alone(self, kind: str, step: Step) -> Iterator[None]:
+    def _locked(self, kind: str, step: Step) -> Iterator[None]:
         self.root.mkdir(parents=True, exist_ok=True)
         lock, doing = FileLock(self.root / f"{kind}.lock"), step.doing
         try:
@@ -127,16 +129,16 @@ class Store:
         finally:
             lock.release()
 
-    def _place(self, kind: str, key: str) -> Path:
+    def _folder_of(self, kind: str, key: str) -> Path:
         return self.root / f"{kind}-{key[:24]}"
 
 
-def _recorded(file: Path, facts: Mapping[str, Any]) -> _Record:
+def _record_of(file: Path, facts: Mapping[str, Any]) -> _Record:
     now = file.stat()
     return _Record(_sha256(file), now.st_size, now.st_mtime_ns, dict(facts))
 
 
-def _intact(file: Path, record: _Record) -> bool:
+def _is_intact(file: Path, record: _Record) -> bool:
     """Size and time are compared each time; the content only when the time differs, as after a copy of the cache."""
     now = file.stat()
     if now.st_size != record.size:

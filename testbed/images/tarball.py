@@ -56,7 +56,7 @@ def write(members: Iterable[Member], into: Path) -> None:
     """The tar file. The folders above each member are put before it; two members of one path are a mistake."""
     with tarfile.open(into, "w", format=tarfile.PAX_FORMAT) as tar:
         for member in _ordered(members):
-            with _opened(member.content) as content:
+            with _open_content(member.content) as content:
                 tar.addfile(_header(member, content), content)
 
 
@@ -85,5 +85,5 @@ def _header(member: Member, content: BinaryIO) -> tarfile.TarInfo:
     return info
 
 
-def _opened(content: Path | bytes | None) -> BinaryIO:
+def _open_content(content: Path | bytes | None) -> BinaryIO:
     return content.open("rb") if isinstance(content, Path) else io.BytesIO(content or b"")

@@ -19,11 +19,11 @@ from testbed import folders, process
 from testbed.errors import TestbedError
 from testbed.images import oci, tarball
 from testbed.images.interpreter import Interpreter
-from testbed.images.store import Entry, Store, key_of
+from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Step
 
 RECIPE = 1  # count it up when this module makes something else of the same wheels
-PLACE = "usr/lib/python3/dist-packages"
+DIST_PACKAGES = "usr/lib/python3/dist-packages"
 
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
@@ -55,17 +55,17 @@ def requirements() -> Path:
     return folders.data("driver-requirements.txt")
 
 
-def layer(wheels: Wheels, base: Path, step: Step) -> Entry:
+def layer(wheels: Wheels, base: Path, step: Step) -> CacheEntry:
     """The layer, from the cache or made now. `base` is the layer with the Python that compiles it."""
 
     def build(file: Path, scratch: Path) -> dict[str, Any]:
         step.note(f"wheels for Python {wheels.python}")
-        names = _unpack(_downloaded(wheels.python, scratch / "wheels"), scratch / "new" / PLACE)
+        names = _unpack(_downloaded(wheels.python, scratch / "wheels"), scratch / "new" / DIST_PACKAGES)
         compiled = _compile(base, scratch)
         made = oci.write_layer(tarball.tree(scratch / "new"), file)
         return {"digest": made.digest, "wheels": names, "compiled": compiled}
 
-    return Store().make("wheels", wheels.key, step, build)
+    return Store().get_or_build("wheels", wheels.key, step, build)
 
 
 def unpack_layer(layer: Path, root: Path) -> None:
@@ -116,8 +116,8 @@ def _compile(base: Path, scratch: Path) -> bool:
     """Compile with the image's Python, in a copy of the image's root, because byte code names the place of its source."""
     root = scratch / "root"
     unpack_layer(base, root)
-    (root / PLACE).parent.mkdir(parents=True, exist_ok=True)
-    (scratch / "new" / PLACE).rename(root / PLACE)
-    compiled = Interpreter(root).compile([PLACE])
-    (root / PLACE).rename(scratch / "new" / PLACE)
+    (root / DIST_PACKAGES).parent.mkdir(parents=True, exist_ok=True)
+    (scratch / "new" / DIST_PACKAGES).rename(root / DIST_PACKAGES)
+    compiled = Interpreter(root).compile([DIST_PACKAGES])
+    (root / DIST_PACKAGES).rename(scratch / "new" / DIST_PACKAGES)
     return compiled

@@ -11,7 +11,7 @@ def found(ours: list[float], peer: list[float], key: str = "start") -> Compariso
     comparison = Comparison("ours", {"ours": "1", "peer": "2"}, "1.37")
     for title, values in (("ours", ours), ("peer", peer)):
         for value in values:
-            comparison.note(title, key, value)
+            comparison.add(title, key, value)
     return comparison
 
 
@@ -32,38 +32,38 @@ def test_a_row_has_medians_with_spread_the_ratio_and_the_bound() -> None:
 
 @pytest.mark.parametrize(("ours", "kept"), [([60.0], True), ([61.0], False)])
 def test_a_ratio_has_a_bound(ours: list[float], kept: bool) -> None:
-    assert found(ours, [40], "memory idle").kept(BY_KEY["memory idle"]) is kept
+    assert found(ours, [40], "memory idle").meets_bounds(BY_KEY["memory idle"]) is kept
 
 
 def test_an_absolute_bound_holds_however_large_a_peer_is() -> None:
-    assert found([81], [800], "memory idle").kept(BY_KEY["memory idle"]) is False
+    assert found([81], [800], "memory idle").meets_bounds(BY_KEY["memory idle"]) is False
 
 
 def test_every_peer_counts() -> None:
     comparison = found([2], [3])
     comparison.versions["slim"] = "1"
-    comparison.note("slim", "start", 1)
+    comparison.add("slim", "start", 1)
 
-    assert comparison.kept(BY_KEY["start"]) is False
+    assert comparison.meets_bounds(BY_KEY["start"]) is False
 
 
 def test_what_was_not_measured_keeps_no_bound_and_has_its_reason() -> None:
     comparison = found([], [1])
-    comparison.refuse("ours", "start", "it ended")
+    comparison.add_failure("ours", "start", "it ended")
 
-    assert comparison.kept(BY_KEY["start"]) is False
+    assert comparison.meets_bounds(BY_KEY["start"]) is False
     assert row(comparison, "start")[1:4] == ["-", "1.00 s (1.00 to 1.00)", "-"]
-    assert comparison.reasons() == ["ours, start: it ended"]
+    assert comparison.failure_lines() == ["ours, start: it ended"]
 
 
 def test_a_peer_that_cannot_is_left_out_of_the_bound_and_remembered() -> None:
     comparison = found([1], [])
-    comparison.refuse("peer", "start", "too many", for_good=True)
+    comparison.add_failure("peer", "start", "too many", permanent=True)
     comparison.versions["slim"] = "1"
-    comparison.note("slim", "start", 1)
+    comparison.add("slim", "start", 1)
 
-    assert comparison.kept(BY_KEY["start"]) is True
-    assert comparison.unable == {"peer"}
+    assert comparison.meets_bounds(BY_KEY["start"]) is True
+    assert comparison.excluded == {"peer"}
 
 
 @pytest.mark.parametrize("versions", [{"ours": "1"}, {"ours": "1", "peer": "2"}], ids=["no-peer", "all-refused"])
@@ -71,7 +71,7 @@ def test_a_ratio_to_nobody_is_not_kept_and_not_broken(versions: dict[str, str]) 
     comparison = found([1], [])
     comparison.versions = versions
 
-    assert comparison.kept(BY_KEY["start"]) is None
+    assert comparison.meets_bounds(BY_KEY["start"]) is None
     assert row(comparison, "start")[-1] == "<= 1 x (not compared)"
 
 
@@ -81,12 +81,12 @@ def test_without_a_peer_the_absolute_bound_beside_it_can_still_be_broken(
 ) -> None:
     comparison = found([own], [], "memory idle")
 
-    assert comparison.kept(BY_KEY["memory idle"]) is kept
+    assert comparison.meets_bounds(BY_KEY["memory idle"]) is kept
     assert row(comparison, "memory idle")[-1] == f"<= 1.5 x, <= 80 MiB {shown}"
 
 
 def test_a_bound_that_needs_no_peer_is_judged_without_one() -> None:
-    assert found([1], [], "writes").kept(BY_KEY["writes"]) is True
+    assert found([1], [], "writes").meets_bounds(BY_KEY["writes"]) is True
 
 
 def test_a_quantity_without_a_bound_shows_none() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from testbed.bench.kubelet import Claim, Kubelet, _ids
+from testbed.bench.kubelet import ClaimRef, KubeletClient, _ids
 from testbed.errors import DriverFailed
 from testbed.kubelet.stubs import dra_v1_pb2, registration_v1_pb2, registration_v1_pb2_grpc
 
-CLAIM = Claim("default", "one", "u-1")
+CLAIM = ClaimRef("default", "one", "u-1")
 
 
 def answer(**entry: object) -> dra_v1_pb2.NodePrepareResourcesResponse:
@@ -32,7 +32,7 @@ def test_an_error_of_the_claim_is_the_drivers_failure() -> None:
 
 def test_an_answer_about_another_claim_is_the_drivers_failure() -> None:
     with pytest.raises(DriverFailed, match="no entry"):
-        _ids(answer(), Claim("default", "two", "u-2"))
+        _ids(answer(), ClaimRef("default", "two", "u-2"))
 
 
 def test_unprepare_has_an_entry_and_no_devices() -> None:
@@ -70,11 +70,11 @@ def served(socket: Path, *servicers: Registration) -> Iterator[Path]:
 
 def test_a_driver_that_does_not_register_has_failed(tmp_path: Path) -> None:
     with served(tmp_path / "r") as socket, pytest.raises(DriverFailed, match="did not register: UNIMPLEMENTED"):
-        Kubelet(socket)
+        KubeletClient(socket)
 
 
 def test_a_driver_that_is_gone_when_it_is_called_has_failed(tmp_path: Path) -> None:
-    with served(tmp_path / "r", Registration(tmp_path / "gone")) as socket, Kubelet(socket) as kubelet:
+    with served(tmp_path / "r", Registration(tmp_path / "gone")) as socket, KubeletClient(socket) as kubelet:
         with pytest.raises(DriverFailed, match="did not prepare claim one: UNAVAILABLE"):
             kubelet.prepare([CLAIM], 1)
         with pytest.raises(DriverFailed, match="did not unprepare claim one: UNAVAILABLE"):

@@ -10,14 +10,14 @@ def test_the_median_is_the_middle_value_and_the_spread_its_ends() -> None:
 
 
 def test_a_figure_without_a_bound_keeps_it() -> None:
-    assert Figure("up", "s", (5.0,)).kept
+    assert Figure("up", "s", (5.0,)).meets_bound
     assert Figure("up", "s", (5.0,)).as_row()[3] == ""
 
 
 def test_samples_become_figures_in_their_order_with_their_bounds() -> None:
     found = figures([{"b": 1.0, "a": 2.0}, {"b": 3.0, "a": 4.0}, {"a": 9.0}], "s", {"a": 4})
 
-    assert [(f.name, f.values, f.kept) for f in found] == [("b", (1.0, 3.0), True), ("a", (2.0, 4.0, 9.0), True)]
+    assert [(f.name, f.values, f.meets_bound) for f in found] == [("b", (1.0, 3.0), True), ("a", (2.0, 4.0, 9.0), True)]
 
 
 def test_the_data_has_every_value() -> None:

@@ -29,7 +29,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_sample_has_the_whole_and_each_phase(done: list[str]) -> None:
-    sample = up._one(CONFIG, lambda: done.append("weighed"))
+    sample = up._sample(CONFIG, lambda: done.append("weighed"))
     assert list(sample) == ["up", "cluster", "down"]
     assert done == ["up measured", "weighed", "down measured"]
 
@@ -39,5 +39,5 @@ def test_a_testbed_that_cannot_be_weighed_is_taken_down_all_the_same(done: list[
         raise WaitTimeout("the memory to settle", "idle: 5 s", "900 MiB and still changing")
 
     with pytest.raises(WaitTimeout, match="still changing"):
-        up._one(CONFIG, restless)
+        up._sample(CONFIG, restless)
     assert done == ["up measured", "down measured"]

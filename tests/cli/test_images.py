@@ -126,7 +126,7 @@ def test_an_image_is_saved_under_the_name_that_the_manifests_have(
 ) -> None:
     layer = oci.write_layer([tarball.file("hello", "world")], tmp_path / "layer.tar")
     archive = tmp_path / "cached.tar"
-    config = oci.configuration(oci.Settings(), [layer], ["a layer"])
+    config = oci.configuration(oci.ContainerSettings(), [layer], ["a layer"])
     digest = oci.write_archive("localhost/x:abc", config, [layer], archive)
     monkeypatch.setattr(commands, "cached_driver", lambda: Image("driver", "localhost/x:abc", archive, digest))
 

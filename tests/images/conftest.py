@@ -194,7 +194,7 @@ def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @dataclass(frozen=True)
-class Opened:
+class ArchiveContents:
     """An archive taken apart."""
 
     files: Mapping[str, bytes]
@@ -221,14 +221,14 @@ class Opened:
 
 
 @pytest.fixture
-def opened() -> Callable[[Path], Opened]:
-    def take_apart(archive: Path) -> Opened:
+def read_archive() -> Callable[[Path], ArchiveContents]:
+    def read(archive: Path) -> ArchiveContents:
         files: dict[str, bytes] = {}
         with tarfile.open(archive) as tar:
             for member in tar.getmembers():
                 content = tar.extractfile(member)
                 if content:
                     files[member.name] = content.read()
-        return Opened(files)
+        return ArchiveContents(files)
 
-    return take_apart
+    return read

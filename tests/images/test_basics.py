@@ -14,10 +14,10 @@ from testbed.waiting import Budget, eventually_true
 
 
 def test_the_sandbox_image_is_one_program_that_waits_for_its_end(
-    packaged_busybox: list[str], progress: Silent, opened: Callable[[Path], Any], tmp_path: Path
+    packaged_busybox: list[str], progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = sandbox(progress)
-    parts = opened(image.archive)
+    parts = read_archive(image.archive)
 
     assert image.reference == "localhost/dra-testbed/sandbox:1"
     assert image.digest == parts.json("index.json")["manifests"][0]["digest"]
@@ -26,10 +26,10 @@ def test_the_sandbox_image_is_one_program_that_waits_for_its_end(
 
 
 def test_the_workload_image_has_every_applet_users_and_a_place_for_files(
-    packaged_busybox: list[str], progress: Silent, opened: Callable[[Path], Any], tmp_path: Path
+    packaged_busybox: list[str], progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = workload(progress)
-    layer = opened(image.archive).layer(0, tmp_path)
+    layer = read_archive(image.archive).layer(0, tmp_path)
 
     assert image.reference == "localhost/dra-testbed/workload:1"
     assert {name: layer[f"bin/{name}"].linkname for name in ("cat", "sh", "sleep")} == dict.fromkeys(
@@ -39,7 +39,7 @@ def test_the_workload_image_has_every_applet_users_and_a_place_for_files(
     assert layer["tmp"].mode == 0o1777
     assert layer["usr/bin"].linkname == "../bin"
     assert "etc/passwd" in layer
-    assert "PATH=" + basics.PATH in opened(image.archive).config["config"]["Env"]
+    assert "PATH=" + basics.PATH in read_archive(image.archive).config["config"]["Env"]
 
 
 def test_the_sandbox_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:

@@ -38,10 +38,12 @@ def _saved(file: Path, images: int = 1) -> Path:
     return file
 
 
-def test_what_docker_saved_becomes_an_archive_like_all_others(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
+def test_what_docker_saved_becomes_an_archive_like_all_others(
+    tmp_path: Path, read_archive: Callable[[Path], Any]
+) -> None:
     digest = docker.rewrite(_saved(tmp_path / "saved.tar"), REFERENCE, tmp_path / "image.tar", tmp_path)
 
-    image = opened(tmp_path / "image.tar")
+    image = read_archive(tmp_path / "image.tar")
     (listed,) = image.json("index.json")["manifests"]
     assert listed["digest"] == digest
     assert listed["platform"] == {"architecture": "arm64", "os": "linux", "variant": "v8"}
@@ -61,17 +63,17 @@ def test_an_engine_answers_only_when_its_server_does(
     tmp_path: Path, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script("docker", "echo 28.2.2")
-    assert docker.answers()
+    assert docker.is_available()
 
     script("docker", "echo Cannot connect to the Docker daemon >&2; exit 1")
-    assert not docker.answers()
+    assert not docker.is_available()
 
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert not docker.answers()
+    assert not docker.is_available()
 
 
 def test_the_image_is_built_from_our_files_saved_and_its_tag_removed(
-    tmp_path: Path, script: Any, installation: Path, opened: Callable[[Path], Any]
+    tmp_path: Path, script: Any, installation: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     log, saved = tmp_path / "log", _saved(tmp_path / "prepared.tar")
     script(
@@ -86,7 +88,7 @@ def test_the_image_is_built_from_our_files_saved_and_its_tag_removed(
         "build --tag", "./ci/Dockerfile", "./ci/driver-requirements.txt", "./fake_driver/__init__.py", "./testbed/__init__.py",
         "./testbed/kubelet/__init__.py", "./testbed/kubelet/stubs/dra.py", "save --output", "image rm",
     ]  # fmt: skip
-    assert facts["digest"] == opened(tmp_path / "image.tar").json("index.json")["manifests"][0]["digest"]
+    assert facts["digest"] == read_archive(tmp_path / "image.tar").json("index.json")["manifests"][0]["digest"]
 
 
 def test_a_build_that_fails_is_quoted(tmp_path: Path, script: Any, installation: Path) -> None:

@@ -21,10 +21,10 @@ def no_docker(script: Any) -> None:
 
 
 def test_the_image_is_python_the_wheels_and_the_code(
-    progress: Silent, opened: Callable[[Path], Any], tmp_path: Path
+    progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = driver(progress)
-    parts = opened(image.archive)
+    parts = read_archive(image.archive)
 
     assert "usr/bin/python3.13" in parts.layer(0, tmp_path)
     assert "usr/lib/python3/dist-packages/grpc/__init__.py" in parts.layer(1, tmp_path)
@@ -47,13 +47,13 @@ def test_warm_nothing_is_asked_and_nothing_is_shown(progress: Silent, distributi
 
 
 def test_a_change_of_the_code_makes_one_layer_and_another_name(
-    progress: Silent, installation: Path, distribution: Any, pip: Any, opened: Callable[[Path], Any]
+    progress: Silent, installation: Path, distribution: Any, pip: Any, read_archive: Callable[[Path], Any]
 ) -> None:
     before = driver(progress)
     (installation / "fake_driver/new.py").write_text("x = 1\n")
     after = driver(progress)
 
-    old, new = (opened(image.archive).manifest["layers"] for image in (before, after))
+    old, new = (read_archive(image.archive).manifest["layers"] for image in (before, after))
     assert before.reference != after.reference
     assert (old[:2], len(distribution.fetched), len(pip.calls)) == (new[:2], 1, 1)
     assert old[2] != new[2]
@@ -120,7 +120,7 @@ def test_docker_makes_it_where_an_engine_answers(
         assert (code / "testbed/kubelet/stubs/dra.py").exists()
         return {"digest": "sha256:d"}
 
-    monkeypatch.setattr(docker, "answers", lambda: True)
+    monkeypatch.setattr(docker, "is_available", lambda: True)
     monkeypatch.setattr(docker, "build", build)
 
     image = driver(progress)
@@ -148,7 +148,7 @@ def test_whoever_insists_on_docker_gets_its_error(progress: Silent, distribution
 def test_whoever_insists_on_packages_gets_them_even_with_docker(
     progress: Silent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(docker, "answers", lambda: True)
+    monkeypatch.setattr(docker, "is_available", lambda: True)
 
     assert driver(progress, build_with="packages") == cached("packages")
 

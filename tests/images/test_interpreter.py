@@ -43,7 +43,7 @@ def test_compiling_twice_gives_the_same_bytes(root: Path) -> None:
 
 def test_an_import_leaves_no_byte_code_and_older_byte_code_is_replaced(root: Path) -> None:
     file = Path(importlib.util.cache_from_source(str(root / "opt/module.py")))
-    Interpreter(root).can_import(["module"], ["opt"])
+    Interpreter(root).check_imports(["module"], ["opt"])
     assert not file.exists()
 
     py_compile.compile(str(root / "opt/module.py"), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
@@ -64,11 +64,11 @@ def test_links_to_the_loader_are_not_followed_out_of_the_image(root: Path) -> No
     (root / "usr/lib/a-linux-gnu").mkdir()
     (root / "usr/lib/a-linux-gnu/ld-linux-x.so.2").symlink_to("/bin/false")
 
-    assert Interpreter(root).works()
+    assert Interpreter(root).runs_here()
 
 
 def test_a_module_that_cannot_be_imported_is_told(root: Path) -> None:
-    Interpreter(root).can_import(["module"], ["opt"])
+    Interpreter(root).check_imports(["module"], ["opt"])
 
     with pytest.raises(CommandFailed, match="No module named 'absent_module'"):
-        Interpreter(root).can_import(["module", "absent_module"], ["opt"])
+        Interpreter(root).check_imports(["module", "absent_module"], ["opt"])

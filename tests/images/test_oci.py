@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from testbed.images import oci, tarball
-from testbed.images.oci import Settings
+from testbed.images.oci import ContainerSettings
 
 REFERENCE = "localhost/dra-testbed/thing:1"
-SETTINGS = Settings(entrypoint=("/run", "now"), cmd=("a",), env={"PATH": "/bin"}, user="1:2", working_dir="/tmp")
+SETTINGS = ContainerSettings(
+    entrypoint=("/run", "now"), cmd=("a",), env={"PATH": "/bin"}, user="1:2", working_dir="/tmp"
+)
 
 
 @pytest.fixture
@@ -32,9 +34,9 @@ def _sha256(content: bytes) -> str:
 
 
 def test_every_blob_is_named_by_its_digest_and_every_descriptor_fits_its_blob(
-    archive: Path, opened: Callable[[Path], Any]
+    archive: Path, read_archive: Callable[[Path], Any]
 ) -> None:
-    image = opened(archive)
+    image = read_archive(archive)
     manifest = image.manifest
 
     for path, content in image.files.items():
@@ -45,9 +47,9 @@ def test_every_blob_is_named_by_its_digest_and_every_descriptor_fits_its_blob(
 
 
 def test_it_is_an_oci_layout_with_the_media_types_and_the_name_that_runtimes_look_for(
-    archive: Path, opened: Callable[[Path], Any]
+    archive: Path, read_archive: Callable[[Path], Any]
 ) -> None:
-    image = opened(archive)
+    image = read_archive(archive)
     (listed,) = image.json("index.json")["manifests"]
 
     assert image.json("oci-layout") == {"imageLayoutVersion": "1.0.0"}
@@ -62,9 +64,9 @@ def test_it_is_an_oci_layout_with_the_media_types_and_the_name_that_runtimes_loo
 
 
 def test_the_configuration_says_how_to_start_and_the_digests_of_the_unpacked_layers(
-    archive: Path, opened: Callable[[Path], Any], layers: list[oci.Layer]
+    archive: Path, read_archive: Callable[[Path], Any], layers: list[oci.Layer]
 ) -> None:
-    config = opened(archive).config
+    config = read_archive(archive).config
 
     assert config["architecture"] in {"amd64", "arm64"}
     assert config["config"] == {
@@ -74,8 +76,8 @@ def test_the_configuration_says_how_to_start_and_the_digests_of_the_unpacked_lay
     assert [line["created_by"] for line in config["history"]] == ["the first", "the second"]
 
 
-def test_docker_finds_its_own_manifest_in_the_same_archive(archive: Path, opened: Callable[[Path], Any]) -> None:
-    image = opened(archive)
+def test_docker_finds_its_own_manifest_in_the_same_archive(archive: Path, read_archive: Callable[[Path], Any]) -> None:
+    image = read_archive(archive)
     (entry,) = image.json("manifest.json")
 
     assert entry["RepoTags"] == [REFERENCE]
@@ -96,20 +98,20 @@ def test_the_same_image_is_the_same_to_the_byte_and_another_name_is_not(
 
 
 def test_the_digest_is_that_of_the_manifest(
-    archive: Path, opened: Callable[[Path], Any], layers: list[oci.Layer], tmp_path: Path
+    archive: Path, read_archive: Callable[[Path], Any], layers: list[oci.Layer], tmp_path: Path
 ) -> None:
     config = oci.configuration(SETTINGS, layers, ["the first", "the second"])
 
     digest = oci.write_archive(REFERENCE, config, layers, tmp_path / "again.tar")
 
-    assert digest == opened(archive).json("index.json")["manifests"][0]["digest"]
+    assert digest == read_archive(archive).json("index.json")["manifests"][0]["digest"]
 
 
 def test_two_layers_of_the_same_content_are_one_blob(
-    tmp_path: Path, layers: list[oci.Layer], opened: Callable[[Path], Any]
+    tmp_path: Path, layers: list[oci.Layer], read_archive: Callable[[Path], Any]
 ) -> None:
     twice = [layers[0], layers[0]]
 
     oci.write_archive(REFERENCE, oci.configuration(SETTINGS, twice, ["", ""]), twice, tmp_path / "image.tar")
 
-    assert len([path for path in opened(tmp_path / "image.tar").files if path.startswith("blobs/")]) == 3
+    assert len([path for path in read_archive(tmp_path / "image.tar").files if path.startswith("blobs/")]) == 3

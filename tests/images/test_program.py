@@ -20,10 +20,10 @@ def driver(tmp_path: Path) -> Path:
 
 
 def test_the_image_is_the_program_and_starts_it(
-    driver: Path, progress: Silent, opened: Callable[[Path], Any], tmp_path: Path
+    driver: Path, progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = program(NAME, driver, progress)
-    parts = opened(image.archive)
+    parts = read_archive(image.archive)
 
     assert image.reference == NAME
     assert image.digest == parts.json("index.json")["manifests"][0]["digest"]

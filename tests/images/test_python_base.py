@@ -27,17 +27,17 @@ def test_the_answer_is_remembered_and_a_newer_package_makes_another_key(distribu
     first = python_base.resolve()
     distribution.versions["libc6"] = "2.40-2"
 
-    assert python_base.remembered() == first
+    assert python_base.last_resolved() == first
     assert python_base.resolve().key != first.key
-    assert python_base.remembered() != first
+    assert python_base.last_resolved() != first
 
 
 def test_a_memory_that_cannot_be_read_is_no_memory(distribution: Any, cache: Path) -> None:
-    assert python_base.remembered() is None
+    assert python_base.last_resolved() is None
     python_base.resolve()
     (cache / "packages.json").write_text("[")
 
-    assert python_base.remembered() is None
+    assert python_base.last_resolved() is None
 
 
 def test_a_python_that_is_too_old_is_refused_with_the_way_out(distribution: Any) -> None:

@@ -38,21 +38,21 @@ def store(cache: Path) -> Store:
 def test_what_was_made_once_is_found_with_what_was_said_about_it(store: Store) -> None:
     build = Builder()
 
-    made = store.make("thing", "k", Step("t"), build)
-    again = store.make("thing", "k", Step("t"), build)
+    made = store.get_or_build("thing", "k", Step("t"), build)
+    again = store.get_or_build("thing", "k", Step("t"), build)
 
     assert made == again == store.find("thing", "k")
     assert (build.count, made.file.read_text(), made.facts, made.size) == (1, "content", {"digest": "sha256:1"}, 7)
 
 
 def test_another_key_is_another_entry(store: Store) -> None:
-    store.make("thing", key_of("one"), Step("t"), Builder("1"))
+    store.get_or_build("thing", key_of("one"), Step("t"), Builder("1"))
 
     assert store.find("thing", key_of("two")) is None
-    assert store.make("thing", key_of("two"), Step("t"), Builder("2")).file.read_text() == "2"
+    assert store.get_or_build("thing", key_of("two"), Step("t"), Builder("2")).file.read_text() == "2"
 
 
-def _cut_off(place: Path) -> None:
+def _truncate_the_file(place: Path) -> None:
     (place / "content.tar").write_text("cont")
 
 
@@ -61,28 +61,28 @@ def _flip_a_byte(place: Path) -> None:
     os.utime(place / "content.tar", (1, 1))
 
 
-def _spoil_the_facts(place: Path) -> None:
+def _corrupt_the_facts(place: Path) -> None:
     (place / "entry.json").write_text('{"sha256": ')
 
 
-def _lose_the_file(place: Path) -> None:
+def _delete_the_file(place: Path) -> None:
     (place / "content.tar").unlink()
 
 
-@pytest.mark.parametrize("damage", [_cut_off, _flip_a_byte, _spoil_the_facts, _lose_the_file])
+@pytest.mark.parametrize("damage", [_truncate_the_file, _flip_a_byte, _corrupt_the_facts, _delete_the_file])
 def test_a_damaged_entry_is_not_found_and_made_anew(store: Store, damage: Callable[[Path], None]) -> None:
     build = Builder()
-    place = store.make("thing", "k", Step("t"), build).file.parent
+    place = store.get_or_build("thing", "k", Step("t"), build).file.parent
 
     damage(place)
 
     assert store.find("thing", "k") is None
-    assert store.make("thing", "k", Step("t"), build).file.read_text() == "content"
+    assert store.get_or_build("thing", "k", Step("t"), build).file.read_text() == "content"
     assert build.count == 2
 
 
 def test_a_cache_that_was_copied_is_read_once_and_kept(store: Store) -> None:
-    entry = store.make("thing", "k", Step("t"), Builder())
+    entry = store.get_or_build("thing", "k", Step("t"), Builder())
     before = entry.file.stat().st_mtime_ns
     os.utime(entry.file, (1, 1))
 
@@ -96,7 +96,7 @@ def test_two_builders_at_once_share_one_build(store: Store) -> None:
 
     def make(_: int) -> str:
         together.wait()
-        return store.make("thing", "k", Step("t"), build).file.read_text()
+        return store.get_or_build("thing", "k", Step("t"), build).file.read_text()
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(make, range(4))) == ["content"] * 4
@@ -104,20 +104,20 @@ def test_two_builders_at_once_share_one_build(store: Store) -> None:
 
 
 def test_whoever_waits_for_another_process_says_so(store: Store, cache: Path) -> None:
-    told = threading.Event()
+    noted = threading.Event()
 
     class Listening(Step):
         def note(self, doing: str) -> None:
             super().note(doing)
-            told.set()
+            noted.set()
 
     cache.mkdir(parents=True)
     lock = FileLock(cache / "thing.lock", thread_local=False)
     lock.acquire()
     step = Listening("t")
     with ThreadPoolExecutor(1) as pool:
-        result = pool.submit(store.make, "thing", "k", step, Builder())
-        assert told.wait(10)
+        result = pool.submit(store.get_or_build, "thing", "k", step, Builder())
+        assert noted.wait(10)
         assert step.doing == "another process makes thing, waiting for it"
         lock.release()
         assert result.result(10).size == 7
@@ -129,7 +129,7 @@ def test_a_build_that_fails_leaves_nothing(store: Store, cache: Path) -> None:
         raise TestbedError("no luck")
 
     with pytest.raises(TestbedError, match="no luck"):
-        store.make("thing", "k", Step("t"), fail)
+        store.get_or_build("thing", "k", Step("t"), fail)
 
     assert [entry.name for entry in cache.iterdir()] == ["thing.lock"]
 
@@ -138,7 +138,7 @@ def test_what_a_killed_builder_left_is_removed_by_the_next(store: Store, cache: 
     (cache / "thing.part/made").mkdir(parents=True)
     (cache / "thing.part/made/content.tar").write_text("half")
 
-    assert store.make("thing", "k", Step("t"), Builder()).file.read_text() == "content"
+    assert store.get_or_build("thing", "k", Step("t"), Builder()).file.read_text() == "content"
     assert not (cache / "thing.part").exists()
 
 
@@ -147,19 +147,19 @@ def test_a_full_disk_is_told_with_the_cure(store: Store) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(file))
 
     with pytest.raises(TestbedError, match=r"content\.tar: No space left on device\n  try: make room"):
-        store.make("thing", "k", Step("t"), full)
+        store.get_or_build("thing", "k", Step("t"), full)
 
 
 def test_old_entries_go_but_the_newest_and_those_just_used_stay(store: Store) -> None:
     def aged(key: str, hours: float) -> None:
-        place = store.make("thing", key, Step("t"), Builder()).file.parent
+        place = store.get_or_build("thing", key, Step("t"), Builder()).file.parent
         then = time.time() - hours * 3600
         os.utime(place, (then, then))
 
-    other = store.make("other", "k", Step("t"), Builder()).file
+    other = store.get_or_build("other", "k", Step("t"), Builder()).file
     for number in range(6):
         aged(f"old{number}", 48 - number)
-    store.make("thing", "new", Step("t"), Builder())
+    store.get_or_build("thing", "new", Step("t"), Builder())
 
     assert [number for number in range(6) if store.find("thing", f"old{number}")] == [3, 4, 5]
     assert store.find("thing", "new")
@@ -168,6 +168,6 @@ def test_old_entries_go_but_the_newest_and_those_just_used_stay(store: Store) ->
 
 def test_entries_that_were_used_within_the_hour_all_stay(store: Store) -> None:
     for number in range(8):
-        store.make("thing", f"k{number}", Step("t"), Builder())
+        store.get_or_build("thing", f"k{number}", Step("t"), Builder())
 
     assert all(store.find("thing", f"k{number}") for number in range(8))

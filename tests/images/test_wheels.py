@@ -34,7 +34,7 @@ def test_the_layer_holds_the_modules_and_their_byte_code_without_what_only_devel
     entry = wheels.layer(wheels.Wheels("3.13", "base"), base, Step("t"))
 
     with tarfile.open(entry.file) as tar:
-        names = {name.removeprefix(wheels.PLACE + "/") for name in tar.getnames()}
+        names = {name.removeprefix(wheels.DIST_PACKAGES + "/") for name in tar.getnames()}
     assert {"grpc/__init__.py", "google/protobuf/__init__.py", "yaml/__init__.py"} <= names
     assert any(name.startswith("grpc/__pycache__/__init__.") for name in names)
     assert not names & {"grpc/types.pyi", "yaml/_yaml.x.so"}

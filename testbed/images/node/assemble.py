@@ -15,20 +15,20 @@ from testbed.images import basics, oci, tarball
 from testbed.images.node import kind_files, own_files, root, system_images
 from testbed.images.node.libraries import Libraries
 from testbed.images.node.preload import preload
-from testbed.images.node.system_images import Parts
-from testbed.images.oci import Image, Settings
-from testbed.images.store import Entry, Store, key_of
+from testbed.images.node.system_images import BuildInputs
+from testbed.images.oci import ContainerSettings, Image
+from testbed.images.store import CacheEntry, Store, key_of
 from testbed.images.tarball import Member
 from testbed.progress import Progress, Step
 
-RECIPE = 1  # count it up when this package makes something else of the same parts
+RECIPE = 1  # count it up when this package makes something else of the same inputs
 
 # As kind's Dockerfile ends: systemd wants to know that it is in a container, and is told to end by a signal of its own.
-SETTINGS = Settings(
+SETTINGS = ContainerSettings(
     entrypoint=("/usr/local/bin/entrypoint", "/sbin/init"), env={"container": "docker"}, stop_signal="SIGRTMIN+3"
 )
 
-_PLACES = {
+_INSTALL_FOLDERS = {
     "kubeadm": "usr/bin", "kubelet": "usr/bin", "kubectl": "usr/bin",
     "containerd": "usr/local/bin", "containerd-shim-runc-v2": "usr/local/bin", "ctr": "usr/local/bin", "crictl": "usr/local/bin",
     "runc": "usr/local/sbin",
@@ -49,8 +49,8 @@ def node(lock: Lock, progress: Progress) -> Image:
     with progress.step("Debian for node images") as step:
         debian = root.layer(step)
     with progress.step(f"image node {lock.kubernetes}") as step:
-        work = _Work(lock, programs, debian, sandbox, step)
-        return _image(lock, Store().make("node", _key(lock), step, work.build))
+        work = _NodeBuild(lock, programs, debian, sandbox, step)
+        return _image(lock, Store().get_or_build("node", _key(lock), step, work.build))
 
 
 def cached_node(lock: Lock) -> Image | None:
@@ -60,12 +60,12 @@ def cached_node(lock: Lock) -> Image | None:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _NodeBuild:
     """What one image is made of, and the making."""
 
     lock: Lock
     programs: Mapping[str, Path]
-    debian: Entry
+    debian: CacheEntry
     sandbox: Image
     step: Step
 
@@ -91,30 +91,30 @@ class _Work:
         yield from own_files.members()
         yield tarball.file("etc/containerd/cri-base.json", kind_files.base_spec(self.programs["ctr"]))
         yield tarball.file("kind/version", f"v{self._version}")
-        yield from self._placed(unpacked)
+        yield from self._program_members(unpacked)
         yield from self._images(kind.sandbox_image(), unpacked, scratch)
 
-    def _placed(self, unpacked: Path) -> Iterator[Member]:
+    def _program_members(self, unpacked: Path) -> Iterator[Member]:
         """The programs; a runc that was built for a newer C library than the node's stays out, and Debian's takes its part."""
-        for name, place in _PLACES.items():
+        for name, place in _INSTALL_FOLDERS.items():
             program = self.programs.get(name)
-            if program and (name != "runc" or Libraries(unpacked).suffice_for(program)):
+            if program and (name != "runc" or Libraries(unpacked).satisfy(program)):
                 yield tarball.file(f"{place}/{self.lock.program(name).file}", program, 0o755)
 
     def _images(self, sandbox_image: str, unpacked: Path, scratch: Path) -> Iterator[Member]:
-        parts = Parts(self.programs, unpacked, self.sandbox)
-        listed = system_images.wanted(self.programs["kubeadm"], self._version)
-        names = system_images.available(list(dict.fromkeys([*listed, sandbox_image])), parts)
+        inputs = BuildInputs(self.programs, unpacked, self.sandbox)
+        listed = system_images.required(self.programs["kubeadm"], self._version)
+        names = system_images.buildable(list(dict.fromkeys([*listed, sandbox_image])), inputs)
         archives = [scratch / f"image-{number}.tar" for number, _ in enumerate(names)]
         for name, archive in zip(names, archives, strict=True):
             self.step.note(f"image {system_images.component(name)}")
-            system_images.write(name, parts, archive, scratch)
+            system_images.write(name, inputs, archive, scratch)
         self.step.note(f"putting {len(names)} images into the node")
         yield from preload(self.programs, archives, names, scratch)
         self.step.note("writing the layer")
 
 
-def _image(lock: Lock, entry: Entry) -> Image:
+def _image(lock: Lock, entry: CacheEntry) -> Image:
     return Image("node", _reference(lock), entry.file, entry.facts["digest"])
 
 
@@ -124,7 +124,7 @@ def _reference(lock: Lock) -> str:
 
 
 def _programs(lock: Lock) -> list[str]:
-    wanted = [*_PLACES, *_IN_IMAGES]
+    wanted = [*_INSTALL_FOLDERS, *_IN_IMAGES]
     return [name for name in wanted if name in lock.programs or name not in _OPTIONAL]
 
 

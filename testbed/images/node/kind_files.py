@@ -51,7 +51,7 @@ class KindFiles:
             if word == "mask":
                 yield tarball.link(f"{_SYSTEMD}/{unit}", "/dev/null")
             else:
-                yield from enabled(unit, (files / _SYSTEMD / unit).read_text())
+                yield from enable_links(unit, (files / _SYSTEMD / unit).read_text())
 
     def sandbox_image(self) -> str:
         """The image that containerd starts every pod with."""
@@ -92,13 +92,13 @@ def fetch(lock: Lock, scratch: Path, step: Step) -> KindFiles:
         ).stdout  # fmt: skip
     except (Unavailable, CommandFailed) as failed:
         raise TestbedError(
-            f"kind's own files come from its Go module, and that cannot be had: {_why(failed)}",
+            f"kind's own files come from its Go module, and that cannot be had: {_reason(failed)}",
             hint=getattr(failed, "cure", "") or "let the go command reach a module proxy (GOPROXY)",
         ) from failed
     return KindFiles(Path(json.loads(said)["Dir"]) / "images/base")
 
 
-def enabled(name: str, text: str) -> Iterator[Member]:
+def enable_links(name: str, text: str) -> Iterator[Member]:
     """The links that `systemctl enable` makes for a unit with this text."""
     for target in re.findall(r"^WantedBy=(\S+)$", text, re.MULTILINE):
         yield tarball.link(f"{_SYSTEMD}/{target}.wants/{name}", f"/{_SYSTEMD}/{name}")
@@ -118,7 +118,7 @@ def _cri(configuration: str) -> dict[str, Any]:
     return found
 
 
-def _why(failed: Unavailable | CommandFailed) -> str:
+def _reason(failed: Unavailable | CommandFailed) -> str:
     if isinstance(failed, Unavailable):
         return str(failed)
     try:  # with -json it says errors there

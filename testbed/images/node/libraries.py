@@ -21,11 +21,11 @@ class Libraries:
 
     root: Path
 
-    def needed(self, programs: Iterable[Path]) -> set[Path]:
+    def needed_by(self, programs: Iterable[Path]) -> set[Path]:
         """The libraries that these programs (or libraries) of the root need, each under the name that they ask for."""
         return {path for program in programs for path in self._listed(program) if path.is_relative_to(self.root)}
 
-    def suffice_for(self, program: Path) -> bool:
+    def satisfy(self, program: Path) -> bool:
         """Whether a program that was built elsewhere would start in the root: its C library may be older than the builder's."""
         if is_static(program):
             return True

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from testbed.images import tarball
-from testbed.images.node.kind_files import enabled
+from testbed.images.node.kind_files import enable_links
 from testbed.images.tarball import Member
 
 _FILES = Path(__file__).parent / "files"
@@ -18,7 +18,7 @@ def members() -> Iterator[Member]:
     for path in _files():
         yield tarball.file(str(path.relative_to(_FILES)), path, 0o755 if path.parent.name == "bin" else 0o644)
         if path.suffix == ".service":
-            yield from enabled(path.name, path.read_text())
+            yield from enable_links(path.name, path.read_text())
 
 
 def digest() -> str:

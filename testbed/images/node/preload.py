@@ -19,7 +19,7 @@ from testbed.images.tarball import Member
 from testbed.process import ProcessId
 from testbed.waiting import Budget, NotYet, eventually
 
-_KEPT = ("io.containerd.content.v1.content", "io.containerd.metadata.v1.bolt")
+_KEPT_FOLDERS = ("io.containerd.content.v1.content", "io.containerd.metadata.v1.bolt")
 _LONGEST_SOCKET = 100  # the kernel allows 107 bytes, and containerd wants some of them
 _START = Budget("containerd start", 30, "it opens an empty database; a second on a host that is not busy")
 
@@ -50,7 +50,7 @@ def preload(
         raise TestbedError(f"containerd did not take the images {', '.join(sorted(missing))}")
     return [
         tarball.folder("var/lib/containerd", 0o711),
-        *(member for kept in _KEPT for member in tarball.tree(root / kept, f"var/lib/containerd/{kept}")),
+        *(member for kept in _KEPT_FOLDERS for member in tarball.tree(root / kept, f"var/lib/containerd/{kept}")),
     ]
 
 
@@ -66,13 +66,13 @@ def _containerd(program: Path, root: Path, scratch: Path) -> Iterator[Path]:
     config.write_text(_configuration(root, run, address))
     running = process.start(process.kill_with_parent([program, "--config", config]), log=log)
     try:
-        eventually(lambda: _serving(running, address, log), "containerd to listen", _START, longest_pause=0.05)
+        eventually(lambda: _check_listening(running, address, log), "containerd to listen", _START, longest_pause=0.05)
         yield address
     finally:
         process.kill(running, grace=20)
 
 
-def _serving(running: ProcessId, address: Path, log: Path) -> None:
+def _check_listening(running: ProcessId, address: Path, log: Path) -> None:
     if not process.alive(running):
         raise CommandFailed(["containerd"], "ended", log.read_text())
     if not address.exists():

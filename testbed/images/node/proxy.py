@@ -33,7 +33,7 @@ def members(root: Path, kube_proxy: Path) -> list[Member]:
     libraries = Libraries(root)
     tools = [root / tool for tool in _TOOLS]
     extensions = sorted((root / "usr/lib").glob("*/xtables/*.so"))
-    needed = {*tools, *extensions, *libraries.needed([*tools, *extensions]), libraries.loader()}
+    needed = {*tools, *extensions, *libraries.needed_by([*tools, *extensions]), libraries.loader()}
     return [
         tarball.file("usr/local/bin/kube-proxy", _START, 0o755),
         tarball.file("opt/kube-proxy", kube_proxy, 0o755),

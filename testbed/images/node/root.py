@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed import process
 from testbed.errors import CommandFailed, TestbedError
 from testbed.images import oci
-from testbed.images.store import Entry, Store, key_of
+from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Step
 
 RECIPE = 1  # count it up when this module makes something else of the same packages
@@ -31,7 +31,7 @@ _NOT_NEEDED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "
 
 # The first part is what kind's Dockerfile removes of Debian's systemd, which in a container would start what is the host's.
 # Each node makes a machine id of its own, unless D-Bus has one. The list of mirrors may hold names and passwords of the builder's.
-_FINISH = """
+_CLEAN_UP = """
 set -eu
 cd "$1"
 rm -f lib/systemd/system/sysinit.target.wants/systemd-tmpfiles-setup.service lib/systemd/system/multi-user.target.wants/* \\
@@ -47,22 +47,22 @@ rm -rf etc/apt/sources.list etc/apt/sources.list.d/* etc/apt/apt.conf.d/99mmdebs
 
 def key() -> str:
     """Of the layer."""
-    return key_of(["node root", RECIPE, oci.architecture(), SUITE, PACKAGES, _NOT_NEEDED, _FINISH])
+    return key_of(["node root", RECIPE, oci.architecture(), SUITE, PACKAGES, _NOT_NEEDED, _CLEAN_UP])
 
 
-def layer(step: Step) -> Entry:
+def layer(step: Step) -> CacheEntry:
     """The layer, from the cache or made now."""
 
     def build(file: Path, scratch: Path) -> dict[str, str]:
         step.note(f"Debian {SUITE}")
-        _demand_tools()
+        _check_tools()
         _run(_command(file, scratch), scratch, step)
         return {"digest": oci.Layer.of(file).digest, "suite": SUITE}
 
-    return Store().make("debian", key(), step, build)
+    return Store().get_or_build("debian", key(), step, build)
 
 
-def unpack(layer: Entry, into: Path) -> Path:
+def unpack(layer: CacheEntry, into: Path) -> Path:
     """The layer's content in a folder, everything in it ours; the folder is returned."""
     into.mkdir()
     process.run(
@@ -72,7 +72,7 @@ def unpack(layer: Entry, into: Path) -> Path:
     return into
 
 
-def _demand_tools() -> None:
+def _check_tools() -> None:
     if shutil.which("mmdebstrap") is None:
         raise TestbedError("a node image is made with mmdebstrap, and it is not here", hint="apt install mmdebstrap")
     if not _KEYRING.exists():
@@ -86,7 +86,7 @@ def _command(target: Path, scratch: Path) -> list[str]:
         f"--mode={'root' if _is_root() else 'unshare'}", "--variant=minbase", "--format=tar", f"--include={','.join(PACKAGES)}",
         "--aptopt=APT::Install-Recommends \"false\"", *(f"--aptopt={line}" for line in _apt_settings()),
         "--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude={pattern}" for pattern in _NOT_NEEDED),
-        "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", f"--customize-hook={_FINISH}", "--skip=output/dev,output/mknod",
+        "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", f"--customize-hook={_CLEAN_UP}", "--skip=output/dev,output/mknod",
     ]  # fmt: skip
     # As root, what it starts and what it mounts are in namespaces of its own, and go with it when we are killed.
     own = ["unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child=KILL"] if _is_root() else []
@@ -104,13 +104,13 @@ def _run(command: list[str], scratch: Path, step: Step) -> None:
                     step.note(f"Debian {SUITE}: {told[1] or told[2]}")
     except CommandFailed as failed:
         raise TestbedError(
-            f"mmdebstrap could not make a Debian {SUITE}: {_why(failed.output)}", hint=_cure(failed.output)
+            f"mmdebstrap could not make a Debian {SUITE}: {_reason(failed.output)}", hint=_hint(failed.output)
         ) from failed
 
 
 def _mirrors(scratch: Path) -> list[Path]:
     """Where packages come from: on this Debian from where the host gets its own, elsewhere mmdebstrap knows."""
-    if not _host_is_the_same():
+    if not _host_has_same_release():
         return []
     # Of Debian's own only: another repository may call its suite the same, and mmdebstrap has not its key.
     form = "$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)"
@@ -134,7 +134,7 @@ def _apt_settings() -> Iterator[str]:
             yield line
 
 
-def _host_is_the_same() -> bool:
+def _host_has_same_release() -> bool:
     try:
         release = Path("/etc/os-release").read_text()
     except OSError:
@@ -146,7 +146,7 @@ def _is_root() -> bool:
     return os.geteuid() == 0
 
 
-def _why(output: str) -> str:
+def _reason(output: str) -> str:
     """The first error; apt puts the reason into the line after it."""
     found = re.search(r"^(?:E: .*|Err:\S+ (.*)\n\s+(.*)|(?:newuidmap|unshare|setpriv): .*)$", output, re.MULTILINE)
     if found is None:
@@ -154,7 +154,7 @@ def _why(output: str) -> str:
     return f"{found[1]}: {found[2]}" if found[1] else found[0]
 
 
-def _cure(output: str) -> str:
+def _hint(output: str) -> str:
     if "No space left" in output:
         return "make room on the disk, or set DRA_TESTBED_CACHE to a place that has it"
     if re.search(r"resolve|connect|Failed to fetch|timed out|Temporary failure", output):

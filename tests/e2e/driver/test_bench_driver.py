@@ -16,9 +16,9 @@ def test_every_quantity_of_our_driver_is_measured_and_publishing_takes_no_write_
         pytest.fail("this test needs root")
     found = measure(Plan(minors()[0], claims=5, rounds=1, idle=0.2, build=False), Silent())
 
-    assert found.refusals.get(found.ours, {}) == {}
+    assert found.failures.get(found.ours, {}) == {}
     for quantity in found.as_data()["quantities"]:  # type: ignore[attr-defined]  # it is a list
         assert len(quantity["drivers"][found.ours]["values"]) == 1, quantity
     assert [found.median(found.ours, key) for key in ("writes", "writes, many", "writes, one changed")] == [1, 8, 1]
     for peer in found.peers:
-        assert found.median(peer, "prepare p50, 1"), found.refusals
+        assert found.median(peer, "prepare p50, 1"), found.failures

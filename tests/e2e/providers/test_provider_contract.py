@@ -316,7 +316,7 @@ def _another_name(reference: str, folder: Path) -> Path:
     assert original.reference == WORKLOAD
     own = oci.write_layer([tarball.file("contract", b"kept\n")], folder / "own.tar")
     base = oci.Layer.of(_layer_of(original.archive, folder))
-    config = oci.configuration(oci.Settings(cmd=("sh",)), [base, own], ["workload", "contract"])
+    config = oci.configuration(oci.ContainerSettings(cmd=("sh",)), [base, own], ["workload", "contract"])
     oci.write_archive(reference, config, [base, own], folder / "image.tar")
     return folder / "image.tar"
 

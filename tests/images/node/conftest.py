@@ -9,7 +9,7 @@ import pytest
 
 from testbed.binaries import Lock, lock_for
 from testbed.images.node.kind_files import KindFiles
-from testbed.images.oci import Image, Settings, configuration, write_archive, write_layer
+from testbed.images.oci import ContainerSettings, Image, configuration, write_archive, write_layer
 from testbed.images.tarball import file
 
 LIBRARIES = "usr/lib/x-linux-gnu"
@@ -83,7 +83,9 @@ def sandbox(tmp_path: Path) -> Image:
     """The image of a pod's sandbox."""
     layer = write_layer([file("bin/busybox", b"sleeps")], tmp_path / "sandbox-layer.tar")
     archive = tmp_path / "sandbox.tar"
-    digest = write_archive("localhost/sandbox:1", configuration(Settings(), [layer], ["busybox"]), [layer], archive)
+    digest = write_archive(
+        "localhost/sandbox:1", configuration(ContainerSettings(), [layer], ["busybox"]), [layer], archive
+    )
     return Image("sandbox", "localhost/sandbox:1", archive, digest)
 
 

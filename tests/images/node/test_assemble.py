@@ -12,7 +12,7 @@ from testbed.images import basics, tarball
 from testbed.images.node import assemble, kind_files, root, system_images
 from testbed.images.node.kind_files import KindFiles
 from testbed.images.oci import Image
-from testbed.images.store import Entry
+from testbed.images.store import CacheEntry
 from testbed.progress import Silent
 
 KUBEADM = (
@@ -21,7 +21,7 @@ KUBEADM = (
 
 
 @pytest.fixture
-def asked(
+def calls(
     tmp_path: Path,
     debian: Path,
     kind: KindFiles,
@@ -29,36 +29,36 @@ def asked(
     program: Callable[[str, str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[Any]:
-    """All that the image is made of, without a compiler, a mirror or a containerd; what was asked for."""
-    asked: list[Any] = []
+    """All that the image is made of, without a compiler, a mirror or a containerd; what was calls for."""
+    calls: list[Any] = []
 
     def ensure(lock: Lock, names: Sequence[str], **how: object) -> dict[str, Path]:
-        asked.append(list(names))
+        calls.append(list(names))
         bodies = {"kubeadm": KUBEADM, "ctr": """echo '{"process": {}}'"""}
         return {name: program(name, bodies.get(name, f"echo {name}")) for name in names}
 
     def preload(
         programs: object, archives: Sequence[Path], names: Sequence[str], scratch: Path
     ) -> list[tarball.Member]:
-        asked.append(list(names))
+        calls.append(list(names))
         return [tarball.file("var/lib/containerd/meta.db", b"names")]
 
     layer = tmp_path / "debian.tar"
     process.run(["tar", "--create", "--file", layer, "--directory", debian, "."])
     monkeypatch.setattr(binaries, "ensure", ensure)
     monkeypatch.setattr(basics, "sandbox", lambda progress: sandbox)
-    monkeypatch.setattr(root, "layer", lambda step: Entry(layer, {"digest": "sha256:00"}, layer.stat().st_size))
+    monkeypatch.setattr(root, "layer", lambda step: CacheEntry(layer, {"digest": "sha256:00"}, layer.stat().st_size))
     monkeypatch.setattr(kind_files, "fetch", lambda *given: kind)
     monkeypatch.setattr(assemble, "preload", preload)
-    return asked
+    return calls
 
 
 def test_the_upper_layer_holds_kinds_files_ours_the_programs_and_the_images(
-    asked: list[Any], lock: Lock, progress: Silent, tmp_path: Path, opened: Callable[[Path], Any]
+    calls: list[Any], lock: Lock, progress: Silent, tmp_path: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     image = assemble.node(lock, progress)
 
-    upper = opened(image.archive).layer(1, tmp_path)
+    upper = read_archive(image.archive).layer(1, tmp_path)
     assert {
         "usr/local/bin/entrypoint", "kind/bin/pod-network", "kind/version", "etc/containerd/cri-base.json", "usr/bin/kubelet",
         "usr/local/bin/crictl", "usr/local/sbin/runc", "opt/cni/bin/ptp", "var/lib/containerd/meta.db",
@@ -67,9 +67,9 @@ def test_the_upper_layer_holds_kinds_files_ours_the_programs_and_the_images(
 
 
 def test_the_image_starts_as_kind_expects(
-    asked: list[Any], lock: Lock, progress: Silent, opened: Callable[[Path], Any]
+    calls: list[Any], lock: Lock, progress: Silent, read_archive: Callable[[Path], Any]
 ) -> None:
-    config = opened(assemble.node(lock, progress).archive).config
+    config = read_archive(assemble.node(lock, progress).archive).config
 
     assert config["config"]["Entrypoint"] == ["/usr/local/bin/entrypoint", "/sbin/init"]
     assert config["config"]["Env"] == ["container=docker"]
@@ -78,22 +78,22 @@ def test_the_image_starts_as_kind_expects(
 
 
 def test_the_images_are_those_of_kubeadm_and_the_sandbox_of_containerd(
-    asked: list[Any], lock: Lock, progress: Silent
+    calls: list[Any], lock: Lock, progress: Silent
 ) -> None:
     assemble.node(lock, progress)
 
-    assert asked[1] == [
+    assert calls[1] == [
         "registry/etcd:3", "registry/kube-proxy:v1", "registry/pause:3.10.2", "registry/coredns/coredns:v1",
         "registry.k8s.io/pause:3.10",
     ]  # fmt: skip
 
 
-def test_the_second_time_nothing_is_made(asked: list[Any], lock: Lock, progress: Silent) -> None:
+def test_the_second_time_nothing_is_made(calls: list[Any], lock: Lock, progress: Silent) -> None:
     first = assemble.node(lock, progress)
-    before = len(asked)
+    before = len(calls)
 
     assert assemble.node(lock, progress) == first == assemble.cached_node(lock)
-    assert len(asked) == before
+    assert len(calls) == before
 
 
 def test_an_image_that_was_never_made_is_not_cached(lock: Lock) -> None:
@@ -117,11 +117,11 @@ def test_another_version_of_a_program_is_another_image(lock: Lock) -> None:
 
 
 def test_a_runc_for_a_newer_c_library_leaves_its_place_to_debians(
-    asked: list[Any],
+    calls: list[Any],
     lock: Lock,
     progress: Silent,
     tmp_path: Path,
-    opened: Callable[[Path], Any],
+    read_archive: Callable[[Path], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make = binaries.ensure
@@ -134,13 +134,13 @@ def test_a_runc_for_a_newer_c_library_leaves_its_place_to_debians(
     monkeypatch.setattr(binaries, "ensure", ensure)
     image = assemble.node(lock, progress)
 
-    assert "usr/local/sbin/runc" not in opened(image.archive).layer(1, tmp_path)
+    assert "usr/local/sbin/runc" not in read_archive(image.archive).layer(1, tmp_path)
 
 
-def test_a_lock_without_a_dns_server_still_gives_an_image(asked: list[Any], lock: Lock, progress: Silent) -> None:
+def test_a_lock_without_a_dns_server_still_gives_an_image(calls: list[Any], lock: Lock, progress: Silent) -> None:
     programs = {name: program for name, program in lock.programs.items() if name != "coredns"}
 
     assemble.node(lock.model_copy(update={"programs": programs}), progress)
 
-    assert "coredns" not in asked[0]
-    assert "coredns" not in [system_images.component(name) for name in asked[1]]
+    assert "coredns" not in calls[0]
+    assert "coredns" not in [system_images.component(name) for name in calls[1]]

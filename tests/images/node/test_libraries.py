@@ -10,7 +10,7 @@ from testbed.images.node.libraries import Libraries
 
 
 def test_the_libraries_are_those_of_the_root_and_not_of_this_host(debian: Path) -> None:
-    needed = Libraries(debian).needed([debian / "usr/sbin/nft"])
+    needed = Libraries(debian).needed_by([debian / "usr/sbin/nft"])
 
     assert needed == {debian / "usr/lib/x-linux-gnu/libc.so.6"}
 
@@ -21,13 +21,13 @@ def test_a_program_of_elsewhere_is_tried_with_the_libraries(
 ) -> None:
     (tmp_path / "runc").write_text(content)
 
-    assert Libraries(debian).suffice_for(tmp_path / "runc") == suffices
+    assert Libraries(debian).satisfy(tmp_path / "runc") == suffices
 
 
 def test_a_static_program_needs_no_library(tmp_path: Path, elf: Callable[..., bytes]) -> None:
     (tmp_path / "runc").write_bytes(elf())
 
-    assert Libraries(tmp_path / "no-root-at-all").suffice_for(tmp_path / "runc")
+    assert Libraries(tmp_path / "no-root-at-all").satisfy(tmp_path / "runc")
 
 
 def test_a_root_without_a_loader_is_an_error(tmp_path: Path) -> None:

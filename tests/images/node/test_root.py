@@ -32,7 +32,7 @@ def host(tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch) -> Pat
     script("apt-get", "true")
     (tmp_path / "keyring").write_text("keys")
     monkeypatch.setattr(root, "_KEYRING", tmp_path / "keyring")
-    monkeypatch.setattr(root, "_host_is_the_same", lambda: False)
+    monkeypatch.setattr(root, "_host_has_same_release", lambda: False)
     return log
 
 
@@ -69,7 +69,7 @@ def test_only_root_does_without_user_namespaces(
 def test_a_host_of_the_same_debian_gives_its_own_mirrors(
     host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(root, "_host_is_the_same", lambda: True)
+    monkeypatch.setattr(root, "_host_has_same_release", lambda: True)
     lines = (
         "http://mirror/debian/ bookworm main Debian", "http://mirror/debian/ bookworm-updates main Debian",
         "http://mirror/security/ bookworm-security main Debian", "http://vendor/apt bookworm stable Vendor",
@@ -92,7 +92,7 @@ def test_a_host_of_the_same_debian_gives_its_own_mirrors(
 def test_a_host_with_repositories_of_others_alone_leaves_the_mirror_to_mmdebstrap(
     host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(root, "_host_is_the_same", lambda: True)
+    monkeypatch.setattr(root, "_host_has_same_release", lambda: True)
     script("apt-get", "echo http://pg/apt bookworm-pgdg main apt.postgresql.org")
 
     root.layer(Step("test"))
@@ -103,7 +103,7 @@ def test_a_host_with_repositories_of_others_alone_leaves_the_mirror_to_mmdebstra
 def test_apt_is_asked_whose_a_repository_is(
     host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(root, "_host_is_the_same", lambda: True)
+    monkeypatch.setattr(root, "_host_has_same_release", lambda: True)
     script("apt-get", f"printf '%s\\n' \"$@\" >{tmp_path}/asked")
 
     root.layer(Step("test"))

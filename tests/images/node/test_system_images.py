@@ -8,34 +8,34 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.images.node import system_images
-from testbed.images.node.system_images import Parts
+from testbed.images.node.system_images import BuildInputs
 from testbed.images.oci import Image
 
 REGISTRY = "registry.k8s.io"
 
 
 @pytest.fixture
-def parts(program: Callable[[str, str], Path], debian: Path, sandbox: Image) -> Parts:
+def inputs(program: Callable[[str, str], Path], debian: Path, sandbox: Image) -> BuildInputs:
     names = ("etcd", "kube-apiserver", "kube-proxy", "coredns")
-    return Parts({name: program(name, f"echo {name}") for name in names}, debian, sandbox)
+    return BuildInputs({name: program(name, f"echo {name}") for name in names}, debian, sandbox)
 
 
 def test_kubeadm_says_which_images_it_wants(program: Callable[[str, str], Path]) -> None:
     kubeadm = program("kubeadm", 'echo "$4 $5"; echo registry/etcd:3')
 
-    assert system_images.wanted(kubeadm, "1.37.1") == ["--kubernetes-version", "v1.37.1", "registry/etcd:3"]
+    assert system_images.required(kubeadm, "1.37.1") == ["--kubernetes-version", "v1.37.1", "registry/etcd:3"]
 
 
 def test_a_component_is_the_last_word_without_its_version() -> None:
     assert system_images.component("registry:5000/coredns/coredns:v1.14.6") == "coredns"
 
 
-def test_only_the_dns_server_may_be_missing(parts: Parts) -> None:
+def test_only_the_dns_server_may_be_missing(inputs: BuildInputs) -> None:
     names = [f"{REGISTRY}/coredns/coredns:v1", f"{REGISTRY}/etcd:3"]
-    without = Parts({}, parts.root, parts.sandbox)
+    without = BuildInputs({}, inputs.root, inputs.sandbox)
 
-    assert system_images.available(names, parts) == names
-    assert system_images.available(names, without) == names[1:]
+    assert system_images.buildable(names, inputs) == names
+    assert system_images.buildable(names, without) == names[1:]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,16 @@ def test_only_the_dns_server_may_be_missing(parts: Parts) -> None:
     ],
 )
 def test_an_image_has_the_name_that_is_wanted_and_the_program_where_kubeadm_looks_for_it(
-    name: str, path: str, start: list[str] | None, parts: Parts, tmp_path: Path, opened: Callable[[Path], Any]
+    name: str,
+    path: str,
+    start: list[str] | None,
+    inputs: BuildInputs,
+    tmp_path: Path,
+    read_archive: Callable[[Path], Any],
 ) -> None:
-    system_images.write(name, parts, tmp_path / "image.tar", tmp_path)
+    system_images.write(name, inputs, tmp_path / "image.tar", tmp_path)
 
-    image = opened(tmp_path / "image.tar")
+    image = read_archive(tmp_path / "image.tar")
     assert image.json("manifest.json")[0]["RepoTags"] == [name]
     assert image.layer(0, tmp_path)[path].mode == 0o755
     assert image.config["config"].get("Entrypoint") == start
@@ -60,18 +65,18 @@ def test_an_image_has_the_name_that_is_wanted_and_the_program_where_kubeadm_look
 
 
 def test_the_pause_image_is_our_sandbox_under_another_name(
-    parts: Parts, tmp_path: Path, opened: Callable[[Path], Any]
+    inputs: BuildInputs, tmp_path: Path, read_archive: Callable[[Path], Any]
 ) -> None:
-    system_images.write(f"{REGISTRY}/pause:3.10", parts, tmp_path / "image.tar", tmp_path)
+    system_images.write(f"{REGISTRY}/pause:3.10", inputs, tmp_path / "image.tar", tmp_path)
 
-    ours, theirs = opened(parts.sandbox.archive), opened(tmp_path / "image.tar")
+    ours, theirs = read_archive(inputs.sandbox.archive), read_archive(tmp_path / "image.tar")
     assert theirs.json("manifest.json")[0]["RepoTags"] == [f"{REGISTRY}/pause:3.10"]
     assert _layers(theirs.manifest) == _layers(ours.manifest)
 
 
-def test_an_image_that_nothing_makes_is_an_error(parts: Parts, tmp_path: Path) -> None:
+def test_an_image_that_nothing_makes_is_an_error(inputs: BuildInputs, tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="wants an image kube-novelty"):
-        system_images.write(f"{REGISTRY}/kube-novelty:v2", parts, tmp_path / "image.tar", tmp_path)
+        system_images.write(f"{REGISTRY}/kube-novelty:v2", inputs, tmp_path / "image.tar", tmp_path)
 
 
 def _layers(manifest: Mapping[str, Any]) -> list[str]:

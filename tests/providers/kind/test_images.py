@@ -23,7 +23,7 @@ PUBLISHED = "kindest/node:v1.37.0@sha256:feed"
 def archive(tmp_path: Path) -> Path:
     layer = oci.write_layer([tarball.file("a", b"a")], tmp_path / "layer.tar")
     oci.write_archive(
-        "localhost/made:1", oci.configuration(oci.Settings(), [layer], ["a"]), [layer], tmp_path / "i.tar"
+        "localhost/made:1", oci.configuration(oci.ContainerSettings(), [layer], ["a"]), [layer], tmp_path / "i.tar"
     )
     return tmp_path / "i.tar"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from testbed import __version__, folders
 
 # What one ResourceSlice holds: the upstream test driver puts all of its devices into one.
-ORDINARY = 128
+DEVICES_PER_SLICE = 128
 _GPU = {
     "kind": "gpu",
     "attributes": {"model": "LATEST-GPU-MODEL", "driverVersion": {"version": "1.0.0"}},
@@ -21,7 +21,7 @@ _GPU = {
 
 
 @dataclass(frozen=True)
-class Place:
+class DriverEnvironment:
     """Where a driver works: folders of its own, and how it reaches the API server."""
 
     plugins: Path
@@ -35,62 +35,64 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class MeasuredDriver:
     """One driver. `command` starts it with so many devices, the last of which are changed."""
 
     title: str
     version: str
     name: str
     device: Callable[[int], str]
-    command: Callable[[Place, int, int], tuple[list[str], Mapping[str, str]]]
+    command: Callable[[DriverEnvironment, int, int], tuple[list[str], Mapping[str, str]]]
     can_change: bool = False
 
 
-def ours() -> Contestant:
+def fake_driver() -> MeasuredDriver:
     """The fake driver of this installation, run by this Python."""
 
-    def command(place: Place, devices: int, changed: int) -> tuple[list[str], Mapping[str, str]]:
-        hardware = place.plugins / "hardware.yaml"
+    def command(environment: DriverEnvironment, devices: int, changed: int) -> tuple[list[str], Mapping[str, str]]:
+        hardware = environment.plugins / "hardware.yaml"
         hardware.write_text(json.dumps(_hardware(devices, changed)))
         words = {
-            "node": place.node, "hardware": hardware, "driver": "gpu.dra-testbed.example", "registry": place.registry,
-            "plugins": place.plugins, "cdi": place.cdi, "api-server": place.server, "token-file": place.token,
-            "ca-file": place.authority,
+            "node": environment.node, "hardware": hardware, "driver": "gpu.dra-testbed.example", "registry": environment.registry,
+            "plugins": environment.plugins, "cdi": environment.cdi, "api-server": environment.server, "token-file": environment.token,
+            "ca-file": environment.authority,
         }  # fmt: skip
         path = os.pathsep.join([str(folders.packages()), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         flags = [f"--{name}={value}" for name, value in words.items()]
         # As in its image: compiled ahead of time, logs unbuffered.
         return [sys.executable, "-m", "fake_driver", *flags], {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
-    return Contestant("fake driver", __version__, "gpu.dra-testbed.example", "gpu-{}".format, command, can_change=True)
+    return MeasuredDriver(
+        "fake driver", __version__, "gpu.dra-testbed.example", "gpu-{}".format, command, can_change=True
+    )
 
 
-def example_driver(program: Path, version: str) -> Contestant:
+def example_driver(program: Path, version: str) -> MeasuredDriver:
     """SIG Node's reference in Go. Its client may ask as often as it likes: five requests a second are its default."""
 
-    def command(place: Place, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
+    def command(environment: DriverEnvironment, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
         flags = {
-            "node-name": place.node, "cdi-root": place.cdi, "num-devices": devices, "kubeconfig": place.kubeconfig,
-            "kubelet-registrar-directory-path": place.registry, "kubelet-plugins-directory-path": place.plugins,
+            "node-name": environment.node, "cdi-root": environment.cdi, "num-devices": devices, "kubeconfig": environment.kubeconfig,
+            "kubelet-registrar-directory-path": environment.registry, "kubelet-plugins-directory-path": environment.plugins,
             "kube-api-qps": 1000, "kube-api-burst": 1000,
         }  # fmt: skip
-        return [str(program), *(f"--{name}={value}" for name, value in flags.items())], {"NODE_NAME": place.node}
+        return [str(program), *(f"--{name}={value}" for name, value in flags.items())], {"NODE_NAME": environment.node}
 
-    return Contestant("dra-example-driver", version, "gpu.example.com", "gpu-{}".format, command)
+    return MeasuredDriver("dra-example-driver", version, "gpu.example.com", "gpu-{}".format, command)
 
 
-def upstream_driver(program: Path, version: str) -> Contestant:
+def upstream_driver(program: Path, version: str) -> MeasuredDriver:
     """The driver of Kubernetes' own end-to-end tests. It keeps what it prepared in memory only."""
 
-    def command(place: Place, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
+    def command(environment: DriverEnvironment, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
         flags = {
-            "node-name": place.node, "cdi-dir": place.cdi, "num-devices": devices, "datadir": place.plugins,
-            "plugin-registration-path": place.registry, "kubeconfig": place.kubeconfig,
+            "node-name": environment.node, "cdi-dir": environment.cdi, "num-devices": devices, "datadir": environment.plugins,
+            "plugin-registration-path": environment.registry, "kubeconfig": environment.kubeconfig,
             "kube-api-qps": 1000, "kube-api-burst": 1000,
         }  # fmt: skip
         return [str(program), "kubelet-plugin", *(f"--{name}={value}" for name, value in flags.items())], {}
 
-    return Contestant("upstream test driver", version, "test-driver.cdi.k8s.io", "device-{:02d}".format, command)
+    return MeasuredDriver("upstream test driver", version, "test-driver.cdi.k8s.io", "device-{:02d}".format, command)
 
 
 def _hardware(devices: int, changed: int) -> dict[str, object]:

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import yaml
 
-from testbed.bench.contestants import Place, example_driver, ours, upstream_driver
+from testbed.bench.measured_drivers import DriverEnvironment, example_driver, fake_driver, upstream_driver
 
 
-def place(folder: Path) -> Place:
-    return Place(folder, folder, folder, "https://a", folder / "token", folder / "ca", folder / "kubeconfig", "bench")
+def environment(folder: Path) -> DriverEnvironment:
+    return DriverEnvironment(
+        folder, folder, folder, "https://a", folder / "token", folder / "ca", folder / "kubeconfig", "bench"
+    )
 
 
 def test_ours_gets_hardware_with_as_many_devices_and_the_changed_ones_at_the_end(tmp_path: Path) -> None:
-    argv, _ = ours().command(place(tmp_path), 1000, 1)
+    argv, _ = fake_driver().command(environment(tmp_path), 1000, 1)
     groups = yaml.safe_load((tmp_path / "hardware.yaml").read_text())["spec"]["devices"]
 
     assert argv[:3] == [sys.executable, "-m", "fake_driver"]
@@ -23,8 +25,8 @@ def test_ours_gets_hardware_with_as_many_devices_and_the_changed_ones_at_the_end
     ]
 
 
-def test_peers_are_told_the_same_place_and_number(tmp_path: Path) -> None:
+def test_peers_are_told_the_same_folders_and_number(tmp_path: Path) -> None:
     for made in (example_driver(Path("/x"), "1"), upstream_driver(Path("/x"), "1")):
-        argv, _ = made.command(place(tmp_path), 128, 0)
+        argv, _ = made.command(environment(tmp_path), 128, 0)
 
         assert {"--node-name=bench", "--num-devices=128", f"--kubeconfig={tmp_path}/kubeconfig"} <= set(argv)

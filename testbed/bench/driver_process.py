@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from testbed import process
-from testbed.bench.arena import Arena, devices_in
-from testbed.bench.contestants import Contestant, Place
+from testbed.bench.bare_cluster import BareCluster, count_published_devices
+from testbed.bench.measured_drivers import DriverEnvironment, MeasuredDriver
 from testbed.errors import DriverFailed
 from testbed.kube.client import Object
 from testbed.process import ProcessId
@@ -23,16 +23,16 @@ from testbed.waiting import Budget, NotYet, consistently, eventually
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # JSON is YAML too, and the C one is quick
 _PUBLISHED = Budget("published", 10, "a driver that starts needs a second")
 _SETTLED = Budget("settled", 2, "what a start leaves for later is no idleness")
-_LEAVE = 5.0
+_GRACE = 5.0
 
 
 @dataclass(frozen=True)
-class Running:
+class DriverProcess:
     """A driver at work, and what its start took."""
 
-    contestant: Contestant
+    driver: MeasuredDriver
     process: ProcessId
-    place: Place
+    environment: DriverEnvironment
     log: Path
     seconds: float = 0.0
     writes: int = 0
@@ -40,52 +40,52 @@ class Running:
     @property
     def registration(self) -> Path:
         """The socket that the kubelet would find."""
-        found = [path for path in self.place.registry.iterdir() if path.is_socket()]
+        found = [path for path in self.environment.registry.iterdir() if path.is_socket()]
         if len(found) != 1:
-            raise DriverFailed(f"{self.contestant.title} has {len(found)} registration sockets")
+            raise DriverFailed(f"{self.driver.title} has {len(found)} registration sockets")
         return found[0]
 
     @property
-    def resident(self) -> float:
+    def resident_mib(self) -> float:
         """MiB of memory that is resident (VmRSS), shared pages included."""
-        self.demand_alive()
+        self.check_alive()
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
-    def idle_share(self, seconds: float) -> float:
+    def idle_cpu_percent(self, seconds: float) -> float:
         """Percent of a core that it takes while nobody asks for anything."""
-        consistently(self.demand_alive, "the driver to live", _SETTLED)
+        consistently(self.check_alive, "the driver to live", _SETTLED)
         began, before = time.monotonic(), self._cpu()
         consistently(
-            self.demand_alive, "the driver to live", Budget("idle", seconds, "long enough for what is periodic")
+            self.check_alive, "the driver to live", Budget("idle", seconds, "long enough for what is periodic")
         )
         return 100 * (self._cpu() - before) / (time.monotonic() - began)
 
-    def demand_alive(self) -> None:
+    def check_alive(self) -> None:
         """A driver that ended has failed; its last words say why."""
         if not process.alive(self.process):
-            raise DriverFailed(f"{self.contestant.title} ended: {_last_words(self.log)}")
+            raise DriverFailed(f"{self.driver.title} ended: {_last_log_line(self.log)}")
 
     def cdi_names(self) -> set[str]:
         """All qualified names that its CDI files define."""
-        files = [path for path in self.place.cdi.iterdir() if path.suffix in {".json", ".yaml"}]
+        files = [path for path in self.environment.cdi.iterdir() if path.suffix in {".json", ".yaml"}]
         specs = [yaml.load(path.read_text(), _Loader) for path in files]  # noqa: S506 - both loaders are the safe ones
         return {f"{spec['kind']}={device['name']}" for spec in specs for device in spec["devices"]}
 
-    def demand_prepared(self, ids: dict[str, tuple[str, ...]]) -> None:
+    def check_prepared(self, ids: dict[str, tuple[str, ...]]) -> None:
         """Each answer names CDI devices, and each of them is in a file."""
         defined = self.cdi_names()
         for uid, names in ids.items():
             if not names or not defined.issuperset(names):
                 raise DriverFailed(
-                    f"{self.contestant.title} answered {names} for claim {uid}, and no CDI file says what that is"
+                    f"{self.driver.title} answered {names} for claim {uid}, and no CDI file says what that is"
                 )
 
-    def demand_released(self, uids: Iterable[str]) -> None:
+    def check_unprepared(self, uids: Iterable[str]) -> None:
         """Nothing of these claims is left."""
         left = [name for name in self.cdi_names() if any(uid in name for uid in uids)]
         if left:
-            raise DriverFailed(f"{self.contestant.title} left CDI devices behind: {left[:3]}")
+            raise DriverFailed(f"{self.driver.title} left CDI devices behind: {left[:3]}")
 
     def _cpu(self) -> float:
         """Seconds on a CPU, of all threads, those that have ended included."""
@@ -94,36 +94,40 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(of: Contestant, arena: Arena, place: Place, devices: int, changed: int = 0) -> Iterator[Running]:
+def running_driver(
+    driver: MeasuredDriver, cluster: BareCluster, environment: DriverEnvironment, devices: int, changed: int = 0
+) -> Iterator[DriverProcess]:
     """Start a driver, wait until all its devices are published, and end it. Its slices stay."""
-    argv, env = of.command(place, devices, changed)
-    log = place.plugins / "log"
-    (place.plugins / of.name).mkdir(exist_ok=True)  # a DaemonSet mounts it; the upstream test driver does not make it
-    before, was_there = arena.writes(), {_version(each) for each in arena.slices(of)}
+    argv, env = driver.command(environment, devices, changed)
+    log = environment.plugins / "log"
+    (environment.plugins / driver.name).mkdir(
+        exist_ok=True
+    )  # a DaemonSet mounts it; the upstream test driver does not make it
+    before, was_there = cluster.writes(), {_version(each) for each in cluster.slices(driver)}
     began = time.perf_counter()
-    started = Running(of, process.start(process.kill_with_parent(argv), log=log, env=env), place, log)
+    started = DriverProcess(driver, process.start(process.kill_with_parent(argv), log=log, env=env), environment, log)
 
     def published() -> float:
-        slices = arena.slices(of)
-        started.demand_alive()
+        slices = cluster.slices(driver)
+        started.check_alive()
         is_new = not changed or any(_version(each) not in was_there for each in slices)
-        if not slices or devices_in(slices) != devices or not is_new:
+        if not slices or count_published_devices(slices) != devices or not is_new:
             raise NotYet(
-                f"{len(slices)} slices with {devices_in(slices) if slices else 0} devices; its log ends: {_last_words(log)}"
+                f"{len(slices)} slices with {count_published_devices(slices) if slices else 0} devices; its log ends: {_last_log_line(log)}"
             )
         return time.perf_counter() - began
 
     try:
-        seconds = eventually(published, f"{devices} devices of {of.title}", _PUBLISHED, longest_pause=0.01)
-        yield Running(of, started.process, place, log, seconds, arena.writes() - before)
+        seconds = eventually(published, f"{devices} devices of {driver.title}", _PUBLISHED, longest_pause=0.01)
+        yield DriverProcess(driver, started.process, environment, log, seconds, cluster.writes() - before)
     finally:
-        process.kill(started.process, grace=_LEAVE)
+        process.kill(started.process, grace=_GRACE)
 
 
 def _version(slice_: Object) -> str:
     return str(slice_["metadata"]["resourceVersion"])
 
 
-def _last_words(log: Path) -> str:
+def _last_log_line(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     return lines[-1][:400] if lines else "(it said nothing)"

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.bench.contestants import Contestant, Place
-from testbed.bench.kubelet import Claim
+from testbed.bench.kubelet import ClaimRef
+from testbed.bench.measured_drivers import DriverEnvironment, MeasuredDriver
 from testbed.binaries import ensure, lock_for
 from testbed.bringup import temporary_cluster_folder
 from testbed.kube.client import Kube, Object
@@ -33,7 +33,7 @@ _READS = re.compile(r'verb="(?:GET|LIST|WATCH)"|dry_run="All"')
 
 
 @dataclass
-class Arena:
+class BareCluster:
     """One API server, as the measuring sees it."""
 
     folder: Path
@@ -42,7 +42,7 @@ class Arena:
     version: str
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[Place]:
+    def driver_environment(self) -> Iterator[DriverEnvironment]:
         """Fresh folders for one driver."""
         memory = _MEMORY if _MEMORY.is_dir() else None
         with (
@@ -54,13 +54,13 @@ class Arena:
                 made.mkdir()
             own = {"token": self.folder / "token", "kubeconfig": self.folder / "kubeconfig"}
             authority = self.folder / "authority.crt"
-            yield Place(plugins, registry, Path(cdi), self.server, authority=authority, node=_NODE, **own)
+            yield DriverEnvironment(plugins, registry, Path(cdi), self.server, authority=authority, node=_NODE, **own)
 
-    def claims(self, of: Contestant, count: int, held: int) -> list[Claim]:
+    def claims(self, driver: MeasuredDriver, count: int, held: int) -> list[ClaimRef]:
         """Claims that are allocated, as if the scheduler had been there; each has a device that none of its next `held` has."""
-        return [self._claim(of, index, of.device(index % held)) for index in range(count)]
+        return [self._claim(driver, index, driver.device(index % held)) for index in range(count)]
 
-    def as_new(self, claims: Sequence[Claim]) -> None:
+    def clear_device_status(self, claims: Sequence[ClaimRef]) -> None:
         """Take away what drivers wrote into the claims' status, so that they have it to write again: a kubelet's claims are new."""
         told = {
             each["metadata"]["uid"] for each in self.kube.list(_API, "ResourceClaim") if each["status"].get("devices")
@@ -71,13 +71,13 @@ class Arena:
                 change = {"status": {"devices": None}}
                 self.kube.request("PATCH", path, body=change, content_type="application/merge-patch+json")
 
-    def slices(self, of: Contestant) -> list[Object]:
+    def slices(self, driver: MeasuredDriver) -> list[Object]:
         """What the driver has published."""
-        return self.kube.list(_API, "ResourceSlice", fieldSelector=f"spec.driver={of.name}")
+        return self.kube.list(_API, "ResourceSlice", fieldSelector=f"spec.driver={driver.name}")
 
-    def wipe(self, of: Contestant) -> None:
+    def delete_slices(self, driver: MeasuredDriver) -> None:
         """Take the driver's slices away, as a kubelet does when it starts."""
-        for each in self.slices(of):
+        for each in self.slices(driver):
             self.kube.delete(each)
 
     def writes(self) -> int:
@@ -85,19 +85,19 @@ class Arena:
         text = str(self.kube.request("GET", "/metrics", timeout=30))
         return sum(int(line[1]) for line in _WRITES.finditer(text) if not _READS.search(line[0]))
 
-    def _claim(self, of: Contestant, index: int, device: str) -> Claim:
-        name = f"{of.name}-{index}"
+    def _claim(self, driver: MeasuredDriver, index: int, device: str) -> ClaimRef:
+        name = f"{driver.name}-{index}"
         request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
         spec = {"devices": {"requests": [request]}}
         meta = {"name": name, "namespace": "default"}
         made = self.kube.create({"apiVersion": _API, "kind": "ResourceClaim", "metadata": meta, "spec": spec})
-        result = {"request": "gpu", "driver": of.name, "pool": _NODE, "device": device}
+        result = {"request": "gpu", "driver": driver.name, "pool": _NODE, "device": device}
         self.kube.update({**made, "status": {"allocation": {"devices": {"results": [result]}}}}, subresource="status")
-        return Claim("default", name, made["metadata"]["uid"])
+        return ClaimRef("default", name, made["metadata"]["uid"])
 
 
 @contextlib.contextmanager
-def opened(kubernetes: str, progress: Progress) -> Iterator[Arena]:
+def start_bare_cluster(kubernetes: str, progress: Progress) -> Iterator[BareCluster]:
     """An API server of that version with nothing else; it ends, and all of it goes, at the end."""
     lock = lock_for(kubernetes)
     programs = ensure(lock, ["etcd", "kube-apiserver"], progress=Silent())
@@ -110,24 +110,24 @@ def opened(kubernetes: str, progress: Progress) -> Iterator[Arena]:
         with progress.step(f"etcd and API server {lock.kubernetes}"):
             made = creation.start_control_plane(config.name, spec, Artifacts(programs), cluster)
             creation.wait_for_api_server(made)
-            arena = Arena(
-                Path(folder), Kube(made.kubeconfig), _credentials(Path(folder), made.kubeconfig), lock.kubernetes
+            bare = BareCluster(
+                Path(folder), Kube(made.kubeconfig), _write_authority(Path(folder), made.kubeconfig), lock.kubernetes
             )
-            _furnish(arena)
-        yield arena
+            _create_node_and_token(bare)
+        yield bare
 
 
-def _furnish(arena: Arena) -> None:
+def _create_node_and_token(bare: BareCluster) -> None:
     """A node, and a token that may do everything: the same one for each driver."""
 
     def account() -> Object:
-        if not arena.kube.find("v1", "Namespace", "default"):
+        if not bare.kube.find("v1", "Namespace", "default"):
             raise NotYet("no namespace default")
-        return arena.kube.create(_named("v1", "ServiceAccount", "bench", namespace="default"))
+        return bare.kube.create(_named("v1", "ServiceAccount", "bench", namespace="default"))
 
     eventually(account, "the namespace default", _BOOTSTRAP, longest_pause=0.1)
-    arena.kube.create(_named("v1", "Node", _NODE))
-    arena.kube.create(
+    bare.kube.create(_named("v1", "Node", _NODE))
+    bare.kube.create(
         _named("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "bench")
         | {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -136,20 +136,20 @@ def _furnish(arena: Arena) -> None:
     )
     path = "/api/v1/namespaces/default/serviceaccounts/bench/token"
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
-    token = arena.kube.request("POST", path, body=asked)["status"]["token"]
-    (arena.folder / "token").write_text(token)
-    _write_kubeconfig(arena, token)
+    token = bare.kube.request("POST", path, body=asked)["status"]["token"]
+    (bare.folder / "token").write_text(token)
+    _write_kubeconfig(bare, token)
 
 
-def _credentials(folder: Path, kubeconfig: Path) -> str:
+def _write_authority(folder: Path, kubeconfig: Path) -> str:
     """Lay out the API server's certificate authority; returns its address."""
     cluster = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]
     (folder / "authority.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
     return str(cluster["server"])
 
 
-def _write_kubeconfig(arena: Arena, token: str) -> None:
-    cluster = {"server": arena.server, "certificate-authority": str(arena.folder / "authority.crt")}
+def _write_kubeconfig(bare: BareCluster, token: str) -> None:
+    cluster = {"server": bare.server, "certificate-authority": str(bare.folder / "authority.crt")}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -158,14 +158,14 @@ def _write_kubeconfig(arena: Arena, token: str) -> None:
         "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
         "current-context": "bench",
     }
-    (arena.folder / "kubeconfig").write_text(json.dumps(content))
+    (bare.folder / "kubeconfig").write_text(json.dumps(content))
 
 
 def _named(api_version: str, kind: str, name: str, **more: str) -> Object:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **more}}
 
 
-def devices_in(slices: Sequence[Object]) -> int:
+def count_published_devices(slices: Sequence[Object]) -> int:
     """How many devices complete pools hold; a pool that is being rewritten counts nothing."""
     generations = {each["spec"]["pool"]["generation"] for each in slices}
     complete = len(generations) == 1 and len(slices) == slices[0]["spec"]["pool"]["resourceSliceCount"]
