@@ -1,6 +1,6 @@
-"""The provider `existing` on a cluster that it did not make, a local one without a driver, through the command line.
+"""The provider `existing` on a local cluster without a driver, through the command line.
 
-As an administrator, and as users who may do no more than the shipped roles say.
+The user is an administrator, or has only the permissions of a shipped role.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from testbed.waiting import Budget, eventually_true
 
 TESTBED = [sys.executable, "-m", "testbed.cli.main"]
 ROLES = folders.data("manifests") / "clusters"
-# One of each kind: claims by template, a DaemonSet, a claim that is shared, and what is static. `tox -e kind` runs all.
+# One requirement of each kind: claims from a template, a DaemonSet, a shared claim, and static ones. `tox -e kind` runs all.
 SOME = ["-k", "from_one_template or starts_on_every_node or two_pods_share_one_claim or every_pool or published_twice"]
 MOMENT = Budget("a moment", 60, "a command starts and makes its first objects")
 
 
 def dra(*argv: str, state: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run dra-testbed as a user would; with another state folder, as one on another host would."""
+    """Run dra-testbed as a user does; with another state folder, as a user on another host does."""
     env = {**os.environ, **({"DRA_TESTBED_STATE": str(state)} if state else {})}
     return subprocess.run([*TESTBED, *argv], capture_output=True, text=True, timeout=300, check=False, env=env)
 
 
 def verdicts(done: subprocess.CompletedProcess[str], report: Path) -> dict[str, str]:
-    """What the report of a run says of each requirement."""
+    """Return the verdict of each requirement in the report of a run."""
     assert (report / "report.yaml").exists(), done.stdout + done.stderr
     rows = yaml.safe_load((report / "report.yaml").read_text())["requirements"]
     return {row["id"]: row["verdict"] for row in rows if row["verdict"] not in ("excluded", "not-applicable")}
 
 
-def tried(done: subprocess.CompletedProcess[str], report: Path) -> dict[str, str]:
-    """The same of those that could be tried: what a cluster of one's own can do, another may not."""
+def supported(done: subprocess.CompletedProcess[str], report: Path) -> dict[str, str]:
+    """Return the verdicts without cluster-unsupported ones: an existing cluster has fewer capabilities than a made one."""
     return {name: verdict for name, verdict in verdicts(done, report).items() if verdict != "cluster-unsupported"}
 
 
 def ours(kube: Kube) -> set[str]:
-    """What testbeds have made in the cluster."""
+    """Return the objects that testbeds created in the cluster."""
     return {f"{each['kind']}/{each['metadata']['name']}" for each in find_labelled(kube, ANY_TESTBED).objects}
 
 
@@ -61,7 +61,7 @@ def is_there(kube: Kube, kind: str, start: str) -> bool:
 
 @pytest.fixture(scope="module")
 def admin(testbed: Testbed) -> list[str]:
-    """The words of an administrator of a cluster that has the driver's image, as if somebody had loaded it."""
+    """Return the flags of an administrator of a cluster that has the driver's image."""
     cluster: Any = testbed.cluster
     image = images.driver(Silent())
     cluster.load_image(image.archive)
@@ -74,7 +74,7 @@ def _kubeconfig(testbed: Testbed) -> str:
 
 @pytest.fixture(scope="module")
 def installed(testbed: Testbed, admin: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A driver file without `install`, for the driver that a testbed `theirs` has installed."""
+    """Yield a driver file without `install`, for the driver that testbed `theirs` has installed."""
     up = dra("up", *admin, "--name", "theirs")
     assert up.returncode == 0, up.stderr
     content = yaml.safe_load((folders.data("manifests") / "drivers/fake-gpu.yaml").read_text())
@@ -87,8 +87,8 @@ def installed(testbed: Testbed, admin: list[str], tmp_path_factory: pytest.TempP
     assert ours(testbed.kube) == set()
 
 
-def narrow_user(testbed: Testbed, level: str, folder: Path) -> str:
-    """The kubeconfig of a service account that may do what the shipped role of that level says, and nothing else."""
+def user_with_role(testbed: Testbed, level: str, folder: Path) -> str:
+    """Return the kubeconfig of a service account that has exactly the permissions of the level's shipped role."""
     kube, name = testbed.kube, f"judge-{level}"
     role = yaml.safe_load((ROLES / f"{name}.yaml").read_text())
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
@@ -112,7 +112,7 @@ def narrow_user(testbed: Testbed, level: str, folder: Path) -> str:
     return str(file)
 
 
-def test_what_a_killed_up_made_is_swept_and_nothing_else(testbed: Testbed, admin: list[str]) -> None:
+def test_sweep_removes_what_a_killed_up_created_and_nothing_else(testbed: Testbed, admin: list[str]) -> None:
     kube = testbed.kube
     kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "default"}})
     up = subprocess.Popen([*TESTBED, "up", *admin, "--name", "killed"])
@@ -128,7 +128,7 @@ def test_what_a_killed_up_made_is_swept_and_nothing_else(testbed: Testbed, admin
     assert kube.find("v1", "ConfigMap", "theirs", "default")
 
 
-def test_a_namespace_that_was_there_is_as_before_when_the_driver_has_gone(testbed: Testbed, admin: list[str]) -> None:
+def test_an_existing_namespace_is_unchanged_after_the_driver_was_removed(testbed: Testbed, admin: list[str]) -> None:
     kube = testbed.kube
     theirs: dict[str, Any] = {"name": "dra-testbed-driver", "labels": {"team": "blue"}}
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": theirs}, manager="kubectl")
@@ -149,28 +149,28 @@ def test_the_verdicts_are_those_of_the_clusters_own_provider(testbed: Testbed, i
     own = dra("run", *SOME, "--testbed", testbed.name, "--driver", str(installed), "--report", str(tmp_path / "own"))
     existing = dra("run", *SOME, "--testbed", "theirs", "--report", str(tmp_path / "existing"))
 
-    assert tried(own, tmp_path / "own") == tried(existing, tmp_path / "existing")
-    assert set(tried(existing, tmp_path / "existing").values()) == {"pass"}
+    assert supported(own, tmp_path / "own") == supported(existing, tmp_path / "existing")
+    assert set(supported(existing, tmp_path / "existing").values()) == {"pass"}
     assert json.loads(dra("status", "--name", "theirs", "-o", "json").stdout)["kubernetes"].startswith("1.")
 
 
-def test_a_user_with_the_shipped_role_judges_a_driver_that_is_installed(
+def test_a_user_with_the_shipped_role_can_judge_an_installed_driver(
     testbed: Testbed, installed: Path, tmp_path: Path
 ) -> None:
-    report, kubeconfig = tmp_path / "report", narrow_user(testbed, "workloads", tmp_path)
+    report, kubeconfig = tmp_path / "report", user_with_role(testbed, "workloads", tmp_path)
     words = ["--provider", "existing", "--kubeconfig", kubeconfig]
     done = dra("run", *SOME, *words, "--driver", str(installed), "--report", str(report))
     refused = dra("run", *SOME, *words, "--report", str(tmp_path / "none"))
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert set(tried(done, report).values()) == {"pass"}
+    assert set(supported(done, report).values()) == {"pass"}
     assert refused.returncode in (2, 3), "installing a driver is more than this user may do"
 
 
-def test_a_user_who_may_only_look_judges_what_is_static_and_makes_nothing(
+def test_a_read_only_user_can_judge_static_requirements_and_creates_nothing(
     testbed: Testbed, installed: Path, tmp_path: Path
 ) -> None:
-    report, kubeconfig = tmp_path / "report", narrow_user(testbed, "read-only", tmp_path)
+    report, kubeconfig = tmp_path / "report", user_with_role(testbed, "read-only", tmp_path)
     before = ours(testbed.kube)
     words = ["--provider", "existing", "--kubeconfig", kubeconfig, "--driver", str(installed)]
     done = dra("run", *SOME, *words, "--allow", "read-only", "--report", str(report))
@@ -184,7 +184,7 @@ def test_a_user_who_may_only_look_judges_what_is_static_and_makes_nothing(
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_second_testbed_of_the_same_name_is_refused_and_harms_nothing(
+def test_a_second_testbed_with_the_same_driver_is_refused_and_changes_nothing(
     testbed: Testbed, admin: list[str], tmp_path: Path
 ) -> None:
     before = ours(testbed.kube)
@@ -198,7 +198,7 @@ def test_a_second_testbed_of_the_same_name_is_refused_and_harms_nothing(
 
 
 @pytest.mark.usefixtures("installed")
-def test_programs_run_on_nodes_only_where_that_is_allowed(admin: list[str]) -> None:
+def test_programs_run_on_nodes_only_if_allowed(admin: list[str]) -> None:
     up = dra("up", *admin, "--driver", "none", "--name", "nodes", "--allow", "restart")
     record = json.loads((folders.state() / "nodes/cluster/cluster.json").read_text())
     down = dra("down", "--name", "nodes")
@@ -218,8 +218,8 @@ def test_a_testbed_that_is_up_is_never_swept(testbed: Testbed) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_what_killed_tests_left_goes_with_their_testbed(testbed: Testbed, tmp_path: Path) -> None:
-    """The fixture's `down` finds it: the driver is still there when the pods end."""
+def test_down_removes_the_objects_of_killed_tests(testbed: Testbed, tmp_path: Path) -> None:
+    """The fixture's `down` removes them: the driver still runs when the pods terminate."""
     suites = [sys.executable, "-m", "pytest", str(folders.data("suites")), "-p", "no:cacheprovider", "-k", "every_node"]
     words = [*plugin_options(), "--testbed", "theirs", "--report", str(tmp_path / "report")]
     tests = subprocess.Popen([*suites, *words], stdout=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""A pod's image is pulled from a registry, through the nodes' proxy: a small registry on this host serves one of our own archives."""
+"""A pod's image is pulled through the nodes' proxy, from a small registry on this host that serves one of our archives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from testbed.progress import Silent
 
 
 class Registry(BaseHTTPRequestHandler):
-    """The part of the distribution API that a pull needs, over one OCI archive."""
+    """A server of the part of the distribution API that a pull needs, with one OCI archive."""
 
     blobs: dict[str, bytes]
     index: dict[str, Any]
@@ -44,12 +44,12 @@ class Registry(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def registry() -> Iterator[str]:
-    """The address of a registry that has the workload image under every name."""
+    """Yield the address of a registry that has the workload image under every name."""
     said = run(["ip", "-4", "-o", "addr", "show", "scope", "global"]).stdout
     mine = [
         address for link, address in re.findall(r"\d+: (\S+)\s+inet ([\d.]+)", said) if not link.startswith("dratb")
@@ -71,7 +71,7 @@ def registry() -> Iterator[str]:
 
 
 def test_a_pod_runs_an_image_that_was_pulled(testbed: Testbed, kubectl: Any, registry: str) -> None:
-    """The runtime is told, as an administrator would, that this registry speaks plain HTTP. Who asks there is the proxy on this host."""
+    """The container runtime is configured to use plain HTTP for this registry. The proxy on this host sends the requests."""
     hosts = f'server = "http://{registry}"\n[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n'
     for node in testbed.cluster.nodes():
         folder = "/etc/containerd/certs.d/registry.example"

@@ -1,4 +1,4 @@
-"""What the kind provider promises beyond the contract of all providers (test_provider_contract.py): other people's clusters, and kills."""
+"""The kind provider beyond the contract of all providers (test_provider_contract.py): foreign clusters, and a killed `up`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TESTBED = [sys.executable, "-m", "testbed.cli.main"]
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A kind cluster that somebody made by hand, with plain kind and with our images loaded as the documentation says; its kubeconfig."""
+    """Yield the kubeconfig of a cluster that was made with plain kind, and our images loaded as the documentation describes."""
     kind = binaries.ensure(lock_for("1.37"), ["kind"], progress=Silent())["kind"]
     node, kubeconfig = images.node(lock_for("1.37"), Silent()), tmp_path_factory.mktemp("theirs") / "kubeconfig"
     process.run(["docker", "load", "--input", str(node.archive)], timeout=300)
@@ -41,16 +41,16 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def dra(*argv: str) -> subprocess.CompletedProcess[str]:
-    """Run dra-testbed as a user would."""
+    """Run dra-testbed as a user does."""
     return subprocess.run([*TESTBED, *argv], capture_output=True, text=True, timeout=580, check=False)
 
 
-def test_a_cluster_made_by_hand_gives_the_same_verdicts(theirs: Path, tmp_path: Path) -> None:
+def test_a_cluster_made_with_plain_kind_gives_the_same_verdicts(theirs: Path, tmp_path: Path) -> None:
     flags = ["--provider", "existing", "--kubeconfig", str(theirs)]
     run = dra("run", *flags, "-k", "two_claims_from_one_template or pool", "--report", str(tmp_path / "report"))
 
     assert run.returncode == 0, run.stdout + run.stderr
-    assert re.search(r"is partial: [1-9]\d* pass, \d+ excluded", run.stdout)  # only a selection was asked for
+    assert re.search(r"is partial: [1-9]\d* pass, \d+ excluded", run.stdout)  # only a selection was run
     left = process.run(["docker", "exec", "theirs-control-plane", "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf",
                         "get", "namespaces", "-o", "json"])  # fmt: skip
     names = {each["metadata"]["name"] for each in json.loads(left.stdout)["items"]}
@@ -58,7 +58,7 @@ def test_a_cluster_made_by_hand_gives_the_same_verdicts(theirs: Path, tmp_path: 
 
 
 @pytest.mark.usefixtures("theirs")
-def test_a_killed_up_is_swept_away_and_a_foreign_cluster_stays() -> None:
+def test_sweep_removes_the_cluster_of_a_killed_up_and_keeps_a_foreign_one() -> None:
     rounds = subprocess.run(
         [sys.executable, CI / "kill_and_sweep.py", "--provider", "kind", "3"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What the local provider promises beyond the contract of all providers (test_provider_contract.py)."""
+"""The local provider beyond the contract of all providers (test_provider_contract.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_two_nodes_are_ready(testbed: Testbed) -> None:
     assert [node["metadata"]["name"] for node in testbed.kube.list("v1", "Node")] == ["node-1", "node-2"]
 
 
-def test_a_kubelet_may_not_touch_another_node(testbed: Testbed, kubectl: Any) -> None:
+def test_a_kubelet_may_not_change_another_node(testbed: Testbed, kubectl: Any) -> None:
     kubeconfig = testbed.folder / "cluster/pki/kubelet-node-1.kubeconfig"
     said = process.run(
         [kubectl.program, f"--kubeconfig={kubeconfig}", "label", "node", "node-2", "stolen=true"], check=False
@@ -27,9 +27,9 @@ def test_a_kubelet_may_not_touch_another_node(testbed: Testbed, kubectl: Any) ->
     assert "forbidden" in said.stderr.lower()
 
 
-def test_nothing_listens_on_other_addresses_of_the_host(testbed: Testbed) -> None:
-    """On this host itself only the nodes' proxy listens, on the testbed's own link; all else does in namespaces of its own."""
-    settings = testbed.cluster.settings  # type: ignore[attr-defined]  # only this provider has them
+def test_nothing_listens_on_the_hosts_other_addresses(testbed: Testbed) -> None:
+    """On this host only the nodes' proxy listens, on the testbed's link; everything else listens in other namespaces."""
+    settings = testbed.cluster.settings  # type: ignore[attr-defined]  # an attribute of this provider only
     ours = {str(part.process.pid) for part in testbed.cluster.components() if part.process}
     listening = process.run(["ss", "-Hltnp"]).stdout.splitlines()
     addresses = [line.split()[3] for line in listening if ours & set(re.findall(r"pid=(\d+)", line))]
@@ -37,7 +37,7 @@ def test_nothing_listens_on_other_addresses_of_the_host(testbed: Testbed) -> Non
     assert addresses == [f"{settings.addresses.host}:{settings.egress_port}"]
 
 
-def test_what_a_node_writes_stays_on_the_node(testbed: Testbed) -> None:
+def test_files_written_on_a_node_stay_on_the_node(testbed: Testbed) -> None:
     one, two = testbed.cluster.nodes()
     one.run(
         "sh",
@@ -50,7 +50,7 @@ def test_what_a_node_writes_stays_on_the_node(testbed: Testbed) -> None:
     assert not Path("/usr/local/etc/vendor").exists()
 
 
-def test_the_hosts_devices_settings_and_cdi_files_are_not_the_nodes(testbed: Testbed) -> None:
+def test_a_node_does_not_share_the_hosts_devices_settings_and_cdi_files(testbed: Testbed) -> None:
     one, two = testbed.cluster.nodes()
     one.run("sh", "-c", "mknod /dev/vendor0 c 1 3 && touch /etc/cdi/gpu.json && test -c /dev/null && test -c /dev/ptmx")
 

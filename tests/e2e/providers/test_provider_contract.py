@@ -1,8 +1,7 @@
-"""The one contract that every provider keeps, capability by capability, written against the protocols alone.
+"""The contract that every provider keeps, capability by capability, written against the protocols alone.
 
-`local`, and `existing` on a cluster of it, are judged by `tox -e cluster`; `kind`, and `existing` on that, by `tox -e kind-cluster`.
-What a provider lacks is a Capability that it does not list; ABILITIES says which it lists here, so that a test that is skipped for want of
-one can never be the provider's silent doing.
+`tox -e cluster` tests `local`, and `existing` on a cluster of it; `tox -e kind-cluster` tests `kind`, and `existing` on a cluster of it.
+A cluster lists its capabilities. CAPABILITIES has the expected lists, so that no test is skipped because a provider lost a capability.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from tests.e2e.conftest import WORKLOAD, Kubectl
 
 READY = Budget("node ready", 120, "a kubelet reports every 10 s at the latest; a kind node boots systemd first")
 EVERYTHING = frozenset(Capability)
-# Who makes the clusters that `existing` is tried on. Nodes of `local` have no systemd, so nothing of them can be restarted from a pod.
+# The providers that make the clusters for `existing`. Nodes of `local` have no systemd, so a pod cannot restart their components.
 MAKERS = {"existing": "local", "existing-on-kind": "kind"}
-ABILITIES = {
+CAPABILITIES = {
     "local": EVERYTHING,
     "kind": EVERYTHING - {Capability.PROCESS_ON_NODE},
     "existing": frozenset({Capability.MAKE_OBJECTS, Capability.RUN_ON_NODE}),
@@ -66,7 +65,7 @@ PROTOCOLS: dict[Capability, type] = {
     Capability.DRIVER_SOCKET: ReachesSockets,
     Capability.RUN_ON_NODE: Cluster,
     Capability.MAKE_OBJECTS: Cluster,
-    # These two are the kubeconfig's rights, and need no method.
+    # These are permissions of the kubeconfig, and need no method.
     Capability.KUBELET_METRICS: Cluster,
     Capability.ACT_AS_DRIVER: Cluster,
     Capability.CHANGE_DRIVER: Cluster,
@@ -83,7 +82,7 @@ PROTOCOLS: dict[Capability, type] = {
     ],
 )
 def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
-    """A testbed of each provider in turn, on a cluster of its own or of another provider."""
+    """Yield a testbed of each provider in turn; `existing` uses a cluster of another provider."""
     flags: dict[str, Any] = {"name": f"contract-{request.param}", "driver": "none", "provider": request.param}
     with contextlib.ExitStack() as at_the_end:
         if maker := MAKERS.get(request.param):
@@ -102,19 +101,19 @@ def _up(flags: dict[str, Any]) -> Iterator[Testbed]:
 
 @pytest.fixture(scope="module")
 def kubectl(testbed: Testbed) -> Kubectl:
-    """The program kubectl for that testbed."""
+    """Return kubectl for that testbed."""
     return Kubectl(testbed)
 
 
 @pytest.fixture(scope="module")
 def workers(testbed: Testbed) -> list[str]:
-    """The nodes that take pods."""
+    """Return the nodes that take pods."""
     tainted = {node["metadata"]["name"] for node in testbed.kube.list("v1", "Node") if node["spec"].get("taints")}
     return [node.name for node in testbed.cluster.nodes() if node.name not in tainted]
 
 
 def able(testbed: Testbed, *capabilities: Capability) -> Any:
-    """The cluster, for tests of an optional capability; one that is listed is never skipped."""
+    """Return the cluster, or skip the test if it lacks a capability."""
     lacking = [capability for capability in capabilities if capability not in testbed.cluster.capabilities]
     if lacking:
         pytest.skip(f"{testbed.config.provider} does not list {', '.join(lacking)}")
@@ -134,29 +133,29 @@ def node_ready(testbed: Testbed, name: str) -> None:
 
 
 def answer(kubectl: Kubectl, pod: str) -> str:
-    """What a command in the pod says; a kubelet that just started may not know the pod yet."""
+    """Return the output of a command in the pod. Raise NotYet if it fails: a kubelet that just started may not know the pod."""
     said = kubectl("exec", pod, "--", "echo", "here", check=False)
     if not said.ok:
         raise NotYet(said.stderr)
     return str(said.stdout)
 
 
-def test_it_lists_the_capabilities_that_it_has_and_fulfils_their_protocols(testbed: Testbed) -> None:
+def test_the_cluster_lists_its_capabilities_and_implements_their_protocols(testbed: Testbed) -> None:
     cluster = testbed.cluster
 
     assert isinstance(cluster, Cluster)
     assert all(isinstance(node, Node) for node in cluster.nodes())
-    assert cluster.capabilities == ABILITIES[testbed.name.removeprefix("contract-")]
+    assert cluster.capabilities == CAPABILITIES[testbed.name.removeprefix("contract-")]
     assert all(isinstance(cluster, PROTOCOLS[capability]) for capability in cluster.capabilities)
 
 
-def test_it_asks_kubelets_for_their_metrics(testbed: Testbed, workers: list[str]) -> None:
+def test_the_metrics_of_kubelets_can_be_read(testbed: Testbed, workers: list[str]) -> None:
     able(testbed, Capability.KUBELET_METRICS)
 
     assert "kubelet_node_name" in testbed.kube.request("GET", f"/api/v1/nodes/{workers[0]}/proxy/metrics")
 
 
-def test_it_acts_in_the_name_of_an_account(testbed: Testbed) -> None:
+def test_a_service_account_can_be_impersonated(testbed: Testbed) -> None:
     able(testbed, Capability.ACT_AS_DRIVER)
     name = "system:serviceaccount:default:default"
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -166,7 +165,7 @@ def test_it_acts_in_the_name_of_an_account(testbed: Testbed) -> None:
     assert said["status"]["userInfo"]["username"] == name
 
 
-def test_the_kubeconfig_is_its_owners_alone(testbed: Testbed) -> None:
+def test_only_its_owner_can_read_the_kubeconfig(testbed: Testbed) -> None:
     assert stat.S_IMODE((testbed.folder / "kubeconfig").stat().st_mode) == 0o600
 
 
@@ -177,7 +176,7 @@ def test_the_nodes_are_those_of_the_api_and_two_take_pods(testbed: Testbed, work
     assert len(workers) == 2
 
 
-def test_the_version_and_the_gates_that_are_on_are_found(testbed: Testbed) -> None:
+def test_the_version_and_the_enabled_feature_gates_are_detected(testbed: Testbed) -> None:
     found = features.read(testbed.kube)
 
     assert found.version.startswith(testbed.config.kubernetes)
@@ -186,7 +185,7 @@ def test_the_version_and_the_gates_that_are_on_are_found(testbed: Testbed) -> No
     assert found.resource_versions[0] == "v1"
 
 
-def test_pods_reach_pods_on_the_other_node(kubectl: Kubectl, workers: list[str]) -> None:
+def test_pods_can_connect_to_pods_on_another_node(kubectl: Kubectl, workers: list[str]) -> None:
     address = kubectl.run_pod("server", "httpd -p 8080 -h /etc; sleep 3600", workers[1])
     kubectl.run_pod("client", "sleep 3600", workers[0])
 
@@ -227,7 +226,7 @@ def test_port_forward_works(kubectl: Kubectl, tmp_path: Path) -> None:
         process.kill(forwarding)
 
 
-def test_a_pod_reaches_the_api_server_by_the_service_address(kubectl: Kubectl) -> None:
+def test_a_pod_can_connect_to_the_api_server_at_its_service_address(kubectl: Kubectl) -> None:
     kubectl.run_pod("caller", "sleep 3600")
     knock = "nc -w 2 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null && echo open"
 
@@ -244,7 +243,7 @@ def test_the_api_server_accepts_a_pods_token_as_its_service_account(testbed: Tes
     assert status["user"]["username"] == "system:serviceaccount:default:default"
 
 
-def test_a_program_runs_on_a_node_and_its_end_is_told(testbed: Testbed, workers: list[str]) -> None:
+def test_a_program_runs_on_a_node_and_its_exit_code_is_returned(testbed: Testbed, workers: list[str]) -> None:
     cluster = able(testbed, Capability.RUN_ON_NODE)
     node = next(node for node in cluster.nodes() if node.name == workers[0])
 
@@ -252,7 +251,7 @@ def test_a_program_runs_on_a_node_and_its_end_is_told(testbed: Testbed, workers:
     assert node.run("sh", "-c", "exit 3", check=False).code == 3
 
 
-def test_an_image_from_an_archive_is_there_on_every_node_and_twice_is_fine(
+def test_an_image_from_an_archive_is_loaded_into_every_node_and_may_be_loaded_twice(
     testbed: Testbed, kubectl: Kubectl, workers: list[str], tmp_path: Path
 ) -> None:
     cluster = able(testbed, Capability.LOAD_IMAGE)
@@ -264,13 +263,13 @@ def test_an_image_from_an_archive_is_there_on_every_node_and_twice_is_fine(
         assert kubectl.run_pod(f"loaded-{worker[-1]}", "sleep 3600", worker, image="localhost/contract/loaded:1")
 
 
-def test_logs_are_gathered(testbed: Testbed, tmp_path: Path) -> None:
+def test_logs_are_collected(testbed: Testbed, tmp_path: Path) -> None:
     testbed.cluster.collect_logs(tmp_path)
 
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
 
 
-def test_a_drivers_socket_can_be_reached(testbed: Testbed, workers: list[str]) -> None:
+def test_a_drivers_socket_can_be_connected_to(testbed: Testbed, workers: list[str]) -> None:
     cluster = able(testbed, Capability.DRIVER_SOCKET)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(cluster.socket(workers[0], "/run/containerd/containerd.sock")))
@@ -290,7 +289,7 @@ def test_pods_survive_a_restart_of_kubelet_and_runtime(testbed: Testbed, kubectl
     assert eventually(lambda: answer(kubectl, "survivor"), "the kubelet to know its pods again", READY) == "here\n"
 
 
-def test_a_reboot_loses_run_and_keeps_var_lib(testbed: Testbed, workers: list[str]) -> None:
+def test_a_reboot_clears_run_and_keeps_var_lib(testbed: Testbed, workers: list[str]) -> None:
     cluster = able(testbed, Capability.REBOOT_NODE, Capability.RUN_ON_NODE)
     node = next(node for node in cluster.nodes() if node.name == workers[1])
     node.run("sh", "-c", "mkdir -p /run/cdi; touch /run/cdi/lost /var/run/gone /var/lib/kubelet/kept")
@@ -302,7 +301,7 @@ def test_a_reboot_loses_run_and_keeps_var_lib(testbed: Testbed, workers: list[st
     assert rebooted.run("ls", "/var/lib/kubelet/kept").ok
 
 
-def test_the_api_server_comes_back_with_its_objects(testbed: Testbed, kubectl: Kubectl) -> None:
+def test_the_api_server_restarts_with_its_objects(testbed: Testbed, kubectl: Kubectl) -> None:
     cluster = able(testbed, Capability.RESTART_API_SERVER)
     kubectl("create", "configmap", "kept", "--from-literal=a=b")
     cluster.restart_api_server()
@@ -311,7 +310,7 @@ def test_the_api_server_comes_back_with_its_objects(testbed: Testbed, kubectl: K
 
 
 def _another_name(reference: str, folder: Path) -> Path:
-    """An image that no node has: the workload's files and one more, under a name of its own."""
+    """Return an archive of an image that no node has: the workload's files and one more, under another name."""
     original = images.workload(Silent())
     assert original.reference == WORKLOAD
     own = oci.write_layer([tarball.file("contract", b"kept\n")], folder / "own.tar")

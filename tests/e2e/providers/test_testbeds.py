@@ -1,4 +1,4 @@
-"""Testbeds as their users meet them: side by side, twice in a row, interrupted, killed, in bad company. Through the command line."""
+"""Testbeds through the command line: in parallel, twice in a row, interrupted, killed, and on an overlay file system."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MOMENT = Budget("a moment", 30, "until the interrupted command has written its r
 
 
 def dra(*argv: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Run dra-testbed as a user would."""
+    """Run dra-testbed as a user does."""
     return subprocess.run([*TESTBED, *argv], capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def hears_interrupts() -> None:
-    """As at a terminal. A shell starts what it puts in the background deaf to SIGINT, and that is inherited."""
+def restore_interrupts() -> None:
+    """Let SIGINT have its effect, as at a terminal. A background process of a shell inherits that it is ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def look(verb: str, file: Path) -> subprocess.CompletedProcess[str]:
-    """The independent look at this host."""
+def snapshot(verb: str, file: Path) -> subprocess.CompletedProcess[str]:
+    """Run the independent snapshot of this host."""
     return subprocess.run(
         [sys.executable, CI / "host_snapshot.py", verb, file], capture_output=True, text=True, check=False
     )
@@ -42,10 +42,10 @@ def look(verb: str, file: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def nothing_left(tmp_path: Path) -> Iterator[None]:
-    """Whatever the test does, nothing is left of it afterwards."""
-    look("snapshot", tmp_path / "before")
+    """Check that the test leaves nothing on this host."""
+    snapshot("snapshot", tmp_path / "before")
     yield
-    left = look("compare", tmp_path / "before")
+    left = snapshot("compare", tmp_path / "before")
     assert left.returncode == 0, left.stdout
 
 
@@ -64,7 +64,7 @@ def test_up_status_down_with_the_fake_driver() -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_two_testbeds_come_up_at_once_and_end_apart() -> None:
+def test_two_testbeds_come_up_in_parallel_and_are_removed_separately() -> None:
     ups = [
         subprocess.Popen([*TESTBED, "up", "--name", name, "--nodes", "1"], stderr=subprocess.PIPE, text=True)
         for name in ("left", "right")
@@ -82,7 +82,7 @@ def test_two_testbeds_come_up_at_once_and_end_apart() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_up_removes_everything_itself(number: signal.Signals) -> None:
     up = subprocess.Popen(
-        [*TESTBED, "up", "--name", "stopped"], stderr=subprocess.PIPE, text=True, preexec_fn=hears_interrupts
+        [*TESTBED, "up", "--name", "stopped"], stderr=subprocess.PIPE, text=True, preexec_fn=restore_interrupts
     )
     record = folders.state() / "stopped/cluster/cluster.json"
     assert eventually_true(record.exists, MOMENT)
@@ -93,7 +93,7 @@ def test_an_interrupted_up_removes_everything_itself(number: signal.Signals) -> 
     assert "Traceback" not in said
 
 
-def test_a_killed_up_is_swept_away() -> None:
+def test_sweep_removes_what_a_killed_up_left() -> None:
     rounds = subprocess.run(
         [sys.executable, CI / "kill_and_sweep.py", "5"], capture_output=True, text=True, check=False
     )
@@ -102,7 +102,7 @@ def test_a_killed_up_is_swept_away() -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_the_next_up_clears_what_a_killed_one_left() -> None:
+def test_the_next_up_removes_what_a_killed_one_left() -> None:
     up = subprocess.Popen([*TESTBED, "up", "--name", "reborn"], stderr=subprocess.DEVNULL)
     assert eventually_true((folders.state() / "reborn/cluster/cluster.json").exists, MOMENT)
     up.kill()
@@ -114,7 +114,7 @@ def test_the_next_up_clears_what_a_killed_one_left() -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_a_sweep_leaves_a_testbed_that_is_in_use() -> None:
+def test_sweep_keeps_a_testbed_that_is_in_use() -> None:
     dra("up", "--name", "used", "--driver", "none", "--nodes", "1")
     dra("sweep")
     status = json.loads(dra("status", "--name", "used", "-o", "json").stdout)
@@ -124,7 +124,7 @@ def test_a_sweep_leaves_a_testbed_that_is_in_use() -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_a_step_that_fails_says_what_was_seen_and_keeps_the_logs(tmp_path: Path) -> None:
+def test_a_failed_step_reports_the_last_observation_and_keeps_the_logs(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     broken = programs / "kube-apiserver"
@@ -145,7 +145,7 @@ def test_a_step_that_fails_says_what_was_seen_and_keeps_the_logs(tmp_path: Path)
 def test_a_state_folder_on_an_overlay_gets_nodes_with_a_reduced_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a container of Docker's, where no second overlay can lie on the first. What a node writes survives its reboot there as well."""
+    """The root of a Docker container is an overlay, which cannot hold another one. A node's files still survive its reboot."""
     for part in ("lower", "upper", "work", "state"):
         (tmp_path / part).mkdir()
     layers = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
