@@ -24,8 +24,8 @@ def remove_all(kube: Kube, owner: Owner, kinds: CreatedKinds, progress: Progress
     """
     found = find_labelled(kube, owner.selector)
     _refuse_if_unlisted(found, kinds)
-    if found.refused or found.silent:
-        unlisted = ", ".join([*(each.plural for each in found.refused), *found.silent])
+    if found.forbidden or found.unavailable:
+        unlisted = ", ".join([*(each.plural for each in found.forbidden), *found.unavailable])
         progress.say(f"note: not listed, but the testbed creates none of them: {unlisted}")
     removed = remove(kube, found.objects)
     release(kube, owner)
@@ -69,8 +69,8 @@ def release(kube: Kube, owner: Owner) -> None:
 
 
 def _refuse_if_unlisted(found: LabelledObjects, kinds: CreatedKinds) -> None:
-    refused = [f"this user may not list {each.plural}" for each in found.refused if kinds.include(each)]
-    silent = [f"API group {each} does not answer" for each in found.silent if kinds.include_group(each)]
+    refused = [f"this user may not list {each.plural}" for each in found.forbidden if kinds.include(each)]
+    silent = [f"API group {each} does not answer" for each in found.unavailable if kinds.include_group(each)]
     if refused or silent:
         raise TestbedError(
             f"not all objects of the testbed can be listed, so nothing was removed: {', '.join([*refused, *silent])}",

@@ -52,8 +52,8 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
     """Remove from a cluster the objects of testbeds that are not in use (with `everything`, of all testbeds)."""
     kube, _ = connection.connect(load_access(kubeconfig, context))
     found = find_labelled(kube, ANY_TESTBED)
-    refused = [each.plural for each in found.refused]
-    for why, kinds in (("this user may not list them", refused), ("their API groups do not answer", found.silent)):
+    refused = [each.plural for each in found.forbidden]
+    for why, kinds in (("this user may not list them", refused), ("their API groups do not answer", found.unavailable)):
         if kinds:
             progress.say(f"not listed, because {why}: {', '.join(kinds)}")
     by_testbed: dict[str, list[Object]] = defaultdict(list)

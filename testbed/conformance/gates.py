@@ -27,7 +27,7 @@ def find_gates(kube: Kube, version: str, defaults: frozenset[str], *, may_create
     reported = features.gates(kube)
     if reported is not None:  # a server may no longer report a gate that is GA: then it has its default
         return Gates(defaults.difference(reported).union(name for name in reported if reported[name]))
-    visible = features.visible_gates(kube, version, tries=may_create)
+    visible = features.visible_gates(kube, version, dry_runs=may_create)
     on = defaults.difference(visible).union(name for name in visible if visible[name])
     return Gates(on, _uncertain_gates(version).difference(visible))
 

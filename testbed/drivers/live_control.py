@@ -24,7 +24,7 @@ def run_control(kube: Kube, driver_file: DriverFile, node: str, words: Sequence[
     if pod is None:
         raise TestbedError(f"no pod of driver {driver_file.name} runs on {node}", hint="dra-testbed status")
     command = [*_command(driver_file), *words]
-    done = kube.attempt(driver_file.pods.namespace, pod, command, container=driver_file.pods.container)
+    done = kube.exec_unchecked(driver_file.pods.namespace, pod, command, container=driver_file.pods.container)
     if done.code == _REFUSED:
         raise UsageError(f"{node}: {_last_line(done.stderr)}")
     try:

@@ -1,6 +1,6 @@
-"""A client for any kind of object, in plain dicts. The transport does authentication and TLS; here are the paths.
+"""A Kubernetes API client for objects of any kind, as plain dicts, so that fields unknown to client libraries are kept.
 
-Plain dicts on purpose: fields that are newer than any client library must survive.
+The transport does authentication and TLS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from testbed.errors import ApiError, UsageError, did_you_mean
-from testbed.kube.execution import attempt, execute
+from testbed.kube.execution import execute, execute_unchecked
 from testbed.kube.kubeconfig import Access, load_access
 from testbed.kube.transport import Transport
 from testbed.process import Completed
@@ -34,7 +34,7 @@ _PATCHES = {
 
 @dataclass(frozen=True)
 class Resource:
-    """Where the objects of one kind live, as discovery says it."""
+    """The API resource of one kind, from discovery."""
 
     api_version: str
     plural: str
@@ -43,11 +43,11 @@ class Resource:
 
     @property
     def group(self) -> str:
-        """Its API group; '' for the core."""
+        """Return the API group; '' for the core group."""
         return group_of(self.api_version)
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of one object or of a list; no namespace means all of them."""
+        """Return the URL path of an object, or of a list if no name is given. No namespace means all of them."""
         root = "/api" if "/" not in self.api_version else "/apis"
         parts = [root, self.api_version]
         if self.namespaced and namespace:
@@ -57,13 +57,13 @@ class Resource:
 
 
 class Kube:
-    """One API server, as one user. Cheap to make: it is asked nothing before the first call."""
+    """A client of one API server as one user. Creating one sends no request."""
 
     def __init__(
         self, kubeconfig: Path | Access, *, context: str | None = None, user_agent: str = "dra-testbed"
     ) -> None:
-        where = kubeconfig if isinstance(kubeconfig, Access) else load_access(kubeconfig, context)
-        self._transport = Transport(where, user_agent)
+        access = kubeconfig if isinstance(kubeconfig, Access) else load_access(kubeconfig, context)
+        self._transport = Transport(access, user_agent)
         self._resources: dict[tuple[str, str], Resource] = {}
 
     def request(
@@ -77,7 +77,7 @@ class Kube:
         timeout: float = 10.0,
         headers: Sequence[tuple[str, str]] = (),
     ) -> Any:
-        """One request; JSON comes back parsed, all else as text. Every refusal is an ApiError. `headers` may say in whose name."""
+        """Send one request and return parsed JSON, or text. Raise ApiError if it is refused. `headers` may impersonate a user."""
         with self._open(method, path, query, body, content_type, timeout, headers=headers) as response:
             text = response.data.decode("utf-8", errors="replace")
         if "json" in (response.headers.get("Content-Type") or ""):
@@ -85,45 +85,46 @@ class Kube:
         return text
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Where that kind lives; found by discovery, once."""
+        """Return the API resource of a kind, from cached discovery. Raise UsageError if the server does not have it."""
         found = self._resources.get((api_version, kind))
         if found:
             return found
         path = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
         for entry in self.request("GET", path)["resources"]:
             if "/" not in entry["name"]:
-                seen = Resource(api_version, entry["name"], entry["kind"], entry["namespaced"])
-                self._resources[(api_version, entry["kind"])] = seen
+                resource = Resource(api_version, entry["name"], entry["kind"], entry["namespaced"])
+                self._resources[(api_version, entry["kind"])] = resource
         found = self._resources.get((api_version, kind))
         if not found:
-            known = [k for (version, k) in self._resources if version == api_version]
+            known = [other for (version, other) in self._resources if version == api_version]
             raise UsageError(f"the API server has no {kind} in {api_version}", hint=did_you_mean(kind, known))
         return found
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
-        """One object; ApiError with status 404 where it is not there."""
+        """Return one object. Raise ApiError with status 404 if it does not exist."""
         return dict(self.request("GET", self.resource(api_version, kind).path(namespace, name)))
 
     def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """One object, or None."""
+        """Return one object, or None if it does not exist."""
         with missing_ok():
             return self.get(api_version, kind, name, namespace)
         return None
 
     def list(self, api_version: str, kind: str, namespace: str | None = None, **selectors: str) -> list[Object]:
-        """The objects of a kind; selectors are `labelSelector=` and `fieldSelector=`."""
+        """Return the objects of a kind; selectors are `labelSelector=` and `fieldSelector=`."""
         answer = self.request("GET", self.resource(api_version, kind).path(namespace), query=selectors)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
-    def version(self, api_version: str, kind: str) -> str:
-        """This moment, as the server counts: a watch with `resourceVersion=` goes on from here."""
+    def resource_version(self, api_version: str, kind: str) -> str:
+        """Return the current resource version, from which a watch with `resourceVersion=` continues."""
         answer = self.request("GET", self.resource(api_version, kind).path(None), query={"limit": "1"})
         return str(answer["metadata"]["resourceVersion"])
 
     def create(self, manifest: Object, *, dry_run: bool = False) -> Object:
-        """Create an object where its manifest says."""
+        """Create an object and return it."""
         query = {"dryRun": "All"} if dry_run else None
-        return dict(self.request("POST", self._home(manifest).path(_namespace(manifest)), query=query, body=manifest))
+        path = self._resource_of(manifest).path(_namespace(manifest))
+        return dict(self.request("POST", path, query=query, body=manifest))
 
     def apply(
         self,
@@ -134,25 +135,25 @@ class Kube:
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Server-side apply: make it so, whether it is there or not."""
-        path = self._home(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
+        """Apply an object server-side and return it."""
+        path = self._resource_of(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
         query = {"fieldManager": manager, "force": str(force).lower(), **({"dryRun": "All"} if dry_run else {})}
         return dict(self.request("PATCH", path, query=query, body=manifest, content_type=_PATCHES["apply"]))
 
     def patch(self, target: Object, change: Any, *, how: str = "merge", subresource: str | None = None) -> Object:
-        """Change an object that is there."""
-        path = self._home(target).path(_namespace(target), target["metadata"]["name"], subresource)
+        """Patch an existing object and return it."""
+        path = self._resource_of(target).path(_namespace(target), target["metadata"]["name"], subresource)
         return dict(self.request("PATCH", path, body=change, content_type=_PATCHES[how]))
 
     def update(self, manifest: Object, *, subresource: str | None = None) -> Object:
-        """Replace an object; its resourceVersion guards against lost updates."""
-        path = self._home(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
+        """Replace an object and return it; its resourceVersion prevents lost updates."""
+        path = self._resource_of(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
         return dict(self.request("PUT", path, body=manifest))
 
     def delete(self, target: Object, *, grace: int | None = None, dependents_first: bool = False) -> None:
-        """Ask for an object's end; one that is gone already is fine. With `dependents_first` it goes after what it has made.
+        """Delete an object if it exists; with `dependents_first` after its dependents.
 
-        A target with a uid, one that was seen, means that object: another one that has its name by now stays.
+        If the target has a uid, another object that has its name by now is not deleted.
         """
         options: Object = {"propagationPolicy": "Foreground" if dependents_first else "Background"}
         if grace is not None:
@@ -160,7 +161,7 @@ class Kube:
         uid = target["metadata"].get("uid")
         if uid:
             options["preconditions"] = {"uid": uid}
-        path = self._home(target).path(_namespace(target), target["metadata"]["name"])
+        path = self._resource_of(target).path(_namespace(target), target["metadata"]["name"])
         try:
             self.request("DELETE", path, body=options)
         except ApiError as refused:
@@ -170,7 +171,7 @@ class Kube:
     def logs(
         self, namespace: str, pod: str, *, container: str | None = None, previous: bool = False, since: str = ""
     ) -> str:
-        """What a pod's container printed; with `since`, a time as the API writes it, only what it printed from then on."""
+        """Return the log of a container; with `since`, a time as in the API, only from then on."""
         given = {"container": container, "previous": "true" if previous else None, "sinceTime": since}
         query = {key: value for key, value in given.items() if value}
         return str(self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query=query))
@@ -178,21 +179,21 @@ class Kube:
     def exec(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30.0
     ) -> str:
-        """Run a program in a container and return what it printed. CommandFailed when it ends badly."""
+        """Run a program in a container and return what it printed. Raise CommandFailed if it fails."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
         return execute(self._transport, path, command, container, _with_patience(timeout))
 
-    def attempt(
+    def exec_unchecked(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30.0
     ) -> Completed:
-        """Run a program in a container and keep what it said, whatever its status."""
+        """Run a program in a container and return its outputs and exit code, whatever that is."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-        return attempt(self._transport, path, command, container, _with_patience(timeout))
+        return execute_unchecked(self._transport, path, command, container, _with_patience(timeout))
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
     ) -> Iterator[Object]:
-        """Watch events ({type, object}), the objects that exist first, until `seconds` are over. An event of type ERROR is an ApiError."""
+        """Yield watch events ({type, object}) for `seconds`, existing objects first. Raise ApiError for an event of type ERROR."""
         query = {"watch": "true", "timeoutSeconds": str(max(1, round(seconds))), **selectors}
         path = self.resource(api_version, kind).path(namespace)
         with self._open("GET", path, query, None, "application/json", seconds + 5, whole=False) as response:
@@ -202,7 +203,7 @@ class Kube:
                 for line in filter(None, lines):
                     yield _event(json.loads(line), f"WATCH {path}")
 
-    def _home(self, manifest: Object) -> Resource:
+    def _resource_of(self, manifest: Object) -> Resource:
         return self.resource(manifest["apiVersion"], manifest["kind"])
 
     @contextlib.contextmanager
@@ -241,26 +242,26 @@ class Kube:
             raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}{_clock_hint(str(lost))}") from lost
 
 
-def _clock_hint(said: str) -> str:
-    """Where a certificate is out of its time, mostly a clock is wrong; nobody else would say so."""
-    if not any(each in said for each in ("certificate is not yet valid", "certificate has expired")):
+def _clock_hint(error: str) -> str:
+    """Return a hint for a certificate that is not valid now: a wrong clock is the usual cause."""
+    if not any(each in error for each in ("certificate is not yet valid", "certificate has expired")):
         return ""
-    return f"; this host's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: is it right?"
+    return f"; check this host's clock, which says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _with_patience(seconds: float) -> float:
-    """How long an answer may take: `--patience` stretches it, and impatience does not cut it off."""
+    """Return a timeout, lengthened by the patience factor but never shortened."""
     return max(seconds, Budget("an answer", seconds, "of the API server").effective_seconds)
 
 
 def group_of(api_version: str) -> str:
-    """The API group in an apiVersion; '' for the core."""
+    """Return the API group of an apiVersion; '' for the core group."""
     return api_version.rpartition("/")[0]
 
 
 @contextlib.contextmanager
 def missing_ok() -> Iterator[None]:
-    """Let a 404 pass; every other refusal stays an error."""
+    """Suppress an ApiError with status 404."""
     try:
         yield
     except ApiError as refused:
@@ -274,8 +275,9 @@ def _namespace(manifest: Object) -> str:
 
 def _event(event: Object, request: str) -> Object:
     if event["type"] == "ERROR":
-        said = event["object"]
-        raise ApiError(request, int(said.get("code", 0)), str(said.get("reason", "")), str(said.get("message", said)))
+        status = event["object"]
+        message = str(status.get("message", status))
+        raise ApiError(request, int(status.get("code", 0)), str(status.get("reason", "")), message)
     return event
 
 

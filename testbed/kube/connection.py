@@ -1,4 +1,4 @@
-"""Reach an API server that is not ours. Each way in which that fails is one message, with the server and the context in it."""
+"""Connects to the API server of an existing cluster. Each failure is one message with the server and the context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.kube.kubeconfig import Access
 
 
 def connect(access: Access) -> tuple[Kube, Features]:
-    """The API as that user, and what it serves. No file is written."""
+    """Return a client for the API server and the features that it has. Writes no file."""
     try:
         kube = Kube(access)
         found = features.read(kube)
@@ -24,20 +24,22 @@ def connect(access: Access) -> tuple[Kube, Features]:
         raise UsageError(f"{bad.what}, for {access}", hint=bad.hint) from bad
     except (KeyError, TypeError, ValueError) as strange:
         raise TestbedError(
-            f"{access} answers, but not as a Kubernetes API server does", hint="is the address the right one?"
+            f"{access} answers, but is not a Kubernetes API server", hint="check the address of the server"
         ) from strange
     return kube, found
 
 
 def _explain(access: Access, refused: ApiError) -> TestbedError:
     if refused.status == 401:
-        why = access.expired() or refused.message
-        hint = "get new ones from whoever gave you the kubeconfig, or choose another --context"
-        return TestbedError(f"{access} does not accept these credentials: {why}", hint=hint)
+        reason = access.expired() or refused.message
+        hint = "get a new kubeconfig from the cluster's administrator, or choose another --context"
+        return TestbedError(f"{access} does not accept the credentials: {reason}", hint=hint)
     if isinstance(refused.__cause__, urllib3.exceptions.SSLError):
-        hint = "is its certificate-authority in the kubeconfig, and does the address belong to its certificate?"
-        return TestbedError(f"no trusted connection to {access}: {refused.__cause__}", hint=hint)
+        hint = "check certificate-authority in the kubeconfig, and that the server's certificate includes this address"
+        return TestbedError(f"the TLS connection to {access} failed: {refused.__cause__}", hint=hint)
     if not refused.status:
-        hint = "does the cluster run, and can it be reached from this host?"
-        return TestbedError(f"nobody answers at {access}: {refused.message}", hint=hint)
-    return TestbedError(f"{access} refuses us: {refused}", hint="may this user read /version and /apis?")
+        hint = "check that the cluster is running and can be reached from this host"
+        return TestbedError(f"cannot reach {access}: {refused.message}", hint=hint)
+    return TestbedError(
+        f"{access} refused a request: {refused}", hint="check that this user may read /version and /apis"
+    )

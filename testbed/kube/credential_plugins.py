@@ -1,6 +1,6 @@
-"""Credentials that a program of the user gives (`exec` in a kubeconfig). The transport asks before the first request and when they end.
+"""Runs credential plugins (`exec` in a kubeconfig) for the transport: before the first request, and when the credentials expire.
 
-Not left to the official client, which only logs what fails and then asks as nobody. No word of the credentials gets into a message.
+The official client is not used because it only logs failures and continues without credentials. No message contains credentials.
 """
 
 from __future__ import annotations
@@ -18,80 +18,78 @@ from testbed.errors import CommandFailed, TestbedError, UsageError
 from testbed.kube.kubeconfig import Access
 from testbed.process import Completed
 
-_PATIENCE = 60.0  # seconds; a plugin asks a server of its vendor
-_TAKE_PRECEDENCE = ("auth-provider", "token", "tokenFile")  # with one of them nobody asks a plugin
+_TIMEOUT = 60.0  # seconds; a plugin may contact a server of its vendor
+_TAKE_PRECEDENCE = ("auth-provider", "token", "tokenFile")  # if one of them is set, the plugin is not used
 _NOT_STARTED = ("not found", "cannot be started")
 _CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
 
 
 def resolve_credentials(access: Access) -> tuple[Access, datetime | None]:
-    """The same with what its plugin gives now instead of the plugin, and until when that holds. Never to be written to a file."""
+    """Return the access with credentials of the plugin in its place, and when they expire. Never write it to a file."""
     user = access.user
     if not user.get("exec") or any(user.get(key) for key in _TAKE_PRECEDENCE):
         return access, None
     status = _Plugin(access, user["exec"]).status()
-    given = {key: value for key, value in user.items() if key != "exec"} | _credentials(status)
-    users = [{**access.content["users"][0], "user": given}]
+    resolved = {key: value for key, value in user.items() if key != "exec"} | _credentials(status)
+    users = [{**access.content["users"][0], "user": resolved}]
     return replace(access, content={**access.content, "users": users}), _expiry(status)
 
 
 class _Plugin:
-    def __init__(self, access: Access, said: Any) -> None:
-        if not isinstance(said, dict) or not all(said.get(key) for key in ("command", "apiVersion")):
+    def __init__(self, access: Access, config: Any) -> None:
+        if not isinstance(config, dict) or not all(config.get(key) for key in ("command", "apiVersion")):
             raise UsageError(f"kubeconfig {access.source}: exec of its user needs a command and an apiVersion")
-        self._access, self._said = access, said
-        self._name = f"credential plugin {said['command']} of {access}"
+        self._access, self._config = access, config
+        self._name = f"credential plugin {config['command']} of {access}"
 
     def status(self) -> dict[str, Any]:
-        """What it gives: a token, or a certificate with its key."""
-        if self._said.get("interactiveMode") == "Always":
-            hint = "log in first, and use a kubeconfig whose plugin needs nobody: interactiveMode: IfAvailable"
-            raise UsageError(f"{self._name} asks questions, which nobody here can answer", hint=hint)
-        done = self._done()
+        """Run the plugin and return the credentials: a token, or a certificate with its key."""
+        if self._config.get("interactiveMode") == "Always":
+            hint = "log in first, and set interactiveMode: IfAvailable in the kubeconfig"
+            raise UsageError(f"{self._name} requires interactive input, which is not possible here", hint=hint)
+        done = self._run()
         if not done.ok:
             raise self._failed(f"failed (exit {done.code}): {_last_line(done.stderr)}")
         try:
             answer = json.loads(done.stdout)
             kinds, status = (answer["apiVersion"], answer["kind"]), answer["status"]
-        except (ValueError, KeyError, TypeError):  # not chained: what it printed may be a secret
-            raise self._failed("answered, but with no ExecCredential") from None
-        if kinds != (self._said["apiVersion"], "ExecCredential"):
-            raise self._failed(
-                f"answered with another version or kind than ExecCredential of {self._said['apiVersion']}"
-            )
+        except (ValueError, KeyError, TypeError):  # not chained: the output may contain secrets
+            raise self._failed("did not print an ExecCredential") from None
+        if kinds != (self._config["apiVersion"], "ExecCredential"):
+            raise self._failed(f"printed another version or kind than ExecCredential of {self._config['apiVersion']}")
         if not isinstance(status, dict) or not _is_complete(status):
-            raise self._failed("gave neither a token nor a certificate with its key")
+            raise self._failed("printed neither a token nor a certificate with its key")
         return status
 
-    def _done(self) -> Completed:
-        words = [str(self._said["command"]), *map(str, self._said.get("args") or ())]
+    def _run(self) -> Completed:
+        argv = [str(self._config["command"]), *map(str, self._config.get("args") or ())]
         try:
-            more = {str(each["name"]): str(each["value"]) for each in self._said.get("env") or ()}
+            variables = {str(each["name"]): str(each["value"]) for each in self._config.get("env") or ()}
         except (KeyError, TypeError):  # not chained: a value may be a secret
-            raise UsageError(f"{self._name}: its env must be a list of name and value") from None
-        environment = {**os.environ, **more, "KUBERNETES_EXEC_INFO": json.dumps(self._question())}
+            raise UsageError(f"{self._name}: its env must be a list of names and values") from None
+        environment = {**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(self._exec_info())}
         try:
-            return process.run(words, check=False, timeout=_PATIENCE, env=environment)
-        except CommandFailed as refused:  # not chained: the words after the command may hold a secret
+            return process.run(argv, check=False, timeout=_TIMEOUT, env=environment)
+        except CommandFailed as refused:  # not chained: arguments may contain secrets
             if refused.status in _NOT_STARTED:
-                why = "is not there" if refused.status == "not found" else "cannot be started"
-                hint = self._hint or f"install {words[0]}, or choose another --context"
-                raise UsageError(f"{self._name} {why}", hint=hint) from None
-            raise self._failed(f"gave {refused.status}: {_last_line(refused.output)}") from None
+                reason = "was not found" if refused.status == "not found" else "cannot be started"
+                hint = self._hint or f"install {argv[0]}, or choose another --context"
+                raise UsageError(f"{self._name} {reason}", hint=hint) from None
+            raise self._failed(f"{refused.status}: {_last_line(refused.output)}") from None
 
-    def _question(self) -> dict[str, Any]:
+    def _exec_info(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"interactive": False}
-        if self._said.get("provideClusterInfo"):
+        if self._config.get("provideClusterInfo"):
             spec["cluster"] = _cluster_info(self._access.content["clusters"][0]["cluster"])
-        return {"apiVersion": self._said["apiVersion"], "kind": "ExecCredential", "spec": spec}
+        return {"apiVersion": self._config["apiVersion"], "kind": "ExecCredential", "spec": spec}
 
     @property
     def _hint(self) -> str:
-        return " ".join(str(self._said.get("installHint") or "").split())
+        return " ".join(str(self._config.get("installHint") or "").split())
 
     def _failed(self, what: str) -> TestbedError:
-        cure = f"does `kubectl --context {self._access.context} version` work? Whoever has to log in does it there"
-        return TestbedError(f"{self._name} {what}", hint=f"{cure}. {self._hint}" if self._hint else cure)
+        hint = f"run `kubectl --context {self._access.context} version`, and log in there if it asks for that"
+        return TestbedError(f"{self._name} {what}", hint=f"{hint}. {self._hint}" if self._hint else hint)
 
 
 def _is_complete(status: dict[str, Any]) -> bool:
@@ -100,29 +98,29 @@ def _is_complete(status: dict[str, Any]) -> bool:
 
 def _credentials(status: dict[str, Any]) -> dict[str, str]:
     pems = {"client-certificate-data": "clientCertificateData", "client-key-data": "clientKeyData"}
-    given = {
+    credentials = {
         key: base64.b64encode(str(status[name]).encode()).decode() for key, name in pems.items() if status.get(name)
     }
-    return given | ({"token": str(status["token"])} if status.get("token") else {})
+    return credentials | ({"token": str(status["token"])} if status.get("token") else {})
 
 
 def _expiry(status: dict[str, Any]) -> datetime | None:
     try:
-        end = datetime.fromisoformat(str(status.get("expirationTimestamp", "")))
+        expiry = datetime.fromisoformat(str(status.get("expirationTimestamp", "")))
     except ValueError:
         return None
-    return end if end.tzinfo else None
+    return expiry if expiry.tzinfo else None
 
 
 def _cluster_info(cluster: dict[str, Any]) -> dict[str, Any]:
-    """The cluster for a plugin, with its own part of the kubeconfig."""
-    told = {key: cluster[key] for key in _CLUSTER if cluster.get(key)}
+    """Return the cluster for KUBERNETES_EXEC_INFO, with the plugin's own part of the kubeconfig."""
+    info = {key: cluster[key] for key in _CLUSTER if cluster.get(key)}
     if cluster.get("certificate-authority") and Path(cluster["certificate-authority"]).is_file():
         data = Path(cluster["certificate-authority"]).read_bytes()
-        told["certificate-authority-data"] = base64.b64encode(data).decode()
+        info["certificate-authority-data"] = base64.b64encode(data).decode()
     own = [each for each in cluster.get("extensions") or () if each.get("name") == "client.authentication.k8s.io/exec"]
-    return {**told, **({"config": own[0].get("extension")} if own else {})}
+    return {**info, **({"config": own[0].get("extension")} if own else {})}
 
 
 def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no output")

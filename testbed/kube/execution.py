@@ -1,6 +1,6 @@
-"""Run a program in a container, over the API server's websocket. Called by Kube.exec and Kube.attempt alone.
+"""Runs a program in a container, over the API server's websocket. Used by Kube.exec and Kube.exec_unchecked.
 
-The websocket is opened here and not by the official client, which sends no header but the one with the token: not in whose name.
+The official client is not used because it sends only the token header, but no headers for impersonation.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from testbed.kube.transport import Transport
 from testbed.process import Completed
 
 _PROTOCOLS = ("Sec-WebSocket-Protocol", "v5.channel.k8s.io,v4.channel.k8s.io")
-_OUT, _ERR, _STATUS = 1, 2, 3  # the channels: the first byte of each message
+_STDOUT, _STDERR, _STATUS = 1, 2, 3  # the channels: the first byte of each message
 
 
 def execute(transport: Transport, path: str, command: Sequence[str], container: str | None, timeout: float) -> str:
-    """What the program printed. CommandFailed for its bad status, ApiError where it could not be asked."""
+    """Return what the program printed. Raise CommandFailed if it failed, or ApiError if it could not be started."""
     done, status = _run(transport, path, command, container, timeout)
     if status.get("status") != "Success":
         raise CommandFailed(command, status.get("message", "the connection was lost"), done.stderr or done.stdout)
     return done.stdout
 
 
-def attempt(
+def execute_unchecked(
     transport: Transport, path: str, command: Sequence[str], container: str | None, timeout: float
 ) -> Completed:
-    """What became of the program, whatever its status; ApiError where it could not be asked or its status was lost."""
+    """Return the program's outputs and exit code. Raise ApiError if it could not be started or its exit code was lost."""
     done, status = _run(transport, path, command, container, timeout)
     if status.get("status") != "Success" and not done.code:
         raise ApiError(f"EXEC {path}", 0, "", str(status.get("message", "the connection was lost")))
@@ -52,17 +52,17 @@ def attempt(
 def _run(
     transport: Transport, path: str, command: Sequence[str], container: str | None, timeout: float
 ) -> tuple[Completed, dict[str, Any]]:
-    wanted = [("command", word) for word in command] + [("stdout", "true"), ("stderr", "true")]
-    query = urlencode([*wanted, *([("container", container)] if container else [])])
+    options = [("command", word) for word in command] + [("stdout", "true"), ("stderr", "true")]
+    query = urlencode([*options, *([("container", container)] if container else [])])
     try:
         with _connected(transport, f"{path}?{query}", timeout) as socket:
-            said = _receive(socket, timeout)
-        status = json.loads(said[_STATUS] or "{}")
+            received = _receive(socket, timeout)
+        status = json.loads(received[_STATUS] or "{}")
     except WebSocketTimeoutException as late:
-        raise ApiError(f"EXEC {path}", 0, "", f"{command[0]} did not end in {timeout:g} s") from late
+        raise ApiError(f"EXEC {path}", 0, "", f"{command[0]} did not finish within {timeout:g} s") from late
     except (WebSocketException, OSError, ValueError) as lost:
         raise ApiError(f"EXEC {path}", getattr(lost, "status_code", 0), "", f"no answer: {lost}") from lost
-    return Completed(tuple(command), _code(status), _text(said[_OUT]), _text(said[_ERR])), status
+    return Completed(tuple(command), _exit_code(status), _text(received[_STDOUT]), _text(received[_STDERR])), status
 
 
 @contextlib.contextmanager
@@ -78,7 +78,7 @@ def _connected(transport: Transport, path: str, timeout: float) -> Iterator[Any]
         socket.connect(url, timeout=timeout, **options)
         yield socket
     finally:
-        socket.shutdown()  # its close() waits for the server's goodbye
+        socket.shutdown()  # close() would wait for the server's close frame
 
 
 def _tls(configuration: Any) -> dict[str, Any]:
@@ -94,27 +94,27 @@ def _tls(configuration: Any) -> dict[str, Any]:
 
 
 def _receive(socket: Any, timeout: float) -> defaultdict[int, bytes]:
-    """All that is said on each channel until the server closes the connection; after the status it may just drop it."""
-    said: defaultdict[int, bytes] = defaultdict(bytes)
+    """Return what each channel received until the server closed the connection. After the status it may just drop it."""
+    received: defaultdict[int, bytes] = defaultdict(bytes)
     end = time.monotonic() + timeout
     while True:
         socket.settimeout(max(end - time.monotonic(), 0.001))
         try:
             kind, frame = socket.recv_data(control_frame=True)
         except WebSocketConnectionClosedException:
-            if said[_STATUS]:
-                return said
+            if received[_STATUS]:
+                return received
             raise
         if kind == ABNF.OPCODE_CLOSE:
-            return said
+            return received
         if kind in (ABNF.OPCODE_BINARY, ABNF.OPCODE_TEXT) and frame:
-            said[frame[0]] += frame[1:]
+            received[frame[0]] += frame[1:]
 
 
-def _text(said: bytes) -> str:
-    return said.decode(errors="replace")
+def _text(received: bytes) -> str:
+    return received.decode(errors="replace")
 
 
-def _code(status: dict[str, Any]) -> int:
+def _exit_code(status: dict[str, Any]) -> int:
     causes = (status.get("details") or {}).get("causes") or ()
     return next((int(each["message"]) for each in causes if each.get("reason") == "ExitCode"), 0)

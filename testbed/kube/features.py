@@ -1,7 +1,7 @@
-"""What an API server is: its version, the feature gates that are really on, the versions of resource.k8s.io that it serves.
+"""Reads from an API server its version, the feature gates that are on, and the served versions of resource.k8s.io.
 
-Asked of the server itself, for clusters whose configuration is not ours; providers, `status` and whoever selects requirements call it.
-Gates stand in its metrics. Who may not read those still sees some of them: a server forgets the fields whose gate is off.
+Used by providers, `status` and the selection of requirements. Gates are read from the server's metrics. Users without access to them still
+learn some gates from dry runs: the server drops fields whose gate is off.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from testbed.errors import ApiError, UsageError
 from testbed.kube.client import Kube, Object
 
 DRA = "resource.k8s.io"
-# All that a requirement names. Those of them that no look and no trial shows are taken to be as their Kubernetes has them by itself.
+# All gates of requirements. Those that cannot be read are assumed to have the default of their Kubernetes version.
 REQUIREMENT_GATES = frozenset(
     {
         *(
@@ -38,7 +38,7 @@ _NOT_READABLE = (401, 403, 404)
 
 @dataclass(frozen=True)
 class Features:
-    """What was found. `gates` is None where it may not be read."""
+    """What an API server reports. `gates` is None if the user may not read metrics."""
 
     version: str
     gates: Mapping[str, bool] | None
@@ -46,17 +46,17 @@ class Features:
 
 
 def read(kube: Kube) -> Features:
-    """Ask for all of it."""
+    """Read everything from the API server."""
     return Features(version(kube), gates(kube), resource_versions(kube))
 
 
 def version(kube: Kube) -> str:
-    """The server's version, like 1.37.1."""
+    """Return the server's version, such as 1.37.1."""
     return str(kube.request("GET", "/version")["gitVersion"]).removeprefix("v")
 
 
 def gates(kube: Kube) -> Mapping[str, bool] | None:
-    """The API server's feature gates as they are, whoever set them; None for users who may not read its metrics."""
+    """Return the API server's feature gates from its metrics, or None if the user may not read them."""
     try:
         text = str(kube.request("GET", "/metrics", timeout=30))
     except ApiError as refused:
@@ -66,23 +66,20 @@ def gates(kube: Kube) -> Mapping[str, bool] | None:
     return parse_gates(text)
 
 
-def visible_gates(kube: Kube, version: str, *, tries: bool) -> dict[str, bool]:
-    """The gates that the API shows to everybody who may look at slices and, where something may be tried, make claims.
-
-    Nothing is made: what is tried is a dry run.
-    """
-    tried = _gates_of_dry_runs(kube, version) if tries else {}
-    return {**dict.fromkeys(_gates_of_objects(kube), True), **_gates_of_kinds(kube), **tried}
+def visible_gates(kube: Kube, version: str, *, dry_runs: bool) -> dict[str, bool]:
+    """Return the gates that existing objects, served kinds and, if allowed, dry runs reveal. Nothing is created."""
+    found = _gates_of_dry_runs(kube, version) if dry_runs else {}
+    return {**dict.fromkeys(_gates_of_objects(kube), True), **_gates_of_kinds(kube), **found}
 
 
 def parse_gates(metrics: str) -> dict[str, bool]:
-    """The gates in a component's metrics."""
+    """Return the gates in a component's metrics."""
     found = ((_NAME.search(line["labels"]), line["value"] == "1") for line in _ENABLED.finditer(metrics))
     return {name["name"]: is_on for name, is_on in found if name}
 
 
 def resource_versions(kube: Kube) -> tuple[str, ...]:
-    """The versions of resource.k8s.io that are served, the preferred one first; none where there is no such API."""
+    """Return the served versions of resource.k8s.io, the preferred one first; none if the API is not served."""
     for group in kube.request("GET", "/apis")["groups"]:
         if group["name"] == DRA:
             preferred = str(group["preferredVersion"]["version"])
@@ -92,24 +89,24 @@ def resource_versions(kube: Kube) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _DryRun:
-    """An object that nobody keeps, and the fields in which a gate shows: gone from the answer where it is off."""
+    """An object to create in a dry run, and the fields that the server drops if their gate is off."""
 
     kind: str
     spec: Object
     fields: Mapping[str, tuple[str | int, ...]]
-    since: tuple[int, int] = (1, 34)  # the servers before keep the fields whatever the gate is
+    since: tuple[int, int] = (1, 34)  # earlier servers keep the fields even if the gate is off
 
     def run(self, kube: Kube) -> dict[str, bool]:
-        """What it shows; nothing where the server does not want such an object from us."""
-        name = {"name": f"dra-testbed-tries-{secrets.token_hex(4)}"}
-        home = {"namespace": "default"} if self.kind == "ResourceClaim" else {}
-        manifest = {"apiVersion": f"{DRA}/v1", "kind": self.kind, "metadata": {**name, **home}, "spec": self.spec}
+        """Return the gates that the dry run reveals; none if the server refuses the object."""
+        name = {"name": f"dra-testbed-dry-run-{secrets.token_hex(4)}"}
+        namespace = {"namespace": "default"} if self.kind == "ResourceClaim" else {}
+        manifest = {"apiVersion": f"{DRA}/v1", "kind": self.kind, "metadata": {**name, **namespace}, "spec": self.spec}
         try:
             spec = kube.create(manifest, dry_run=True).get("spec")
         except UsageError:
             return {}
         except ApiError as refused:
-            if not refused.status:  # nobody is there
+            if not refused.status:  # the server did not answer
                 raise
             return {}
         return {gate: bool(_at(spec, path)) for gate, path in self.fields.items()}
@@ -145,7 +142,7 @@ _DRY_RUNS = (
         {"DRADeviceTaints": (*_REQUEST, "tolerations")},
         since=(1, 35),
     ),
-    # Only those who install drivers may try these.
+    # Only users who may install drivers may create these.
     _DryRun(
         "ResourceSlice",
         {**_SLICE, "sharedCounters": [{"name": "s", "counters": {"c": {"value": "1"}}}]},
@@ -166,7 +163,7 @@ def _gates_of_dry_runs(kube: Kube, version: str) -> dict[str, bool]:
 
 
 def _gates_of_kinds(kube: Kube) -> dict[str, bool]:
-    """A kind that is not served cannot be on; one that is served may be off all the same."""
+    """Return the gates of kinds that are not served, which are off. A served kind does not reveal its gate."""
     try:
         kube.list(f"{DRA}/v1", "DeviceTaintRule", limit="1")
     except UsageError:
@@ -178,16 +175,14 @@ def _gates_of_kinds(kube: Kube) -> dict[str, bool]:
 
 
 def _gates_of_objects(kube: Kube) -> Iterator[str]:
-    """The gates without which what is there already could not be."""
+    """Yield the gates that existing objects need."""
     for each in _listed(kube, "ResourceSlice"):
         devices = each["spec"].get("devices") or ()
         if each["spec"].get("sharedCounters") or any(device.get("consumesCounters") for device in devices):
             yield "DRAPartitionableDevices"
         if any(device.get("bindingConditions") for device in devices):
-            yield from (
-                "DRADeviceBindingConditions",
-                "DRAResourceClaimDeviceStatus",
-            )  # a server keeps it with both alone
+            # The server keeps the field only if both are on.
+            yield from ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
         if any(device.get("allowMultipleAllocations") for device in devices):
             yield "DRAConsumableCapacity"
         if any(device.get("taints") for device in devices):
@@ -199,7 +194,7 @@ def _gates_of_objects(kube: Kube) -> Iterator[str]:
 def _listed(kube: Kube, kind: str) -> list[Object]:
     try:
         return kube.list(f"{DRA}/v1", kind)
-    except UsageError:  # it is not served
+    except UsageError:  # the kind is not served
         return []
     except ApiError as refused:
         if not refused.status:

@@ -1,6 +1,6 @@
-"""Finds a kubeconfig as kubectl does and takes one context out of it, so that the copy works from any folder, and for no other cluster.
+"""Finds a kubeconfig as kubectl does and extracts one context, so that the copy works from any folder and reaches only that cluster.
 
-Files of a kubeconfig are merged as kubectl merges them: the first that says something wins.
+Several files are merged as kubectl merges them: the first one with a value wins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class Access:
-    """One cluster as one user: a kubeconfig with this context alone, and words about it for messages."""
+    """Access to one cluster as one user: a kubeconfig with only this context, and its name and source for messages."""
 
     content: Entry
     context: str
@@ -39,28 +39,28 @@ class Access:
 
     @property
     def server(self) -> str:
-        """The API server's address."""
+        """Return the API server's address."""
         return str(self.content["clusters"][0]["cluster"].get("server", ""))
 
     @property
     def user(self) -> Entry:
-        """The user's credentials."""
+        """Return the user entry, with its credentials."""
         return dict(self.content["users"][0]["user"]) if self.content["users"] else {}
 
     def loadable(self) -> Entry:
-        """The content for the transport, which takes keys from files only: files in memory, which no killed process leaves behind."""
+        """Return the content with keys in files, as the transport needs them: in memory, so that a killed process leaves none behind."""
         clusters = [_without_data(each, "cluster", self.source) for each in self.content["clusters"]]
         users = [_without_data(each, "user", self.source) for each in self.content["users"]]
         return {**self.content, "clusters": clusters, "users": users}
 
     def write(self, file: Path) -> None:
-        """Write it for its owner's eyes alone."""
+        """Write the kubeconfig, readable only by its owner."""
         file.unlink(missing_ok=True)
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
             yaml.safe_dump(self.content, out, sort_keys=False)
 
     def expired(self) -> str:
-        """Which of its credentials has run out, and when; '' when none is known to have."""
+        """Return which credentials have expired, and when; '' if none is known to have."""
         now = datetime.now(UTC)
         ends = {"client certificate": _certificate_end(self.user), "token": _token_end(str(self.user.get("token", "")))}
         old = [f"its {what} expired on {end:%Y-%m-%d %H:%M} UTC" for what, end in ends.items() if end and end < now]
@@ -71,14 +71,14 @@ class Access:
 
 
 def load_access(file: Path | None, context: str | None) -> Access:
-    """The cluster that the context means: the current one, if none is named."""
+    """Return access to the cluster of a context (default: the current one). Raise UsageError if the kubeconfig lacks something."""
     files = [file] if file else _default_files()
     documents = [_Document(path, _read(path)) for path in files]
     source = ":".join(map(str, files))
     wanted = context or next((name for each in documents if (name := each.content.get("current-context"))), "")
     known = [str(entry.get("name")) for each in documents for entry in each.entries("contexts")]
     if not wanted:
-        hint = f"--context NAME; known: {', '.join(known)}" if known else "is it the right file?"
+        hint = f"add --context NAME; known: {', '.join(known)}" if known else "is it the right file?"
         raise UsageError(f"kubeconfig {source} has no current context", hint=hint)
     chosen = _find_entry(documents, "contexts", wanted)
     if chosen is None:
@@ -92,7 +92,7 @@ class _Document:
     content: Entry
 
     def entries(self, section: str) -> Iterator[Entry]:
-        """The named entries of a section, with the files in them seen from anywhere."""
+        """Yield the entries of a section, with absolute paths."""
         for entry in self.content.get(section) or ():
             if isinstance(entry, dict):
                 yield {key: self._absolute(key, value) for key, value in entry.items()}
@@ -100,26 +100,26 @@ class _Document:
     def _absolute(self, key: str, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        moved: Entry = {name: str(self._seen(value[name])) for name in _FILES.get(key, ()) if value.get(name)}
+        absolute: Entry = {name: str(self._path(value[name])) for name in _FILES.get(key, ()) if value.get(name)}
         program = value.get("exec", {}).get("command", "") if isinstance(value.get("exec"), dict) else ""
         if "/" in program:
-            moved["exec"] = {**value["exec"], "command": str(self._seen(program))}
-        return {**value, **moved}
+            absolute["exec"] = {**value["exec"], "command": str(self._path(program))}
+        return {**value, **absolute}
 
-    def _seen(self, path: str) -> Path:
+    def _path(self, path: str) -> Path:
         return self.path.absolute().parent / Path(path).expanduser()
 
 
 def _minified(documents: list[_Document], name: str, chosen: Entry, source: str) -> Access:
-    said = chosen.get("context") or {}
-    cluster = _find_entry(documents, "clusters", said.get("cluster"))
-    user = _find_entry(documents, "users", said.get("user"))
+    context = chosen.get("context") or {}
+    cluster = _find_entry(documents, "clusters", context.get("cluster"))
+    user = _find_entry(documents, "users", context.get("user"))
     if cluster is None or not (cluster.get("cluster") or {}).get("server"):
         raise UsageError(
-            f"kubeconfig {source}: context {name} means cluster {said.get('cluster')}, of which it does not know a server"
+            f"kubeconfig {source}: context {name} refers to cluster {context.get('cluster')}, which has no server"
         )
-    if said.get("user") and user is None:
-        raise UsageError(f"kubeconfig {source}: context {name} means user {said['user']}, whom it does not know")
+    if context.get("user") and user is None:
+        raise UsageError(f"kubeconfig {source}: context {name} refers to user {context['user']}, which does not exist")
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -132,12 +132,12 @@ def _minified(documents: list[_Document], name: str, chosen: Entry, source: str)
 
 
 def _default_files() -> list[Path]:
-    said = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    candidates = said or [Path.home() / ".kube/config"]
+    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    candidates = named or [Path.home() / ".kube/config"]
     files = [path for path in candidates if path.is_file()]
     if not files:
-        looked = ", ".join(map(str, candidates))
-        raise UsageError(f"there is no kubeconfig: looked at {looked}", hint="say which: --kubeconfig FILE")
+        paths = ", ".join(map(str, candidates))
+        raise UsageError(f"no kubeconfig found at {paths}", hint="add --kubeconfig FILE")
     return files
 
 
@@ -147,30 +147,30 @@ def _read(path: Path) -> Entry:
     except OSError as bad:
         raise UsageError(f"kubeconfig {path} cannot be read: {bad.strerror}") from bad
     except (UnicodeDecodeError, yaml.YAMLError) as bad:
-        # Not chained: the parser's own words quote the file, and with it a secret.
+        # Not chained: the parser's message quotes the file, which may contain secrets.
         raise UsageError(f"kubeconfig {path} cannot be read: {_reason(bad)}") from None
     if not isinstance(content, dict) or content.get("kind", "Config") != "Config":
-        raise UsageError(f"{path} is not a kubeconfig", hint="such a file has apiVersion: v1 and kind: Config")
+        raise UsageError(f"{path} is not a kubeconfig", hint="a kubeconfig has apiVersion: v1 and kind: Config")
     return content
 
 
 def _reason(bad: Exception) -> str:
-    """What is wrong, and on which line, without a word of the file."""
+    """Return what is wrong and on which line, without quoting the file."""
     if not isinstance(bad, yaml.MarkedYAMLError):
-        return "it is not text in UTF-8" if isinstance(bad, UnicodeDecodeError) else "it is not YAML"
+        return "it is not UTF-8 text" if isinstance(bad, UnicodeDecodeError) else "it is not YAML"
     line = f"line {bad.problem_mark.line + 1}: " if bad.problem_mark else ""
     return line + re.sub(r"(['\"])(?!<)..+\1", "something", bad.problem or "it is not YAML")
 
 
 def _without_data(entry: Entry, key: str, source: str) -> Entry:
-    said = dict(entry.get(key) or {})
+    fields = dict(entry.get(key) or {})
     for name in _DATA[key]:
-        data = said.pop(f"{name}-data", None)
+        data = fields.pop(f"{name}-data", None)
         try:
-            said |= {name: _in_memory(base64.b64decode("".join(data.split()), validate=True))} if data else {}
+            fields |= {name: _in_memory(base64.b64decode("".join(data.split()), validate=True))} if data else {}
         except (AttributeError, ValueError) as bad:
             raise UsageError(f"kubeconfig {source}: {name}-data of {key} {entry['name']} is not base64") from bad
-    return {**entry, key: said}
+    return {**entry, key: fields}
 
 
 @functools.cache

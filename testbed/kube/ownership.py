@@ -1,7 +1,7 @@
-"""Whose an object is. Everything that we make in a cluster carries these labels, and an annotation that says who made it, and where.
+"""Marks the objects that a testbed creates, with labels for its identity and an annotation with its owner: process, host and folder.
 
-Providers, drivers, the vocabulary and bringup mark with it; `down` and `sweep` find by it, so that two people whose testbeds have one
-name on one cluster never meet.
+Providers, drivers, the vocabulary and bringup mark objects; `down` and `sweep` find them. The identity keeps testbeds of the same name in
+one cluster apart.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ MANAGED_BY, OURS = "dra-testbed.example/managed-by", "dra-testbed"
 TESTBED = "dra-testbed.example/testbed"
 IDENTITY = "dra-testbed.example/testbed-id"
 REQUIREMENT = "dra-testbed.example/requirement"
-PROCESS = "dra-testbed.example/process"  # which of a run's processes made it
+PROCESS = "dra-testbed.example/process"  # the process of the run that created the object
 OWNER = "dra-testbed.example/owner"
 DRIVER = (
-    "dra-testbed.example/driver"  # of a driver's own objects: its name, because what it publishes has no mark of ours
+    "dra-testbed.example/driver"  # the driver that an object installs: what that driver publishes has no labels of ours
 )
 ANY_TESTBED = f"{MANAGED_BY}={OURS}"
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A testbed: its name, its random identity, and the process that made it, on which host, with the testbed's folder there."""
+    """A testbed as the owner of objects: its name, random identity and folder, and the process and host that created it."""
 
     testbed: str
     identity: str
@@ -40,16 +40,16 @@ class Owner:
 
     @property
     def selector(self) -> str:
-        """Selects what belongs to it, and nothing else."""
+        """Return the label selector of this testbed's objects."""
         return f"{ANY_TESTBED},{IDENTITY}={self.identity}"
 
     @property
     def manager(self) -> str:
-        """Its name for server-side apply: two testbeds that make one object at the same moment are in conflict."""
+        """Return the field manager for server-side apply, so that two testbeds that create one object conflict."""
         return f"dra-testbed/{self.identity}"
 
     def mark(self, manifest: Object, **labels: str) -> Object:
-        """The object as this testbed's own."""
+        """Return the object with the labels and the annotation of this testbed."""
         metadata = manifest["metadata"]
         ours = {MANAGED_BY: OURS, TESTBED: self.testbed, IDENTITY: self.identity, **labels}
         marked = {
@@ -59,13 +59,13 @@ class Owner:
         return {**manifest, "metadata": {**metadata, **marked}}
 
     def mark_driver(self, manifest: Object, driver: str) -> Object:
-        """An object of the driver's installation as this testbed's own."""
+        """Return an object of a driver's installation with the marks of this testbed and the driver's name."""
         made = self.mark(manifest)
         annotations = {**made["metadata"]["annotations"], DRIVER: driver}
         return {**made, "metadata": {**made["metadata"], "annotations": annotations}}
 
     def owns(self, found: Object) -> bool:
-        """Whether the object is this testbed's."""
+        """Return True if this testbed created the object."""
         return is_ours(found) and identity_of(found) == self.identity
 
     def __str__(self) -> str:
@@ -74,27 +74,27 @@ class Owner:
 
 
 def new_identity() -> str:
-    """An identity that no other testbed has."""
+    """Return a new random identity."""
     return secrets.token_hex(6)
 
 
 def is_ours(found: Object) -> bool:
-    """Whether a testbed made it, this one or another."""
+    """Return True if any testbed created the object."""
     return _labels(found).get(MANAGED_BY) == OURS
 
 
 def identity_of(found: Object) -> str:
-    """The identity of the testbed that made it; '' for what no testbed made."""
+    """Return the identity of the testbed that created the object; '' if none did."""
     return str(_labels(found).get(IDENTITY, ""))
 
 
 def owner_of(found: Iterable[Object]) -> Owner | None:
-    """The testbed that made these objects, as one of them says; controllers copy labels, but not what is written beside them."""
+    """Return the testbed that created these objects. Objects that controllers create have its labels, but not the annotation."""
     for each in found:
         text = (each["metadata"].get("annotations") or {}).get(OWNER)
         try:
             owner = Owner(**json.loads(text)) if text else None
-        except (ValueError, TypeError):  # somebody wrote it, or another version of us did
+        except (ValueError, TypeError):  # written by others, or by another version of dra-testbed
             continue
         if owner and owner.identity == identity_of(each):
             return owner

@@ -1,1 +1,1 @@
-"""The kubelet's side of a driver's socket: the messages it speaks, generated from our own .proto sources."""
+"""The gRPC messages between kubelet and driver, generated from our own .proto sources."""

@@ -114,7 +114,7 @@ class FakeKube:
         self.asked.append((pod, container, tuple(_command)))
         return self.said[f"{pod}/{container}"]
 
-    def version(self, _api_version: str, kind: str) -> str:
+    def resource_version(self, _api_version: str, kind: str) -> str:
         self._alive(f"GET {kind}")
         return "1"
 

@@ -1,4 +1,4 @@
-"""The API client against a small HTTP server that answers as an API server does."""
+"""The API client against a small HTTP server that answers like an API server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Seen:
 
 @dataclass
 class ApiServer:
-    """Answers by method and path; each answer is a status and a document, a text, or pieces of a stream."""
+    """A server with an answer for each method and path: a status and a document, a text, or chunks of a stream."""
 
     url: str = ""
     answers: dict[str, tuple[int, Any]] = field(default_factory=lambda: {"GET /api/v1": (200, CORE)})
@@ -121,7 +121,7 @@ def kube(kubeconfig: Path) -> Kube:
     return Kube(kubeconfig, user_agent="dra-testbed/test")
 
 
-def test_a_request_carries_who_we_are(server: ApiServer, kube: Kube) -> None:
+def test_a_request_has_user_agent_and_credentials(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /version"] = (200, {"major": "1"})
 
     assert kube.request("GET", "/version") == {"major": "1"}
@@ -129,13 +129,13 @@ def test_a_request_carries_who_we_are(server: ApiServer, kube: Kube) -> None:
     assert {key.lower(): value for key, value in server.last.headers.items()}["authorization"] == "Bearer secret"
 
 
-def test_what_is_no_json_comes_back_as_text(server: ApiServer, kube: Kube) -> None:
+def test_other_content_than_json_is_returned_as_text(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /readyz"] = (200, "ok")
 
     assert kube.request("GET", "/readyz") == "ok"
 
 
-def test_a_refusal_is_an_error_with_the_servers_words(server: ApiServer, kube: Kube) -> None:
+def test_a_refused_request_is_an_error_with_the_servers_message(server: ApiServer, kube: Kube) -> None:
     server.answers["POST /api/v1/namespaces/ns/pods"] = (403, {"reason": "Forbidden", "message": "you may not"})
 
     with pytest.raises(ApiError, match="POST /api/v1/namespaces/ns/pods: 403 Forbidden: you may not") as refused:
@@ -143,7 +143,7 @@ def test_a_refusal_is_an_error_with_the_servers_words(server: ApiServer, kube: K
     assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
 
 
-def test_a_refusal_that_is_no_status_object_is_shown_as_it_is(server: ApiServer, kube: Kube) -> None:
+def test_an_error_without_a_status_object_is_shown_unchanged(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /x"] = (502, "bad gateway")
     server.answers["GET /y"] = (500, "[1, 2]")
 
@@ -153,7 +153,7 @@ def test_a_refusal_that_is_no_status_object_is_shown_as_it_is(server: ApiServer,
         kube.request("GET", "/y")
 
 
-def test_a_server_that_is_not_there_is_an_error_without_a_status(kubeconfig: Path) -> None:
+def test_an_unreachable_server_is_an_error_without_a_status(kubeconfig: Path) -> None:
     config = yaml.safe_load(kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
     kubeconfig.write_text(yaml.safe_dump(config))
@@ -165,9 +165,12 @@ def test_a_server_that_is_not_there_is_an_error_without_a_status(kubeconfig: Pat
 
 @pytest.mark.parametrize(
     ("said", "hint"),
-    [("certificate is not yet valid", "this host's clock says"), ("hostname mismatch", "hostname mismatch$")],
+    [
+        ("certificate is not yet valid", "check this host's clock, which says"),
+        ("hostname mismatch", "hostname mismatch$"),
+    ],
 )
-def test_a_certificate_out_of_its_time_makes_us_doubt_the_clock(
+def test_the_error_for_an_expired_certificate_names_the_clock(
     said: str, hint: str, kube: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -179,34 +182,34 @@ def test_a_certificate_out_of_its_time_makes_us_doubt_the_clock(
 
 
 @pytest.mark.parametrize("content", ["", "apiVersion: v1\nkind: Config\n"])
-def test_a_kubeconfig_that_is_none_is_the_users_mistake(content: str, tmp_path: Path) -> None:
+def test_an_invalid_kubeconfig_is_a_usage_error(content: str, tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text(content)
 
     with pytest.raises(UsageError, match="kubeconfig"):
         Kube(tmp_path / "kubeconfig")
 
 
-def test_a_missing_object_is_an_error_or_none(kube: Kube) -> None:
+def test_get_raises_and_find_returns_none_for_a_missing_object(kube: Kube) -> None:
     with pytest.raises(ApiError, match="404 NotFound: not here"):
         kube.get("v1", "Pod", "a", "ns")
     assert kube.find("v1", "Pod", "a", "ns") is None
 
 
-def test_only_a_missing_object_is_none(server: ApiServer, kube: Kube) -> None:
+def test_find_raises_other_errors(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/nodes/n"] = (500, {"reason": "InternalError", "message": "oops"})
 
     with pytest.raises(ApiError, match="oops"):
         kube.find("v1", "Node", "n")
 
 
-def test_where_a_kind_lives_is_asked_once(server: ApiServer, kube: Kube) -> None:
+def test_discovery_is_cached(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/namespaces/ns/pods/a"] = (200, POD)
 
     assert kube.get("v1", "Pod", "a", "ns") == kube.get("v1", "Pod", "a", "ns") == POD
     assert [seen.path for seen in server.seen].count("/api/v1") == 1
 
 
-def test_groups_live_under_apis(server: ApiServer, kube: Kube) -> None:
+def test_paths_of_groups_begin_with_apis(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /apis/resource.k8s.io/v1"] = (
         200, {"resources": [{"name": "resourceslices", "kind": "ResourceSlice", "namespaced": False}]}
     )  # fmt: skip
@@ -216,12 +219,12 @@ def test_groups_live_under_apis(server: ApiServer, kube: Kube) -> None:
     )
 
 
-def test_an_unknown_kind_is_refused_with_near_matches(kube: Kube) -> None:
+def test_an_unknown_kind_is_refused_with_a_suggestion(kube: Kube) -> None:
     with pytest.raises(UsageError, match=r"no Pods in v1(.|\n)*did you mean Pod\?"):
         kube.resource("v1", "Pods")
 
 
-def test_objects_of_a_list_know_what_they_are(server: ApiServer, kube: Kube) -> None:
+def test_objects_of_a_list_have_kind_and_api_version(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/namespaces/ns/pods"] = (200, {"items": [{"metadata": {"name": "a"}}]})
 
     found = kube.list("v1", "Pod", "ns", labelSelector="app=x,tier in (a)", fieldSelector="spec.nodeName=n")
@@ -232,7 +235,7 @@ def test_objects_of_a_list_know_what_they_are(server: ApiServer, kube: Kube) -> 
     )
 
 
-def test_without_a_namespace_all_are_listed(server: ApiServer, kube: Kube) -> None:
+def test_without_a_namespace_all_namespaces_are_listed(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/pods"] = (200, {"items": []})
 
     assert kube.list("v1", "Pod") == []
@@ -265,7 +268,7 @@ def test_each_patch_has_its_content_type(how: str, content_type: str, server: Ap
     assert server.last.body == {"a": 1}
 
 
-def test_an_object_without_a_namespace_goes_to_default(server: ApiServer, kube: Kube) -> None:
+def test_an_object_without_a_namespace_is_created_in_default(server: ApiServer, kube: Kube) -> None:
     server.answers["PUT /api/v1/namespaces/default/pods/a"] = (200, POD)
 
     kube.update({**POD, "metadata": {"name": "a"}})
@@ -273,21 +276,21 @@ def test_an_object_without_a_namespace_goes_to_default(server: ApiServer, kube: 
     assert server.last.method == "PUT"
 
 
-def test_deleting_what_is_gone_is_fine(server: ApiServer, kube: Kube) -> None:
+def test_deleting_a_missing_object_is_not_an_error(server: ApiServer, kube: Kube) -> None:
     kube.delete(POD, grace=0)
 
     assert server.last.method == "DELETE"
     assert server.last.body == {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 
 
-def test_deleting_can_be_refused(server: ApiServer, kube: Kube) -> None:
+def test_a_refused_deletion_is_an_error(server: ApiServer, kube: Kube) -> None:
     server.answers["DELETE /api/v1/nodes/n"] = (409, {"reason": "Conflict", "message": "busy"})
 
     with pytest.raises(ApiError, match="409 Conflict"):
         kube.delete(NODE)
 
 
-def test_an_object_that_was_seen_is_deleted_and_no_other_of_its_name(server: ApiServer, kube: Kube) -> None:
+def test_an_object_with_a_uid_is_deleted_and_no_other_of_its_name(server: ApiServer, kube: Kube) -> None:
     path = "DELETE /api/v1/namespaces/ns/pods/a"
     server.answers[path] = (409, {"reason": "Conflict", "message": "UID in precondition: 7, UID in object meta: 8"})
 
@@ -311,7 +314,7 @@ def event(kind: str, **content: object) -> bytes:
     return json.dumps({"type": kind, "object": content}).encode() + b"\n"
 
 
-def test_watch_events_may_be_cut_anywhere(server: ApiServer, kube: Kube) -> None:
+def test_watch_events_may_be_split_anywhere(server: ApiServer, kube: Kube) -> None:
     stream = event("ADDED", name="ä") + event("MODIFIED", name="b")
     server.answers["GET /api/v1/nodes"] = (200, [stream[:3], stream[3:40], stream[40:]])
 
@@ -343,7 +346,7 @@ def test_a_watch_that_breaks_is_an_error(pieces: list[bytes], message: str, serv
         _events(kube)
 
 
-def test_a_watch_that_is_refused_is_an_error(server: ApiServer, kube: Kube) -> None:
+def test_a_refused_watch_is_an_error(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/nodes"] = (403, {"reason": "Forbidden", "message": "no"})
 
     with pytest.raises(ApiError, match="403 Forbidden"):
@@ -351,7 +354,7 @@ def test_a_watch_that_is_refused_is_an_error(server: ApiServer, kube: Kube) -> N
 
 
 @pytest.mark.parametrize(("patience", "seconds"), [(1, 10), (10, 100), (0.1, 10)])
-def test_patience_gives_the_api_server_more_time_and_never_less(
+def test_patience_lengthens_timeouts_but_never_shortens_them(
     server: ApiServer, kube: Kube, monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
 ) -> None:
     asked: list[float] = []
@@ -372,7 +375,7 @@ def test_patience_gives_the_api_server_more_time_and_never_less(
     assert asked == [seconds]
 
 
-def test_a_request_may_be_made_in_the_name_of_others(server: ApiServer, kube: Kube) -> None:
+def test_a_request_may_impersonate_a_user(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /version"] = (200, {})
     kube.request("GET", "/version", headers=[("Impersonate-User", "a"), ("Impersonate-Group", "b")])
     assert {"Impersonate-User": "a", "Impersonate-Group": "b"}.items() <= server.last.headers.items()

@@ -1,4 +1,4 @@
-"""Credential plugins: what they give is used, and what they fail with is one message without a secret in it."""
+"""Credential plugins: their credentials are used, and failures are one message without secrets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _giving(status: Any, version: str = VERSION) -> str:
     return f"echo '{answer}'"
 
 
-def test_what_it_gives_stands_where_it_stood_and_in_no_file(tmp_path: Path) -> None:
+def test_credentials_replace_the_plugin_and_are_not_written(tmp_path: Path) -> None:
     found = _access(tmp_path, _giving({"token": "SECRET", "expirationTimestamp": "2030-01-01T00:00:00Z"}))
     given, end = credential_plugins.resolve_credentials(found)
     assert given.user == {"token": "SECRET"}
@@ -46,7 +46,7 @@ def test_what_it_gives_stands_where_it_stood_and_in_no_file(tmp_path: Path) -> N
     assert "SECRET" not in str(found.content)
 
 
-def test_a_certificate_comes_with_its_key(tmp_path: Path) -> None:
+def test_a_certificate_is_used_with_its_key(tmp_path: Path) -> None:
     found = _access(tmp_path, _giving({"clientCertificateData": "PEM", "clientKeyData": "KEY"}))
     given, end = credential_plugins.resolve_credentials(found)
     user = given.loadable()["users"][0]["user"]
@@ -57,7 +57,7 @@ def test_a_certificate_comes_with_its_key(tmp_path: Path) -> None:
     assert end is None
 
 
-def test_who_has_a_token_asks_no_plugin(tmp_path: Path) -> None:
+def test_a_plugin_is_not_run_if_there_is_a_token(tmp_path: Path) -> None:
     content = ApiServer("http://127.0.0.1:1").kubeconfig(
         tmp_path, token="t", exec={"command": "/none", "apiVersion": "v"}
     )
@@ -65,7 +65,7 @@ def test_who_has_a_token_asks_no_plugin(tmp_path: Path) -> None:
     assert credential_plugins.resolve_credentials(found) == (found, None)
 
 
-def test_it_is_told_its_arguments_its_environment_and_the_cluster(tmp_path: Path) -> None:
+def test_a_plugin_gets_arguments_environment_and_cluster(tmp_path: Path) -> None:
     script = f'echo "$1 $MORE" > {tmp_path}/told; echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; ' + _giving(
         {"token": "t"}
     )
@@ -77,11 +77,11 @@ def test_it_is_told_its_arguments_its_environment_and_the_cluster(tmp_path: Path
     assert (info["apiVersion"], info["kind"]) == (VERSION, "ExecCredential")
 
 
-def test_a_program_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
-    said = {"apiVersion": VERSION, "command": "aws-of-nobody", "args": ["SECRET"], "installHint": "Get it\nfrom here."}
+def test_a_missing_plugin_is_a_usage_error(tmp_path: Path) -> None:
+    said = {"apiVersion": VERSION, "command": "aws-missing", "args": ["SECRET"], "installHint": "Get it\nfrom here."}
     found = load_access(ApiServer("http://127.0.0.1:1").kubeconfig(tmp_path, exec=said), None)
     with pytest.raises(
-        UsageError, match=r"credential plugin aws-of-nobody of http.* is not there\n  try: Get it from here."
+        UsageError, match=r"credential plugin aws-missing of http.* was not found\n  try: Get it from here."
     ):
         credential_plugins.resolve_credentials(found)
 
@@ -93,16 +93,16 @@ def test_a_program_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> Non
             "echo first >&2; echo your session is over >&2; echo SECRET; exit 3",
             r"failed \(exit 3\): your session is over",
         ),
-        ("exit 1", r"failed \(exit 1\): it said nothing"),
-        ("echo SECRET", "answered, but with no ExecCredential"),
-        ("echo '[\"SECRET\"]'", "answered, but with no ExecCredential"),
-        (_giving({"token": ""}), "gave neither a token nor a certificate"),
-        (_giving({"clientCertificateData": "SECRET"}), "gave neither a token nor a certificate"),
-        (_giving(None), "gave neither a token nor a certificate"),
-        (_giving({"token": "SECRET"}, "other/v1"), "answered with another version"),
+        ("exit 1", r"failed \(exit 1\): no output"),
+        ("echo SECRET", "did not print an ExecCredential"),
+        ("echo '[\"SECRET\"]'", "did not print an ExecCredential"),
+        (_giving({"token": ""}), "printed neither a token nor a certificate"),
+        (_giving({"clientCertificateData": "SECRET"}), "printed neither a token nor a certificate"),
+        (_giving(None), "printed neither a token nor a certificate"),
+        (_giving({"token": "SECRET"}, "other/v1"), "printed another version"),
     ],
 )
-def test_what_it_fails_with_is_one_message_without_a_secret(tmp_path: Path, script: str, said: str) -> None:
+def test_a_failure_is_one_message_without_secrets(tmp_path: Path, script: str, said: str) -> None:
     found = _access(
         tmp_path, script, args=["SECRET"], env=[{"name": "A", "value": "SECRET"}], installHint="Log in first."
     )
@@ -113,26 +113,26 @@ def test_what_it_fails_with_is_one_message_without_a_secret(tmp_path: Path, scri
     assert failed.value.__cause__ is None
 
 
-def test_one_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credential_plugins, "_PATIENCE", 0.2)
-    with pytest.raises(TestbedError, match=r"gave no answer in 0\.2 s: visit me"):
+def test_a_plugin_that_does_not_finish_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credential_plugins, "_TIMEOUT", 0.2)
+    with pytest.raises(TestbedError, match=r"timed out after 0\.2 s: visit me"):
         credential_plugins.resolve_credentials(_access(tmp_path, "echo visit me >&2; sleep 60"))
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"interactiveMode": "Always"}, "asks questions"),
+        ({"interactiveMode": "Always"}, "requires interactive input"),
         ({"env": [{"SECRET": 1}]}, "its env must be a list"),
         ({"apiVersion": ""}, "needs a command and an apiVersion"),
     ],
 )
-def test_what_cannot_be_asked_is_the_users_mistake(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+def test_an_invalid_plugin_configuration_is_a_usage_error(tmp_path: Path, more: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         credential_plugins.resolve_credentials(_access(tmp_path, "true", **more))
 
 
-def test_it_is_asked_again_when_its_credentials_end(tmp_path: Path) -> None:
+def test_a_plugin_is_run_again_when_the_credentials_expire(tmp_path: Path) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
     script = f"echo x >> {tmp_path}/asked; " + _giving({"token": "t", "expirationTimestamp": soon})
     with api_server.running() as server:
@@ -142,7 +142,7 @@ def test_it_is_asked_again_when_its_credentials_end(tmp_path: Path) -> None:
     assert len((tmp_path / "asked").read_text().split()) >= 2
 
 
-def test_it_is_asked_once_while_its_credentials_hold(tmp_path: Path) -> None:
+def test_a_plugin_is_run_once_while_the_credentials_are_valid(tmp_path: Path) -> None:
     script = f"echo x >> {tmp_path}/asked; " + _giving({"token": "t"})
     with api_server.running() as server:
         kube = Kube(server.kubeconfig(tmp_path, exec={"apiVersion": VERSION, "command": _plugin(tmp_path, script)}))

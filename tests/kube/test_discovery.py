@@ -35,7 +35,7 @@ def _served(*resources: tuple[str, str, list[str]]) -> Any:
     return 200, {"resources": listed}
 
 
-def test_each_kind_is_found_once_in_the_version_that_is_preferred(server: ApiServer, kube: Kube) -> None:
+def test_each_kind_is_found_once_in_the_preferred_version(server: ApiServer, kube: Kube) -> None:
     both = [{"groupVersion": "a.example/v1"}, {"groupVersion": "a.example/v2"}]
     group = {"name": "a.example", "versions": both, "preferredVersion": both[1]}
     server.answers["GET /apis"] = (200, {"groups": [group]})
@@ -48,14 +48,14 @@ def test_each_kind_is_found_once_in_the_version_that_is_preferred(server: ApiSer
     assert found == [("a.example/v2", "A"), ("a.example/v1", "Old")]
 
 
-def test_a_group_that_does_not_answer_keeps_nobody_from_the_others(server: ApiServer, kube: Kube) -> None:
+def test_an_unavailable_api_group_does_not_hide_others(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /apis/apps/v1"] = (503, {"message": "away"})
     found, silent = removable_resources(kube)
     assert silent == ["apps/v1"]
     assert "ResourceSlice" in {each.kind for each in found}
 
 
-def test_only_what_has_the_labels_is_believed_whatever_the_server_answers(server: ApiServer, kube: Kube) -> None:
+def test_objects_without_the_labels_are_ignored(server: ApiServer, kube: Kube) -> None:
     mine, theirs = ({"metadata": {"name": name, "labels": {"id": name}}} for name in ("mine", "theirs"))
     server.answers["GET /api/v1/configmaps"] = (200, {"items": [mine, theirs, {"metadata": {"name": "bare"}}]})
     found = find_labelled(kube, "id=mine").objects
@@ -64,12 +64,12 @@ def test_only_what_has_the_labels_is_believed_whatever_the_server_answers(server
     ]
 
 
-def test_kinds_that_may_not_be_listed_are_said(server: ApiServer, kube: Kube) -> None:
+def test_kinds_that_may_not_be_listed_are_reported(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/pods"] = FORBIDDEN
-    assert [each.plural for each in find_labelled(kube, "a=b").refused] == ["pods"]
+    assert [each.plural for each in find_labelled(kube, "a=b").forbidden] == ["pods"]
 
 
-def test_a_server_that_fails_is_an_error_and_not_an_empty_list(server: ApiServer, kube: Kube) -> None:
+def test_a_server_error_is_raised(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /api/v1/pods"] = (500, {"message": "oops"})
     with pytest.raises(ApiError, match="oops"):
         find_labelled(kube, "a=b")

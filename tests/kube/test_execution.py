@@ -1,4 +1,4 @@
-"""Programs in containers, over a websocket that says what a test wants."""
+"""Running programs in containers, over a fake websocket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from websocket import ABNF, WebSocketConnectionClosedException, WebSocketExcepti
 
 from testbed.errors import ApiError, CommandFailed
 from testbed.kube import execution
-from testbed.kube.execution import attempt, execute
+from testbed.kube.execution import execute, execute_unchecked
 
 CONFIGURATION = SimpleNamespace(
     host="https://here:6443", proxy=None, verify_ssl=True, assert_hostname=None, ssl_ca_cert="ca.crt",
@@ -24,7 +24,7 @@ TRANSPORT: Any = SimpleNamespace(
 
 
 class Socket:
-    """A websocket, with what the server will say."""
+    """A websocket with the frames that the server will send."""
 
     def __init__(self, stdout: bytes = b"", stderr: bytes = b"", status: Any = None, ends: Any = None) -> None:
         frames = [*(b"\x01%c" % each for each in stdout), b"\x02" + stderr, b"\x03" if status else b""]
@@ -62,7 +62,7 @@ def _execute(monkeypatch: pytest.MonkeyPatch, socket: Socket) -> str:
     return execute(TRANSPORT, "/api/v1/namespaces/n/pods/p/exec", ["echo", "a b"], "c", timeout=1)
 
 
-def test_what_a_program_prints_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_of_a_program_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     socket = Socket(stdout="A=ü\n".encode(), stderr=b"warning\n", status={"status": "Success"})
     assert _execute(monkeypatch, socket) == "A=ü\n"
     assert socket.url.startswith("wss://here:6443/api/v1/namespaces/n/pods/p/exec?command=echo&command=a+b&")
@@ -72,7 +72,7 @@ def test_what_a_program_prints_comes_back(monkeypatch: pytest.MonkeyPatch) -> No
     assert socket.closed
 
 
-def test_the_connection_is_as_trusted_as_that_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_connection_has_the_tls_settings_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     socket = Socket(status={"status": "Success"})
     _execute(monkeypatch, socket)
     files = {"ca_certs": "ca.crt", "certfile": "me.crt", "keyfile": "me.key", "server_hostname": "there"}
@@ -80,14 +80,14 @@ def test_the_connection_is_as_trusted_as_that_of_a_request(monkeypatch: pytest.M
     assert socket.tls["check_hostname"] is True
 
 
-def test_a_status_is_enough_even_where_nobody_says_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_status_is_enough_without_a_close_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = WebSocketConnectionClosedException("gone")
     assert _execute(monkeypatch, Socket(stdout=b"all", status={"status": "Success"}, ends=lost)) == "all"
     with pytest.raises(ApiError, match="no answer: gone"):
         _execute(monkeypatch, Socket(stdout=b"half", ends=lost))
 
 
-def test_a_program_that_ends_badly_is_shown_with_its_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_program_is_an_error_with_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = {"status": "Failure", "message": "command terminated with non-zero exit code: 1"}
     socket = Socket(stderr=b"no such file", status=failure)
     with pytest.raises(CommandFailed, match="no such file"):
@@ -95,38 +95,38 @@ def test_a_program_that_ends_badly_is_shown_with_its_complaint(monkeypatch: pyte
     assert socket.closed
 
 
-def test_a_connection_that_is_cut_is_not_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_connection_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandFailed, match="connection was lost"):
         _execute(monkeypatch, Socket(stdout=b"half"))
 
 
-def test_a_program_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_does_not_finish_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     socket = Socket(ends=WebSocketTimeoutException("late"))
-    with pytest.raises(ApiError, match="did not end in 1 s"):
+    with pytest.raises(ApiError, match="did not finish within 1 s"):
         _execute(monkeypatch, socket)
     assert socket.closed
 
 
 @pytest.mark.parametrize("lost", [WebSocketException("refused"), ConnectionResetError("reset")])
-def test_a_server_that_cannot_be_asked_is_an_api_error(monkeypatch: pytest.MonkeyPatch, lost: Exception) -> None:
+def test_a_failed_connection_is_an_api_error(monkeypatch: pytest.MonkeyPatch, lost: Exception) -> None:
     with pytest.raises(ApiError, match="no answer"):
         _execute(monkeypatch, Socket(ends=lost))
 
 
-def _attempt(monkeypatch: pytest.MonkeyPatch, socket: Socket) -> Any:
+def _execute_unchecked(monkeypatch: pytest.MonkeyPatch, socket: Socket) -> Any:
     monkeypatch.setattr(execution, "WebSocket", socket.made)
-    return attempt(TRANSPORT, "/api/v1/namespaces/n/pods/p/exec", ["ls"], None, timeout=1)
+    return execute_unchecked(TRANSPORT, "/api/v1/namespaces/n/pods/p/exec", ["ls"], None, timeout=1)
 
 
-def test_an_attempt_keeps_both_outputs_and_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchecked_execution_returns_outputs_and_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     causes = {"causes": [{"reason": "ExitCode", "message": "3"}]}
     failure = {"status": "Failure", "message": "exit code 3", "details": causes}
-    done = _attempt(monkeypatch, Socket(stdout=b"a", stderr=b"b", status=failure))
+    done = _execute_unchecked(monkeypatch, Socket(stdout=b"a", stderr=b"b", status=failure))
     assert (done.code, done.stdout, done.stderr) == (3, "a", "b")
-    assert _attempt(monkeypatch, Socket(stdout=b"a", status={"status": "Success"})).ok
+    assert _execute_unchecked(monkeypatch, Socket(stdout=b"a", status={"status": "Success"})).ok
 
 
 @pytest.mark.parametrize("status", [None, {"status": "Failure", "message": "container not found"}])
-def test_an_attempt_without_a_status_of_the_program_is_an_error(monkeypatch: pytest.MonkeyPatch, status: Any) -> None:
+def test_unchecked_execution_without_an_exit_code_is_an_error(monkeypatch: pytest.MonkeyPatch, status: Any) -> None:
     with pytest.raises(ApiError):
-        _attempt(monkeypatch, Socket(status=status))
+        _execute_unchecked(monkeypatch, Socket(status=status))

@@ -38,24 +38,24 @@ def test_gates_are_read_from_metrics() -> None:
     assert parse_gates(METRICS) == expected
 
 
-def test_all_is_asked_of_the_server(server: ApiServer, kube: Kube) -> None:
+def test_version_gates_and_api_versions_are_read(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /metrics"] = (200, METRICS)
     found = features.read(kube)
     assert (found.version, found.resource_versions) == ("1.37.1", ("v1",))
     assert found.gates == parse_gates(METRICS)
 
 
-def test_gates_that_may_not_be_read_are_unknown_and_not_off(kube: Kube) -> None:
+def test_gates_that_may_not_be_read_are_none(kube: Kube) -> None:
     assert features.read(kube) == Features("1.37.1", None, ("v1",))
 
 
-def test_a_server_that_fails_is_an_error(server: ApiServer, kube: Kube) -> None:
+def test_a_server_error_is_raised(server: ApiServer, kube: Kube) -> None:
     server.answers["GET /metrics"] = (500, {"message": "oops"})
     with pytest.raises(ApiError, match="oops"):
         features.gates(kube)
 
 
-def test_the_preferred_version_comes_first_and_no_group_means_none(server: ApiServer, kube: Kube) -> None:
+def test_the_preferred_version_comes_first(server: ApiServer, kube: Kube) -> None:
     versions = [{"version": "v1beta2"}, {"version": "v1"}]
     group = {"name": "resource.k8s.io", "versions": versions, "preferredVersion": {"version": "v1"}}
     server.answers["GET /apis"] = (200, {"groups": [group]})

@@ -1,4 +1,4 @@
-"""A user of a kubeconfig who acts in another name: every kind of request says so, on the wire."""
+"""A kubeconfig user that impersonates another one: every kind of request has the headers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PODS = {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]}
 
 @dataclass
 class Server:
-    """Says yes to everything, to a websocket as well, and keeps the headers."""
+    """A server that accepts everything, websockets too, and records the headers."""
 
     url: str = ""
     seen: dict[str, Message] = field(default_factory=dict)
@@ -109,12 +109,12 @@ _WAYS: dict[str, Callable[[Kube], Any]] = {
     "PUT": lambda kube: kube.update(POD),
     "DELETE": lambda kube: kube.delete(POD),
     "watch": lambda kube: list(kube.watch("v1", "Pod", "n", seconds=1)),
-    "exec": lambda kube: (kube.exec("n", "p", ["true"]), kube.attempt("n", "p", ["true"])),
+    "exec": lambda kube: (kube.exec("n", "p", ["true"]), kube.exec_unchecked("n", "p", ["true"])),
 }
 
 
 @pytest.mark.parametrize("way", _WAYS)
-def test_every_kind_of_request_says_in_whose_name_it_is_made(server: Server, tmp_path: Path, way: str) -> None:
+def test_every_kind_of_request_has_impersonation_headers(server: Server, tmp_path: Path, way: str) -> None:
     _WAYS[way](_kube(server, tmp_path, **USER))
     sent = server.seen[way]
     assert sent["Authorization"] == "Bearer of-the-administrator"
@@ -124,18 +124,18 @@ def test_every_kind_of_request_says_in_whose_name_it_is_made(server: Server, tmp
 
 
 @pytest.mark.parametrize("way", _WAYS)
-def test_who_acts_as_himself_says_nothing(server: Server, tmp_path: Path, way: str) -> None:
+def test_a_user_without_impersonation_sends_no_headers(server: Server, tmp_path: Path, way: str) -> None:
     _WAYS[way](_kube(server, tmp_path, token="t"))
     assert [name for name in server.seen[way] if name.startswith("Impersonate")] == []
 
 
-def test_a_program_says_through_the_websocket_what_it_printed(server: Server, tmp_path: Path) -> None:
+def test_a_programs_output_is_received_over_the_websocket(server: Server, tmp_path: Path) -> None:
     assert _kube(server, tmp_path, **USER).exec("n", "p", ["true"]) == "said\n"
 
 
-def test_nobody_acts_in_two_names(server: Server, tmp_path: Path) -> None:
+def test_a_second_impersonation_is_refused(server: Server, tmp_path: Path) -> None:
     kube = _kube(server, tmp_path, **USER)
-    with pytest.raises(UsageError, match="says as: narrow"):
+    with pytest.raises(UsageError, match="impersonates narrow"):
         kube.request("GET", "/version", headers=[("Impersonate-User", "another")])
     assert server.seen == {}
 
@@ -143,17 +143,17 @@ def test_nobody_acts_in_two_names(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("user", "said"),
     [
-        ({"as": 0}, "as of its user must be text"),
-        ({"as": "a\r\nX: y"}, "as of its user holds a character"),
-        ({"as": "jürgen"}, "as of its user holds a character"),
+        ({"as": 0}, "as of its user must be a string"),
+        ({"as": "a\r\nX: y"}, "as of its user contains a character"),
+        ({"as": "jürgen"}, "as of its user contains a character"),
         ({"as": "a", "as-groups": "b"}, "as-groups of its user must be a list"),
-        ({"as": "a", "as-groups": [1]}, "as-groups of its user must be text"),
-        ({"as": "a", "as-user-extra": ["b"]}, "as-user-extra of its user must be a list of words for each key"),
+        ({"as": "a", "as-groups": [1]}, "as-groups of its user must be a string"),
+        ({"as": "a", "as-user-extra": ["b"]}, "as-user-extra of its user must be a mapping of lists"),
         ({"as": "a", "as-user-extra": {"b": "c"}}, "as-user-extra of its user must be a list"),
         ({"as-groups": ["a"]}, "has as-groups without as"),
         ({"as": "", "as-uid": "7"}, "has as-uid without as"),
     ],
 )
-def test_a_name_that_cannot_be_said_is_refused_and_never_left_out(user: dict[str, Any], said: str) -> None:
+def test_invalid_impersonation_is_refused(user: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         impersonation.headers(user, "file")

@@ -33,7 +33,7 @@ CLUSTER = {"name": "c", "cluster": {"server": "https://one:6443", "certificate-a
 USER = {"name": "u", "user": {"client-certificate": "u.crt", "client-key": "/abs/u.key"}}
 
 
-def test_one_context_is_taken_out_and_its_files_are_seen_from_anywhere(tmp_path: Path) -> None:
+def test_one_context_is_extracted_with_absolute_paths(tmp_path: Path) -> None:
     other = {"name": "d", "cluster": {"server": "https://other"}}
     file = _file(
         tmp_path / "kube/config",
@@ -57,7 +57,7 @@ def test_one_context_is_taken_out_and_its_files_are_seen_from_anywhere(tmp_path:
 
 
 @pytest.mark.parametrize(("command", "kept"), [("./bin/login", "{folder}/bin/login"), ("aws", "aws"), ("/x/y", "/x/y")])
-def test_a_program_that_gets_credentials_is_kept(tmp_path: Path, command: str, kept: str) -> None:
+def test_a_credential_plugin_is_kept_with_its_path(tmp_path: Path, command: str, kept: str) -> None:
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": ["token"]}
     file = _file(
         tmp_path / "config",
@@ -70,7 +70,7 @@ def test_a_program_that_gets_credentials_is_kept(tmp_path: Path, command: str, k
     assert found == {**plugin, "command": kept.format(folder=tmp_path)}
 
 
-def test_several_files_are_one_as_for_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_files_are_merged_as_by_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _file(tmp_path / "a", contexts=[_context("one")], users=[USER])
     second = _file(tmp_path / "b", contexts=[_context("two")], clusters=[CLUSTER], **{"current-context": "one"})
     monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path / 'gone'}:{second}")
@@ -82,12 +82,15 @@ def test_several_files_are_one_as_for_kubectl(tmp_path: Path, monkeypatch: pytes
     [
         ({}, "has no current context"),
         ({"current-context": "x"}, "has no context x"),
-        ({"current-context": "one", "contexts": [_context("one")]}, "means cluster c"),
-        ({"current-context": "one", "contexts": [_context("one")], "clusters": [CLUSTER]}, "means user u"),
+        ({"current-context": "one", "contexts": [_context("one")]}, "refers to cluster c, which has no server"),
+        (
+            {"current-context": "one", "contexts": [_context("one")], "clusters": [CLUSTER]},
+            "refers to user u, which does not exist",
+        ),
         ({"current-context": "one", "contexts": ["nonsense"]}, "has no context one"),
     ],
 )
-def test_a_kubeconfig_with_holes_is_the_users_mistake(tmp_path: Path, sections: dict[str, Any], said: str) -> None:
+def test_an_incomplete_kubeconfig_is_a_usage_error(tmp_path: Path, sections: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         load_access(_file(tmp_path / "config", **sections), None)
 
@@ -97,7 +100,7 @@ def _certificate(end: datetime) -> bytes:
 
 
 def _pair(end: datetime) -> bytes:
-    """A certificate and its key."""
+    """Return a certificate and its key."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "u")])
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     made = made.serial_number(1).not_valid_before(end - timedelta(days=2)).not_valid_after(end)
@@ -107,7 +110,7 @@ def _pair(end: datetime) -> bytes:
 
 
 @pytest.mark.parametrize(("days", "said"), [(-1, "its client certificate expired on "), (1, "")])
-def test_a_certificate_that_has_expired_is_known(tmp_path: Path, days: int, said: str) -> None:
+def test_an_expired_certificate_is_detected(tmp_path: Path, days: int, said: str) -> None:
     (tmp_path / "u.crt").write_bytes(_certificate(datetime.now(UTC) + timedelta(days=days)))
     file = _file(
         tmp_path / "config",
@@ -133,7 +136,7 @@ def test_a_certificate_that_has_expired_is_known(tmp_path: Path, days: int, said
         "token: SECRET\udcff\n",
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_without_a_word_of_it(tmp_path: Path, text: str) -> None:
+def test_errors_do_not_quote_the_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UsageError, match="cannot be read: ") as raised:
         load_access(tmp_path / "config", None)
@@ -141,7 +144,7 @@ def test_what_is_wrong_with_a_file_is_said_without_a_word_of_it(tmp_path: Path, 
     assert "SECRET" not in told
 
 
-def test_the_line_of_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_errors_name_the_line(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("kind: Config\nusers: [\n")
     with pytest.raises(UsageError, match="line 3: expected the node content, but found '<stream end>'"):
         load_access(tmp_path / "config", None)
@@ -153,7 +156,7 @@ def _with_data(folder: Path, **data: str) -> Path:
     return _file(folder / "config", **sections)
 
 
-def test_keys_are_given_to_the_transport_without_a_file_on_any_disk(tmp_path: Path) -> None:
+def test_keys_are_passed_to_the_transport_in_memory(tmp_path: Path) -> None:
     data = {name: base64.b64encode(name.encode()).decode() for name in ("client-certificate", "client-key")}
     found = load_access(_with_data(tmp_path, **{f"{name}-data": text for name, text in data.items()}), None)
     user = found.loadable()["users"][0]["user"]
@@ -170,7 +173,7 @@ def test_a_client_writes_no_credentials(tmp_path: Path, monkeypatch: pytest.Monk
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_data_that_is_none_is_the_users_mistake(tmp_path: Path) -> None:
+def test_invalid_base64_is_a_usage_error(tmp_path: Path) -> None:
     found = load_access(_with_data(tmp_path, **{"client-key-data": "&"}), None)
     with pytest.raises(UsageError, match="client-key-data of user u is not base64"):
         found.loadable()

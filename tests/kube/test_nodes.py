@@ -1,4 +1,4 @@
-"""What Node objects say, and waiting for it, on answers of the API that change from look to look."""
+"""Reading Node objects and waiting for nodes, with API answers that change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def node(conditions: Sequence[Object], taints: Sequence[Object] = ()) -> Object:
 
 
 class Changing:
-    """An API that answers each list of nodes with the next answer, and then with the last one."""
+    """An API that returns the next answer for each list of nodes, and repeats the last one."""
 
     def __init__(self, *answers: Object) -> None:
         self.answers = list(answers)
@@ -38,7 +38,7 @@ def kube(*answers: Object) -> Kube:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A budget that is over at once."""
+    """Set a budget that ends at once."""
     monkeypatch.setattr(nodes, "_NODES", Budget("nodes ready", 0, "it is a test"))
 
 
@@ -48,28 +48,30 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], [], "n1: no Ready condition yet"),
         (STARTING, [], "n1: cni plugin"),
         ([{"type": "Ready", "status": "Unknown"}], [], "n1: not ready"),
-        (READY, LATE, "n1: still tainted with node.kubernetes.io/not-ready"),
+        (READY, LATE, "n1: has the taint node.kubernetes.io/not-ready"),
     ],
 )
 @pytest.mark.usefixtures("short")
-def test_why_a_node_takes_no_pods_yet_is_told(conditions: list[Object], taints: list[Object], why: str) -> None:
+def test_the_reason_why_a_node_is_unusable_is_reported(
+    conditions: list[Object], taints: list[Object], why: str
+) -> None:
     with pytest.raises(WaitTimeout, match=f"0 of 1 nodes; {why}"):
         nodes.wait_until_usable(kube(node(conditions, taints)), ["n1"])
 
 
 @pytest.mark.usefixtures("short")
-def test_a_node_that_is_not_there_is_told() -> None:
+def test_a_missing_node_is_reported() -> None:
     with pytest.raises(WaitTimeout, match="1 of 2 nodes; n2: not registered"):
         nodes.wait_until_usable(kube(node(READY)), ["n1", "n2"])
 
 
 @pytest.mark.usefixtures("short")
-def test_a_taint_that_is_somebodys_will_is_not_waited_for() -> None:
+def test_taints_of_administrators_are_not_waited_for() -> None:
     nodes.wait_until_usable(kube(node(READY, [{"key": "vendor.example/gpu", "effect": "NoSchedule"}])), ["n1"])
 
 
 @pytest.mark.usefixtures("short")
-def test_a_ready_node_need_not_have_lost_its_taint() -> None:
+def test_a_ready_node_may_still_have_its_taint() -> None:
     nodes.wait_until_ready(kube(node(READY, LATE)), ["n1"])
 
     with pytest.raises(WaitTimeout, match="n1: cni plugin"):
@@ -77,7 +79,7 @@ def test_a_ready_node_need_not_have_lost_its_taint() -> None:
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     now = 0.0
 
@@ -89,7 +91,7 @@ class Clock:
 
 
 @pytest.mark.parametrize(("hold", "seen"), [(0, False), (1, True)])
-def test_a_taint_that_comes_late_is_waited_out_where_usable_has_to_hold(
+def test_a_late_taint_is_waited_out_if_usable_must_hold(
     monkeypatch: pytest.MonkeyPatch, hold: float, seen: bool
 ) -> None:
     monkeypatch.setattr(waiting, "time", Clock())

@@ -6,7 +6,7 @@ MINE = Owner("gpus", "aaaaaaaaaaaa", "box", "boot", "pid:[1]", 7, 99, "/state/gp
 POD = {"kind": "Pod", "metadata": {"name": "p", "labels": {"app": "x"}, "annotations": {"a": "b"}}}
 
 
-def test_a_marked_object_says_whose_it_is_and_keeps_what_it_said() -> None:
+def test_marking_adds_labels_and_annotation_and_keeps_others() -> None:
     marked = MINE.mark(POD, extra="yes")
     assert MINE.owns(marked)
     assert owner_of([marked]) == MINE
@@ -21,7 +21,7 @@ def test_a_marked_object_says_whose_it_is_and_keeps_what_it_said() -> None:
     assert POD["metadata"] == {"name": "p", "labels": {"app": "x"}, "annotations": {"a": "b"}}
 
 
-def test_a_testbed_of_the_same_name_is_another_one() -> None:
+def test_testbeds_of_the_same_name_are_different_owners() -> None:
     other = Owner("gpus", new_identity())
     marked = MINE.mark(POD)
     assert is_ours(marked)
@@ -31,7 +31,7 @@ def test_a_testbed_of_the_same_name_is_another_one() -> None:
     assert identity_of(POD) == ""
 
 
-def test_the_owner_is_known_if_one_object_tells_and_what_others_wrote_is_not_believed() -> None:
+def test_the_owner_is_read_from_the_first_valid_annotation() -> None:
     marked = MINE.mark(POD)
     silent = {"metadata": {"labels": marked["metadata"]["labels"]}}
     lying = {"metadata": {**silent["metadata"], "annotations": {"dra-testbed.example/owner": "{}"}}}
@@ -41,6 +41,6 @@ def test_the_owner_is_known_if_one_object_tells_and_what_others_wrote_is_not_bel
     assert owner_of([silent, lying, stolen]) is None
 
 
-def test_an_owner_is_told_with_its_host() -> None:
+def test_an_owner_is_shown_with_its_host() -> None:
     assert str(MINE) == "testbed gpus of host box (process 7)"
     assert str(Owner("gpus", "x")) == "testbed gpus"

@@ -41,20 +41,22 @@ def _rule(**facts: Any) -> Any:
         (_rule(resourceNames=["one"]), [LOG, NODES, PODS]),
     ],
 )
-def test_rules_say_what_is_missing(server: ApiServer, kube: Kube, rule: Any, lacking: list[Permission]) -> None:
+def test_missing_permissions_are_found_from_rules(
+    server: ApiServer, kube: Kube, rule: Any, lacking: list[Permission]
+) -> None:
     server.answers[RULES] = may(rule)
     assert missing_permissions(kube, [NODES, PODS, LOG]) == lacking
     assert ACCESS not in server.asked
 
 
-def test_where_the_rules_are_not_all_each_right_is_asked_for(server: ApiServer, kube: Kube) -> None:
+def test_permissions_are_checked_one_by_one_if_rules_are_incomplete(server: ApiServer, kube: Kube) -> None:
     server.answers[RULES] = may(_rule(), incomplete=True)
     server.answers[ACCESS] = (201, {"status": {"allowed": True}})
     assert missing_permissions(kube, [PODS, NODES]) == []
     assert server.asked.count(ACCESS) == 1
 
 
-def test_rights_are_told_resource_by_resource() -> None:
+def test_permissions_are_summarized_by_resource() -> None:
     rights = [Permission("get", "apps", "daemonsets", "mine"), Permission("create", "apps", "daemonsets", "mine"), LOG]
     assert summarize(rights) == ["create, get daemonsets.apps in namespace mine", "get pods/log"]
     assert str(LOG) == "get pods/log"

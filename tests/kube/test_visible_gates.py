@@ -1,4 +1,4 @@
-"""The gates that show without metrics: in what a server keeps of a dry run, in what it serves, and in what is there."""
+"""Gates that are visible without metrics: from dry runs, served kinds and existing objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DROPPED = {
 
 
 class Server(FakeKube):
-    """An API server that forgets some fields of what is made, and refuses some kinds."""
+    """An API server that drops some fields of created objects, and refuses some kinds."""
 
     def __init__(self, *off: str, refuses: dict[str, int] | None = None) -> None:
         super().__init__()
@@ -57,43 +57,43 @@ def _without(names: set[str], content: Any) -> Any:
 
 
 def _shown(server: Any, version: str = "v1.37.0") -> dict[str, bool]:
-    return visible_gates(server, version, tries=True)
+    return visible_gates(server, version, dry_runs=True)
 
 
-def test_a_server_that_keeps_everything_has_the_gates_on() -> None:
+def test_gates_are_on_if_the_server_keeps_all_fields() -> None:
     server = Server()
     assert _shown(server) == dict.fromkeys(TRIED, True)
     assert server.objects == {}
 
 
 @pytest.mark.parametrize("gate", sorted(TRIED))
-def test_a_gate_whose_field_is_forgotten_is_off(gate: str) -> None:
+def test_a_gate_is_off_if_its_field_is_dropped(gate: str) -> None:
     shown = _shown(Server(gate))
     assert [name for name, is_on in shown.items() if not is_on] == [gate]
 
 
-def test_where_one_may_only_look_nothing_is_tried() -> None:
+def test_nothing_is_created_without_dry_runs() -> None:
     server = Server()
     server.create = None  # type: ignore[assignment,method-assign]  # nobody calls it
-    assert visible_gates(server, "v1.37.0", tries=False) == {}  # type: ignore[arg-type]  # the fake
+    assert visible_gates(server, "v1.37.0", dry_runs=False) == {}  # type: ignore[arg-type]  # the fake
 
 
-def test_what_a_user_may_not_try_stays_unknown() -> None:
+def test_gates_of_refused_dry_runs_are_unknown() -> None:
     shown = _shown(Server(refuses={"ResourceSlice": 403, "DeviceClass": 422}))
     assert shown == {"DRAConsumableCapacity": True, "DRADeviceTaints": True}
 
 
-def test_an_older_server_keeps_tolerations_whatever_its_gate_is() -> None:
+def test_tolerations_of_older_servers_reveal_no_gate() -> None:
     assert "DRADeviceTaints" not in _shown(Server(), "v1.34.2-eks-1")
     assert "DRADeviceTaints" in _shown(Server(), "1.35+")
 
 
-def test_a_server_that_has_gone_is_an_error_and_no_answer() -> None:
+def test_an_unreachable_server_is_an_error() -> None:
     with pytest.raises(ApiError):
         _shown(Server(refuses={"ResourceClaim": 0}))
 
 
-def test_a_kind_that_is_not_served_is_off() -> None:
+def test_the_gate_of_a_kind_that_is_not_served_is_off() -> None:
     server = Server()
     server.missing = {"DeviceTaintRule", "ResourceClaim"}
     shown = _shown(server)
@@ -112,7 +112,7 @@ def test_a_kind_that_is_not_served_is_off() -> None:
         ({"devices": [{}]}, set()),
     ],
 )
-def test_slices_show_with_which_gates_they_were_made(spec: dict[str, Any], on: set[str]) -> None:
+def test_slices_reveal_gates(spec: dict[str, Any], on: set[str]) -> None:
     server = Server()
     server.put("ResourceSlice", "s", spec=spec)
     server.create = lambda *_, **__: {}  # type: ignore[method-assign]  # the fake's own; a trial has the last word
@@ -125,11 +125,11 @@ def test_slices_show_with_which_gates_they_were_made(spec: dict[str, Any], on: s
     assert _shown(server) == dict.fromkeys(on, True)
 
 
-def test_a_claim_shows_that_drivers_may_tell_of_devices() -> None:
+def test_a_device_status_reveals_its_gate() -> None:
     server = Server()
     server.put("ResourceClaim", "c", status={"devices": [{}]})
     assert _shown(server)["DRAResourceClaimDeviceStatus"] is True
 
 
-def test_all_that_is_tried_decides() -> None:
+def test_dry_runs_are_only_for_gates_of_requirements() -> None:
     assert TRIED < REQUIREMENT_GATES

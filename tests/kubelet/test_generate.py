@@ -19,7 +19,7 @@ STUBS = ROOT / generate.PACKAGE
 
 
 def pinned() -> str:
-    """The version of the compiler that the lint group names."""
+    """Return the compiler version that the lint group names."""
     found = re.search(r'"grpcio-tools==([0-9.]+)"', (ROOT / "pyproject.toml").read_text())
     assert found
     return found[1]
@@ -33,7 +33,7 @@ def installed() -> str:
 
 
 @pytest.mark.skipif(installed() != pinned(), reason=f"needs grpcio-tools {pinned()}, here is {installed()}")
-def test_the_stubs_are_those_of_the_protos(tmp_path: Path) -> None:
+def test_the_stubs_match_the_protos(tmp_path: Path) -> None:
     generate.generate(tmp_path)
     fresh = {path.name: path.read_bytes() for path in (tmp_path / generate.PACKAGE).iterdir()}
     assert fresh == {path.name: path.read_bytes() for path in STUBS.iterdir() if path.is_file()}
@@ -45,7 +45,7 @@ def test_every_proto_has_its_stubs() -> None:
 
 
 def wire(file: FileDescriptor) -> dict[str, dict[str, int]]:
-    """Messages with the numbers of their fields: all that matters on the wire, beside the paths."""
+    """Return the messages with their field numbers, which with the paths define the wire format."""
     return {
         name: {field.name: field.number for field in message.fields}
         for name, message in file.message_types_by_name.items()
@@ -71,7 +71,7 @@ DRA = {
 }
 
 
-def test_dra_v1_is_what_the_kubelet_speaks() -> None:
+def test_dra_v1_matches_the_kubelet() -> None:
     assert wire(dra_v1_pb2.DESCRIPTOR) == {**DRA, "Device": {**DRA["Device"], "share_id": 5}}
     assert paths(dra_v1_pb2.DESCRIPTOR) == {
         f"/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/{verb}"
@@ -79,7 +79,7 @@ def test_dra_v1_is_what_the_kubelet_speaks() -> None:
     }
 
 
-def test_dra_v1beta1_is_the_same_without_shares() -> None:
+def test_dra_v1beta1_is_dra_v1_without_shares() -> None:
     assert wire(dra_v1beta1_pb2.DESCRIPTOR) == DRA
     assert paths(dra_v1beta1_pb2.DESCRIPTOR) == {
         f"/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/{verb}"
@@ -87,12 +87,12 @@ def test_dra_v1beta1_is_the_same_without_shares() -> None:
     }
 
 
-def test_a_share_that_is_empty_differs_from_none() -> None:
+def test_an_empty_share_differs_from_none() -> None:
     assert dra_v1_pb2.Device(share_id="").HasField("share_id")
     assert not dra_v1_pb2.Device().HasField("share_id")
 
 
-def test_registration_is_what_the_kubelet_speaks() -> None:
+def test_registration_matches_the_kubelet() -> None:
     assert wire(registration_v1_pb2.DESCRIPTOR) == {
         "InfoRequest": {},
         "PluginInfo": {"type": 1, "name": 2, "endpoint": 3, "supported_versions": 4},
@@ -109,7 +109,7 @@ def test_registration_is_what_the_kubelet_speaks() -> None:
     ("descriptor", "version"),
     [(dra_health_v1_pb2.DESCRIPTOR, "v1"), (dra_health_v1alpha1_pb2.DESCRIPTOR, "v1alpha1")],
 )
-def test_health_is_what_the_kubelet_speaks(descriptor: FileDescriptor, version: str) -> None:
+def test_health_matches_the_kubelet(descriptor: FileDescriptor, version: str) -> None:
     assert wire(descriptor) == {
         "NodeWatchResourcesRequest": {},
         "NodeWatchResourcesResponse": {"devices": 1},

@@ -159,7 +159,7 @@ class NodePods:
         return str(self.kube.request("GET", path, query={"q": query}, timeout=30, headers=key)).strip()
 
     def _enter(self, pod: str, argv: Sequence[str], *, check: bool = True, timeout: float = 60) -> Completed:
-        done = self.kube.attempt(self.namespace, pod, [*_ENTER, *argv], timeout=timeout)
+        done = self.kube.exec_unchecked(self.namespace, pod, [*_ENTER, *argv], timeout=timeout)
         if check and done.code:
             raise CommandFailed(argv, f"exit {done.code}", done.stderr or done.stdout)
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)

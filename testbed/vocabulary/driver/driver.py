@@ -140,7 +140,7 @@ class Driver:
 
     def watch_pools(self, node: str) -> PoolWatch:
         """Start to record the states of the pools on a node."""
-        version, slices = self.world.kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
+        version, slices = self.world.kube.resource_version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         here = tuple(pool.name for pool in pools(slices, self.name) if node in pool.nodes)
         return PoolWatch(self.world, here, slices, version)
 

@@ -80,7 +80,7 @@ class Hardware:
         self, device: Device, verb: list[str], rest: list[str], check: Callable[[list[Object]], bool], verbs: str
     ) -> PoolChange:
         kube, driver = self.world.kube, self.world.driver_file.driver
-        version, before = kube.version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
+        version, before = kube.resource_version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         node = _node_of(before, device)
         self.touched.setdefault((node, device.pool), pool_state(before, driver, device.pool))
         live_control.run_control(kube, self.world.driver_file, node, [*verb, device.name, *rest])

@@ -23,7 +23,7 @@ def test_the_api_shows_what_its_metrics_say(tmp_path: Path, minor: str, wanted: 
     asked |= {name: False for name in known if not wanted and set(known[name].needs) & asked.keys()}
     with running(Server(tmp_path, minor, gates=asked)) as server:
         kube = client_of(server)
-        said, shown = features.gates(kube), features.visible_gates(kube, features.version(kube), tries=True)
+        said, shown = features.gates(kube), features.visible_gates(kube, features.version(kube), dry_runs=True)
         left = kube.list("resource.k8s.io/v1", "ResourceClaim") + kube.list("resource.k8s.io/v1", "ResourceSlice")
 
     assert said is not None

@@ -61,7 +61,7 @@ def test_no_kubeconfig_anywhere(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
     assert run(["up", "--provider", "existing", "--driver", "none"]) == 2
-    assert f"there is no kubeconfig: looked at {tmp_path / 'gone'}" in capsys.readouterr().err
+    assert f"no kubeconfig found at {tmp_path / 'gone'}" in capsys.readouterr().err
 
 
 def test_an_unknown_context_is_answered_with_suggestions(refused: Up, server: ApiServer, tmp_path: Path) -> None:
@@ -75,17 +75,17 @@ def test_a_server_that_does_not_answer(refused: Up, tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         nobody = ApiServer(f"http://127.0.0.1:{free.getsockname()[1]}")
         said = refused(nobody.kubeconfig(tmp_path), code=3)
-    assert f"nobody answers at {nobody.url} (context here of {tmp_path / 'kubeconfig'})" in said
+    assert f"cannot reach {nobody.url} (context here of {tmp_path / 'kubeconfig'})" in said
 
 
 def test_a_server_without_tls(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.url = server.url.replace("http:", "https:")
-    assert f"no trusted connection to {server.url}" in refused(server.kubeconfig(tmp_path), code=3)
+    assert f"the TLS connection to {server.url} " in refused(server.kubeconfig(tmp_path), code=3)
 
 
 def test_a_server_that_is_no_kubernetes_api_server(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.everybody_gets = (200, "<html>")
-    assert "not as a Kubernetes API server does" in refused(server.kubeconfig(tmp_path), code=3)
+    assert "answers, but is not a Kubernetes API server" in refused(server.kubeconfig(tmp_path), code=3)
 
 
 def test_a_token_that_has_expired(refused: Up, server: ApiServer, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_token_that_has_expired(refused: Up, server: ApiServer, tmp_path: Path
 
 def test_unknown_credentials(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
-    assert "does not accept these credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=3)
+    assert "does not accept the credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=3)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_an_unsupported_kind_of_proxy(
     content["clusters"][0]["cluster"]["proxy-url"] = "socks5://user:SECRET@127.0.0.1:1080"
     kubeconfig.write_text(yaml.safe_dump(content))
     said = refused(kubeconfig, code=2)
-    assert f"leads to {server.url} through a socks5 proxy, which is not supported here" in said
+    assert f"sets a socks5 proxy for {server.url}, which is not supported" in said
     assert "SECRET" not in said
     assert server.asked == []
 
@@ -297,4 +297,4 @@ def test_doctor_reports_why_a_cluster_cannot_be_used(
     assert run(["doctor", "--provider", "existing"]) == 0
     server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
     assert run(["doctor", "--provider", "existing"]) == 3
-    assert "does not accept these credentials" in capsys.readouterr().out
+    assert "does not accept the credentials" in capsys.readouterr().out
