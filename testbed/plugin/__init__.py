@@ -1,6 +1,6 @@
-"""The pytest plugin (entry point pytest11). Inert unless `--testbed` is given: in every other project it adds options and does nothing.
+"""The pytest plugin (entry point pytest11). Without `--testbed` it does nothing but add options, in every project of this Python.
 
-So this module imports nothing but pytest; all else is loaded when there is something to judge.
+So this module imports nothing but pytest. The other modules are imported when there is a run request.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of `pytest suites`."""
+    """Add the options of `pytest suites`."""
     group = parser.getgroup("dra-testbed", "judge a DRA driver")
     group.addoption(
         "--testbed", dest="dra_testbed", metavar="NAME", help="the testbed to judge on (dra-testbed up makes one)"
@@ -26,7 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--report", dest="dra_report", metavar="DIR", default="dra-testbed-report", help="the report folder"
     )
-    group.addoption("--patience", dest="dra_patience", metavar="X", type=float, default=1.0, help="stretch every wait")
+    group.addoption(
+        "--patience", dest="dra_patience", metavar="X", type=float, default=1.0, help="multiply every timeout by X"
+    )
     group.addoption(
         "--profile",
         dest="dra_profile",
@@ -53,41 +55,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Start judging if a testbed is named."""
     if _judges(config):
-        from testbed.plugin import startup  # noqa: PLC0415 - inert until now
+        from testbed.plugin import startup  # noqa: PLC0415 - not in other projects
 
         startup.start(config)
     elif config.option.dra_driver and not config.option.collectonly:
         raise pytest.UsageError(
-            "--driver says whom to judge, but not where: add --testbed NAME (dra-testbed up makes one)"
+            "--driver needs a testbed on which to judge the driver: add --testbed NAME (`dra-testbed up` makes one)"
         )
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """`-n auto`: so many as cores and devices allow."""
+    """Return the number of workers for `-n auto`, which cores and devices limit."""
     if not _judges(config) or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    from testbed.plugin import decision  # noqa: PLC0415 - inert until now
+    from testbed.plugin import decision  # noqa: PLC0415 - not in other projects
 
     return decision.workers(config)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that check a requirement get its markers, so that -m works, with and without a testbed."""
+    """Add markers to tests that check a requirement, so that -m works with and without a testbed."""
     if hasattr(_function(item), "dra_requirement"):
-        from testbed.plugin import markers  # noqa: PLC0415 - inert until now
+        from testbed.plugin import markers  # noqa: PLC0415 - not in other projects
 
         markers.add_markers(item, _function(item))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Whoever runs our tests without a testbed learns what is missing, once and not once per test."""
+    """Refuse to run suites without a testbed, with one error for all tests."""
     config = session.config
     if _judges(config) or config.option.collectonly:
         return
     if any(hasattr(_function(item), "dra_requirement") for item in session.items):
         raise pytest.UsageError(
-            "these tests judge a DRA driver: add --testbed NAME, or use `dra-testbed run`, which makes one"
+            "these tests judge a DRA driver and need a testbed: add --testbed NAME, or use `dra-testbed run`, which makes one"
         )
 
 

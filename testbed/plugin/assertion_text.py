@@ -1,6 +1,6 @@
-"""What an assertion that failed says, in words: the test's own expression, what it should be, and what it is. Pure.
+"""The text of a failed assertion: the expression from the test, what was expected, what was found, and the difference.
 
-pytest shows values and shortens them in the middle; whoever has a red build reads the expression first, and wants the difference.
+pytest would show values instead of expressions, shortened in the middle. Used by `failure_text`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from testbed.plugin.value_text import differences, short_text
 
 _LONGEST = 160
-_AS_WORDS = {
+_OPERATORS = {
     "==": "to be",
     "is": "to be",
     "!=": "not to be",
@@ -23,8 +23,8 @@ _AS_WORDS = {
     ">": "to be more than",
     ">=": "to be at least",
 }
-_OF_SETS = {"<": "to be a part of", "<=": "to be within", ">": "to have more than", ">=": "to contain"}
-_MEMBERS = {"in": "in", "not in": "to be absent from"}
+_SET_OPERATORS = {"<": "to be a part of", "<=": "to be within", ">": "to have more than", ">=": "to contain"}
+_MEMBERSHIP = {"in": "in", "not in": "to be absent from"}
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,13 @@ class Comparison:
     right: object
 
     def describe(self, left: str, right: str) -> list[str]:
-        """In lines, with the expressions of its sides."""
-        if self.op in _MEMBERS:
-            return [f"expected {short_text(self.left)} {_MEMBERS[self.op]} {right}; that is {short_text(self.right)}"]
+        """Return lines that describe the comparison. `left` and `right` are the expressions of its sides."""
+        if self.op in _MEMBERSHIP:
+            return [
+                f"expected {short_text(self.left)} {_MEMBERSHIP[self.op]} {right}; that is {short_text(self.right)}"
+            ]
         of_sets = isinstance(self.left, AbstractSet) and isinstance(self.right, AbstractSet)
-        words = (_OF_SETS if of_sets else {}).get(self.op) or _AS_WORDS[self.op]
+        words = (_SET_OPERATORS if of_sets else {}).get(self.op) or _OPERATORS[self.op]
         same = self.op in ("!=", "is not")
         first = f"expected {left} {words} {short_text(self.right)}" + (
             "" if same else f"; it is {short_text(self.left)}"
@@ -48,7 +50,7 @@ class Comparison:
         return [first, *self._differences]
 
     def describe_in_chain(self, chain: str) -> list[str]:
-        """In lines, where it is one of several alike and nobody knows which."""
+        """Return lines for a chain of comparisons, in which it is not known which one failed."""
         first = f"expected {chain}; one of these is {short_text(self.left)}, the next is {short_text(self.right)}"
         return [first, *self._differences]
 
@@ -57,15 +59,15 @@ class Comparison:
         return [f"  difference: {each}" for each in differences(self.op, self.left, self.right)]
 
 
-def explain_assertion(statement: str, said: str, compared: Comparison | None) -> str:
-    """`said` is pytest's text of a failed `assert`, which is kept where the statement is none that has words."""
+def explain_assertion(statement: str, pytest_text: str, compared: Comparison | None) -> str:
+    """Return the text for a failed `assert`; `pytest_text`, the text of pytest, for statements without a rule here."""
     test = _test_of(statement)
-    if test is None or not said.startswith("assert "):
-        return said
-    found = said.splitlines()[0].removeprefix("assert ")
+    if test is None or not pytest_text.startswith("assert "):
+        return pytest_text
+    found = pytest_text.splitlines()[0].removeprefix("assert ")
     if isinstance(test, ast.Compare):
-        told = _of_comparisons(test, compared) if compared else []
-        return "\n".join(told) or f"expected {_source(test)}; found {found}"
+        lines = _of_comparisons(test, compared) if compared else []
+        return "\n".join(lines) or f"expected {_source(test)}; found {found}"
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return f"expected {_source(test.operand)} to be empty or false; it is {found.removeprefix('not ')}"
     if isinstance(test, ast.BoolOp):
@@ -74,7 +76,7 @@ def explain_assertion(statement: str, said: str, compared: Comparison | None) ->
 
 
 def _of_comparisons(test: ast.Compare, compared: Comparison) -> list[str]:
-    """Nothing where the comparison that failed is none of these."""
+    """Return no lines if the comparison that failed is not in the statement."""
     sides = [test.left, *test.comparators]
     same = [index for index, op in enumerate(test.ops) if _symbol(op) == compared.op]
     if len(same) == 1:

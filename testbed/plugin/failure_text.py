@@ -1,4 +1,4 @@
-"""A failed requirement in a few lines: what was expected and why it did not come, then which requirement, where, and the evidence."""
+"""The text of a failed requirement: what was expected and seen, then the requirement, the test and the evidence. Used by `judge`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from testbed.plugin.assertion_text import Comparison, explain_assertion
 from testbed.vocabulary.pods.probe_results import describe_empty_results
 from testbed.vocabulary.scenario import Scenario
 
-_NOT_THE_DRIVER = {
+_BLAME = {
     Verdict.ERROR: "the harness or the cluster failed, not the driver",
-    Verdict.TIMEOUT: "the test took longer than any of its waits may: the harness hung, or the machine is slow (--patience)",
-    Verdict.BLOCKED: "what the test needs was not there, so it could not begin",
+    Verdict.TIMEOUT: "the test took longer than all its waits together may: the harness hung, or the machine is slow (try --patience)",
+    Verdict.BLOCKED: "something that the test needs was missing, so the test did not begin",
 }
 
 
@@ -27,40 +27,43 @@ def failure_text(
     raised: pytest.ExceptionInfo[BaseException],
     requirement: Requirement,
     verdict: Verdict,
-    told: Sequence[str] = (),
+    of_devices: Sequence[str] = (),
     compared: Comparison | None = None,
 ) -> str:
-    """The text for the screen and for the report. `told` is what the last comparison of devices that failed means."""
-    lines = [_cause(item, raised, told, compared)]
-    if verdict in _NOT_THE_DRIVER:
-        lines.append(f"  blame: {_NOT_THE_DRIVER[verdict]}")
+    """Return the text for the screen and the report. `of_devices` explains the last failed comparison of devices."""
+    lines = [_cause(item, raised, of_devices, compared)]
+    if verdict in _BLAME:
+        lines.append(f"  blame: {_BLAME[verdict]}")
     lines.append(f"  requirement: {requirement.id} ({requirement.level}) {requirement.sentence}")
-    lines.append(f"  test: {_place(item, raised)}")
+    lines.append(f"  test: {_line(item, raised)}")
     return "\n".join(lines)
 
 
 def debugging_hints(scenario: Scenario, kubeconfig: Path) -> list[str]:
-    """How to look at a test's namespace while it stands, in lines that can be pasted."""
+    """Return shell commands that show the namespace of a test in the debugger."""
     return [
-        f"namespace {scenario.namespace} stands until you leave the debugger (q); to look at it:",
+        f"namespace {scenario.namespace} exists until you leave the debugger (q); to look at it:",
         f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}",
         f"  kubectl -n {scenario.namespace} get pods,resourceclaims,events",
     ]
 
 
 def scenarios_of(item: pytest.Item) -> dict[str, Scenario]:
-    """The namespaces of a test, by the names of its fixtures."""
+    """Return the scenarios of a test by the names of their fixtures."""
     return {name: each for name, each in getattr(item, "funcargs", {}).items() if isinstance(each, Scenario)}
 
 
 def _cause(
-    item: pytest.Item, raised: pytest.ExceptionInfo[BaseException], told: Sequence[str], compared: Comparison | None
+    item: pytest.Item,
+    raised: pytest.ExceptionInfo[BaseException],
+    of_devices: Sequence[str],
+    compared: Comparison | None,
 ) -> str:
-    """What our own errors say needs no traceback; what nobody foresaw does."""
+    """Return the reason of a failure. Only unexpected exceptions have a traceback."""
     if isinstance(raised.value, AssertionError):
         said = str(raised.value) or "assertion failed"
-        if told and said.startswith(f"assert {told[0]}"):
-            return "\n".join(told)
+        if of_devices and said.startswith(f"assert {of_devices[0]}"):
+            return "\n".join(of_devices)
         probe_results = [
             look for each in scenarios_of(item).values() for look in each.world.probe_results.of(each.namespace)
         ]
@@ -74,13 +77,13 @@ def _cause(
 
 
 def _statement(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
-    """The assertion that failed, where it is the test's own."""
+    """Return the assertion that failed, if it is in the test itself."""
     last = raised.traceback[-1]
     return str(last.statement) if Path(str(last.path)) == item.path else ""
 
 
-def _place(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
-    """The line of the test that failed, and what it says."""
+def _line(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
+    """Return path, number and text of the test's line that failed."""
     for entry in reversed(raised.traceback):
         if Path(str(entry.path)) == item.path:
             shown = (

@@ -1,4 +1,4 @@
-"""The fixtures of the suites. They exist only in sessions that judge a driver; nothing here decides anything."""
+"""The fixtures of the suites. Registered only in sessions that judge a driver."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
 
 CONTEXT = pytest.StashKey[RunContext]()
-WAITED = "waited"  # the property of a test that tells the controller how long it stood in the queue for its devices
+WAITED = "waited"  # a property of a test for the controller: the seconds that it waited for devices
 
 
 @pytest.fixture(scope="session")
 def testbed(pytestconfig: pytest.Config) -> Testbed:
-    """The testbed that `--testbed` names."""
+    """Return the testbed of this run."""
     return bringup.attach(pytestconfig.stash[CONTEXT].request.testbed)
 
 
 @pytest.fixture(scope="session")
 def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
-    """What the words know about this run."""
+    """Return what the vocabulary needs to know about this run."""
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
     image = testbed.config.images.workload or WORKLOAD.reference
@@ -50,8 +50,8 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
 
 
 @pytest.fixture(autouse=True)
-def _undisturbed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A disruptive test leaves the cluster as it found it."""
+def _cluster_unchanged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check that a disruptive test leaves the cluster as it found it."""
     if serial_tests.is_disruptive(request.node):
         yield from serial_tests.cluster_unchanged(request.config, request.getfixturevalue("world"), request.node.nodeid)
     else:
@@ -60,31 +60,31 @@ def _undisturbed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
-    """The devices that the test's requirement asks for are nobody else's until its clean-up is complete. Who runs alone needs none."""
+    """Hold the devices of the test's requirement until its clean-up is complete. Without xdist, tests run alone and need no lease."""
     requirement = requirement_of_item(request.node)
     if requirement is None:
-        raise UsageError(f"{request.node.nodeid} has no requirement", hint="tie it to one with @requirement(…)")
+        raise UsageError(f"{request.node.nodeid} has no requirement", hint="add @requirement(…) to the test")
     if not hasattr(request.config, "workerinput"):
         yield requirement
         return
     context = request.config.stash[CONTEXT]
     wanted = None if runs_alone(requirement, context.facts) else requirement.devices
-    leases, asked = Leases(context.request.report, context.facts.min_node_devices), time.monotonic()
+    leases, began = Leases(context.request.report, context.facts.min_node_devices), time.monotonic()
     with leases.lease(request.node.nodeid, wanted, reserved_class=requirement.only_user_of):
-        request.node.user_properties.append((WAITED, round(time.monotonic() - asked, 3)))
+        request.node.user_properties.append((WAITED, round(time.monotonic() - began, 3)))
         yield requirement
 
 
 @pytest.fixture
 def scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
-    """An empty namespace for one test, and the words for what it puts there."""
+    """Yield a new namespace for one test, and the verbs for what is in it."""
     with new_scenario(world, lease.id) as made:
         yield made
 
 
 @pytest.fixture
 def admin_scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
-    """A second namespace, which its administrator has labelled for admin access to devices."""
+    """Yield a second namespace, labelled for admin access to devices."""
     with new_scenario(world, lease.id) as made:
         made.label_namespace("resource.kubernetes.io/admin-access", "true")
         yield made
@@ -92,44 +92,44 @@ def admin_scenario(lease: Requirement, world: World) -> Iterator[Scenario]:
 
 @pytest.fixture
 def hardware(world: World) -> Iterator[Hardware]:
-    """The driver's hardware, which a test may change; it is as before afterwards."""
+    """Yield the driver's hardware, which a test may change. It is restored afterwards."""
     with restored_hardware(world) as made:
         yield made
 
 
 @pytest.fixture
 def daemon(world: World) -> Iterator[Daemon]:
-    """The driver's pods, which a test may end, keep away from a node and update."""
+    """Yield the driver's pods, which a test may delete, update and keep off a node. They are restored afterwards."""
     with restored_driver(world) as made:
         yield made
 
 
 @pytest.fixture
 def node(nodes: frozenset[str], world: World, testbed: Testbed) -> Iterator[Node]:
-    """One of the nodes where the driver is expected."""
+    """Yield one of the nodes of the driver. It is restored afterwards."""
     with restored_node(min(nodes), world, testbed.cluster) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def driver(world: World) -> Driver:
-    """The driver under test."""
+    """Return the driver under test."""
     return Driver(world)
 
 
 @pytest.fixture(scope="session")
 def kubelets(world: World) -> Kubelets:
-    """The kubelets, and what they know of claims and devices."""
+    """Return the kubelets, with what they report about claims and devices."""
     return Kubelets(world)
 
 
 @pytest.fixture(scope="session")
 def account(world: World) -> Account:
-    """The account that the driver's pods have at the API server."""
+    """Return the ServiceAccount of the driver's pods."""
     return Account(world)
 
 
 @pytest.fixture(scope="session")
 def nodes(driver: Driver) -> frozenset[str]:
-    """The names of the nodes where the driver is expected."""
+    """Return the names of the nodes on which the driver is expected."""
     return driver.nodes

@@ -1,4 +1,4 @@
-"""Where tests run: skip what cannot be judged here, find whose fault a failure is, keep its evidence, say it shortly, cause first."""
+"""The hooks of each process that runs tests: skip what cannot be judged, decide who is to blame for a failure, and keep its evidence."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from testbed.vocabulary import budgets
 from testbed.vocabulary.pods.probe_results import explain_comparison
 from testbed.vocabulary.scenario import Scenario
 
-_CAP = 300.0  # seconds for one test: several budgets in a row; only a harness that hangs comes here
+_TIMEOUT = 300.0  # seconds for one test: longer than all its budgets, so that only a hanging harness exceeds it
 
 
 class Judge:
-    """The hooks of a process that runs tests: the only one, or each of xdist's workers."""
+    """The hooks of a process that runs tests: pytest's only process, or each worker of xdist."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
-        self._short = ""
-        self._told: list[str] = []
+        self._pressure = ""
+        self._of_devices: list[str] = []
         self._compared: Comparison | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out profiles and tiers that were not asked for, and skip what the cluster or the driver file rules out."""
-        kept = [item for item in items if self._asked_for(requirement_of_item(item))]
+        """Deselect other profiles and tiers, sort the tests, and skip what the cluster or the driver file rules out."""
+        kept = [item for item in items if self._is_requested(requirement_of_item(item))]
         if len(kept) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = serial_tests.in_run_order(kept, self.context.facts)
@@ -50,20 +50,20 @@ class Judge:
                 self._prepare(item, requirement)
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Where a test found nodes short of something, no later one waits for its pods in vain."""
-        if self._short and requirement_of_item(item):
-            raise Blocked(f"a test before this one found nodes that take no pods\n  {self._short}")
+        """Block all tests after one that found nodes under pressure: their pods would not start either."""
+        if self._pressure and requirement_of_item(item):
+            raise Blocked(f"an earlier test found nodes that accept no pods\n  {self._pressure}")
 
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
-        """A comparison of devices that failed, in words; pytest shortens what it is told, so the whole is kept for the report."""
-        told = explain_comparison(op, left, right)
-        self._told = told or self._told
+        """Explain a failed comparison of devices. pytest shortens the lines, so they are kept for the report."""
+        lines = explain_comparison(op, left, right)
+        self._of_devices = lines or self._of_devices
         self._compared = Comparison(op, left, right)
-        return told or None
+        return lines or None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """A test that finds nothing to judge is over, and is no failure of pytest's either."""
+        """Turn a test that finds nothing to judge into a skipped test."""
         try:
             return (yield)
         except NothingToJudge as absent:
@@ -75,7 +75,7 @@ class Judge:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Add verdict, message and evidence to a failed report; they travel with it to the controller."""
+        """Add verdict, message and evidence to the report of a failed test, which pytest sends to the controller."""
         report = yield
         requirement = requirement_of_item(item)
         absent = call.excinfo.value.__cause__ if call.excinfo and report.skipped else None
@@ -85,32 +85,32 @@ class Judge:
         if requirement and report.failed and call.excinfo:
             raised = _first(call.excinfo)
             if isinstance(raised.value, NodesUnderPressure):
-                self._short = self._short or f"{item.nodeid}: {raised.value.cause}"
+                self._pressure = self._pressure or f"{item.nodeid}: {raised.value.cause}"
             verdict = verdict_for(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
-            text = failure_text(item, raised, requirement, verdict, self._told, self._compared)
+            text = failure_text(item, raised, requirement, verdict, self._of_devices, self._compared)
             if isinstance(raised.value, ApiError) and not raised.value.status:
                 self._stop_if_broken(item.session)
             if kept:
                 text += f"\n  evidence: {self.context.request.report / kept}"
-            seen = is_observation(raised.value) and call.when == "call"
-            vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": seen}
+            observed = is_observation(raised.value) and call.when == "call"
+            vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": observed}
             if item.config.option.tbstyle == "auto":
                 report.longrepr = text
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
-        """With --pdb: nothing is deleted before the debugger is left, so say how to look at it."""
+        """Print with --pdb how to look at the namespace, which is deleted when the debugger is left."""
         if isinstance(node, pytest.Function) and node.config.getoption("usepdb"):
             lines = [line for each in scenarios_of(node).values() for line in debugging_hints(each, _kubeconfig(node))]
             node.config.get_terminal_writer().write("".join(f"{line}\n" for line in lines))
 
     def _stop_if_broken(self, session: pytest.Session) -> None:
-        """Where nobody answers any more, that is said once, and not by each test that is left."""
+        """Stop the session if the cluster has failed permanently, so that not each remaining test reports it."""
         session.shouldstop = session.shouldstop or health.permanent_failure(self.context.request.testbed)
 
-    def _asked_for(self, requirement: Requirement | None) -> bool:
+    def _is_requested(self, requirement: Requirement | None) -> bool:
         if requirement is None:
             return True
         tiers = self.context.request.tiers
@@ -121,16 +121,16 @@ class Judge:
         if choice.verdict:
             item.add_marker(pytest.mark.skip(reason=f"{choice.verdict}: {choice.reason}"))
         if not item.get_closest_marker("timeout"):
-            # By signal, and only around the test itself: the clean-up after it has budgets of its own.
-            item.add_marker(pytest.mark.timeout(self._cap(requirement), method="signal", func_only=True))
+            # By signal, and only around the test itself: the clean-up has its own budgets.
+            item.add_marker(pytest.mark.timeout(self._timeout(requirement), method="signal", func_only=True))
 
-    def _cap(self, requirement: Requirement) -> float:
-        """How long a test may take. What a disruptive one does to the driver, it may do node after node."""
-        everywhere = budgets.repeated(budgets.DRIVER_PODS, self.context.facts.nodes).seconds
-        return (_CAP + (everywhere if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.request.patience
+    def _timeout(self, requirement: Requirement) -> float:
+        """Return how many seconds a test may take. A disruptive test may restart the driver on one node after the other."""
+        on_all_nodes = budgets.repeated(budgets.DRIVER_PODS, self.context.facts.nodes).seconds
+        return (_TIMEOUT + (on_all_nodes if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.request.patience
 
     def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
-        """Write the evidence before anything is cleaned up; the folder, as seen from the report folder."""
+        """Write the evidence before clean-up and return its folder, relative to the report folder; '' if there is none."""
         case = getattr(getattr(item, "callspec", None), "id", "")
         kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []))
         into = self.context.request.report / kept
@@ -141,14 +141,14 @@ class Judge:
 
 
 def _first(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
-    """Of several fixtures that failed at the end of a test, the first: the others find again what it left. pytest lists it last."""
+    """Return the first of several clean-up failures: the others are often its consequences. pytest lists the first one last."""
     if isinstance(raised.value, BaseExceptionGroup):
         return _first(pytest.ExceptionInfo.from_exception(raised.value.exceptions[-1]))
     return raised
 
 
 def _kubeconfig(item: pytest.Function) -> Path:
-    """Of the testbed, which every scenario has in its train."""
+    """Return the testbed's kubeconfig. Every test with a scenario has the fixture."""
     return cast("Testbed", item.funcargs["testbed"]).cluster.kubeconfig
 
 

@@ -1,4 +1,4 @@
-"""Turns a requirement into pytest's markers: requirement(id), and its tier and level as words for -m. Called for each test of a suite."""
+"""pytest markers for each requirement: requirement(id), and its tier and level for -m. Used by the rest of the plugin."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from testbed.conformance.requirement import requirement_of
 _KEY = pytest.StashKey[Requirement]()
 _WORDS = {
     "requirement(id)": "the requirement that the test checks",
-    **{tier.value: f"requirements of the tier {tier.value}" for tier in Tier},
-    **{level.value.lower(): f"requirements that a driver {level.value} fulfil" for level in Level},
+    **{tier.value: f"requirements of tier {tier.value}" for tier in Tier},
+    **{level.value.lower(): f"requirements that a driver {level.value} meet" for level in Level},
 }
 
 
 def add_markers(item: pytest.Item, function: object) -> None:
-    """Give a test the markers of its requirement."""
+    """Add the markers of a test function's requirement to its item. UsageError if the test is a method."""
     found = requirement_of(function)
     if found is None:
         return
     if getattr(item, "cls", None):
-        raise pytest.UsageError(f"{item.nodeid}: a requirement is checked by a function, not by a method")
+        raise pytest.UsageError(f"{item.nodeid}: a requirement must be checked by a function, not by a method")
     _register(item.config)
     item.stash[_KEY] = found
     for marker in (pytest.mark.requirement(found.id), found.tier.value, found.level.value.lower()):
@@ -29,7 +29,7 @@ def add_markers(item: pytest.Item, function: object) -> None:
 
 
 def requirement_of_item(item: pytest.Item) -> Requirement | None:
-    """The requirement that a marked test checks."""
+    """Return the requirement that a test checks, if any."""
     return item.stash.get(_KEY, None)
 
 

@@ -1,7 +1,4 @@
-"""Clears up after tests that were killed, or interrupted before they could do it themselves, in workers of xdist or here.
-
-Lives in the controller. What it cannot delete, the next session on the testbed does.
-"""
+"""Hooks of the controller that delete what killed or interrupted tests left. What remains, the next session deletes."""
 
 from __future__ import annotations
 
@@ -16,37 +13,37 @@ from testbed.vocabulary.orphaned_objects import delete_orphans
 
 
 class OrphanCleanup:
-    """The hooks of the controller. `run` is how the words of this run's processes begin."""
+    """Deletes the orphaned objects of this session: those that are labelled with one of its processes."""
 
-    def __init__(self, testbed: Callable[[], Testbed], run: str) -> None:
-        self._testbed, self._run = testbed, run
-        self._said: list[str] = []
+    def __init__(self, testbed: Callable[[], Testbed], session: str) -> None:
+        self._testbed, self._session = testbed, session
+        self._messages: list[str] = []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """A worker has died: the others may want its devices."""
+        """Clean up after a worker that crashed, because other workers may need its devices."""
         if error:
-            gone = f"{self._run}-{node.gateway.id}"  # gw1 is not gw10
-            self._clear(lambda process: process == gone)
+            process_name = f"{self._session}-{node.gateway.id}"  # gw1 is not gw10
+            self._delete_orphans(lambda process: process == process_name)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """No worker is left, and no test."""
-        if self._clear(lambda process: process.startswith(f"{self._run}-")):
-            sessions.discard_lock(self._testbed().folder, self._run)
+        """Clean up when all workers have ended."""
+        if self._delete_orphans(lambda process: process.startswith(f"{self._session}-")):
+            sessions.discard_lock(self._testbed().folder, self._session)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say it at the end, where it is read."""
-        for line in self._said:
+        """Print what was deleted."""
+        for line in self._messages:
             terminalreporter.write_line(line)
 
-    def _clear(self, is_gone: Callable[[str], bool]) -> bool:
+    def _delete_orphans(self, is_gone: Callable[[str], bool]) -> bool:
         try:
             testbed = self._testbed()
             deleted = delete_orphans(testbed.kube, testbed.owner, is_gone)
         except TestbedError as refused:
-            self._said.append(f"what tests have left could not be deleted: {refused}")
+            self._messages.append(f"objects that tests left could not be deleted: {refused}")
             return False
         if deleted:
-            self._said.append(f"deleted what killed tests have left: {', '.join(deleted)}")
+            self._messages.append(f"deleted objects of killed tests: {', '.join(deleted)}")
         return True

@@ -1,4 +1,4 @@
-"""What a second Ctrl-C does while pytest cleans up after the first one. Lives in the controller; workers end with it."""
+"""A hook of the controller for a second Ctrl-C while pytest cleans up after the first one. Workers end with the controller."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from testbed.interrupts import deferred_interrupts
 
 
 class SecondInterrupt:
-    """pytest itself would break off in the middle of its last hooks, with a long traceback and without a report."""
+    """Defers signals during clean-up. Otherwise pytest would stop in one of its last hooks, with a traceback and without a report."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """From now on until pytest has ended, signals mean something else. `pytest.exit` comes here as well, and is no signal."""
+        """Replace the signal handlers until pytest has ended. Ignore `pytest.exit`, which calls this hook too."""
         if not isinstance(excinfo.value, KeyboardInterrupt):
             return
-        if report_folder.reserved_by_parent():  # `dra-testbed run` answers, and says with SIGTERM when it shall end
+        if report_folder.reserved_by_parent():  # `dra-testbed run` handles signals, and sends SIGTERM to end pytest
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

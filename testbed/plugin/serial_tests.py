@@ -1,6 +1,6 @@
-"""The serial lane: disruptive tests come after all others, one at a time, in one process, each on a cluster as it was before.
+"""Serial tests: disruptive tests run after all others, one at a time, and must leave the cluster as they found it.
 
-Without xdist their place in the order is enough. With it, workers pass them over, and the controller runs them when the workers are done.
+Without xdist, sorting is enough. With xdist, workers skip them, and the controller runs them when the workers have ended.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from testbed.plugin.markers import requirement_of_item
 from testbed.vocabulary.cluster.cluster_condition import current_condition, wait_until_restored
 from testbed.vocabulary.world import World
 
-_SPOILT = pytest.StashKey[str]()
+_CLUSTER_CHANGED = pytest.StashKey[str]()
 
 
 def in_run_order(items: list[pytest.Item], facts: Facts) -> list[pytest.Item]:
-    """Tests that need all devices for themselves after those that run side by side, disruptive ones last."""
-    return sorted(items, key=lambda item: _place(item, facts))
+    """Return tests that run side by side, then tests that need all devices, then disruptive tests."""
+    return sorted(items, key=lambda item: _rank(item, facts))
 
 
 def is_disruptive(item: pytest.Item) -> bool:
-    """Whether a test belongs to the lane."""
+    """Return True if a test is a serial test."""
     requirement = requirement_of_item(item)
     return requirement is not None and requirement.tier is Tier.DISRUPTIVE
 
 
 class DeferredToController:
-    """The hooks of xdist's workers: a disruptive test is left to the controller, without a word."""
+    """The hook of xdist's workers that leaves serial tests to the controller."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """True says that somebody has taken care of it."""
+        """Skip a serial test silently. True tells pytest that the test has been handled."""
         return True if is_disruptive(item) else None
 
 
 class SerialTests:
-    """The hooks of xdist's controller. `waiting` gives the ids of the disruptive tests."""
+    """The hook of xdist's controller that runs the serial tests. `deferred` returns their IDs."""
 
-    def __init__(self, waiting: Callable[[], list[str]]) -> None:
-        self._waiting = waiting
+    def __init__(self, deferred: Callable[[], list[str]]) -> None:
+        self._deferred = deferred
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """When all workers have ended, run what they passed over."""
+        """Run the serial tests after all workers have ended."""
         result = yield
-        names = self._waiting()
+        names = self._deferred()
         if names:
             collected = session.testscollected
             items = session.perform_collect([str(session.config.rootpath / name) for name in names])
@@ -59,21 +59,19 @@ class SerialTests:
 
 
 def cluster_unchanged(config: pytest.Config, world: World, test: str) -> Iterator[None]:
-    """Around a disruptive test: the cluster is as the test before left it, and as this one found it."""
-    if _SPOILT in config.stash:
-        raise Blocked(
-            f"a test before this one left the cluster in another state than it had found\n  {config.stash[_SPOILT]}"
-        )
+    """Check around a serial test that it leaves the cluster as it found it. Raise Blocked if an earlier one did not."""
+    if _CLUSTER_CHANGED in config.stash:
+        raise Blocked(f"an earlier test did not restore the cluster\n  {config.stash[_CLUSTER_CHANGED]}")
     before = current_condition(world)
     yield
     try:
         wait_until_restored(world, before)
-    except TestbedError as worse:
-        config.stash[_SPOILT] = f"{test}: {worse}"
+    except TestbedError as changed:
+        config.stash[_CLUSTER_CHANGED] = f"{test}: {changed}"
         raise
 
 
-def _place(item: pytest.Item, facts: Facts) -> int:
+def _rank(item: pytest.Item, facts: Facts) -> int:
     requirement = requirement_of_item(item)
     return 2 if is_disruptive(item) else int(requirement is not None and runs_alone(requirement, facts))
 

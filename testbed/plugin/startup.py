@@ -48,7 +48,7 @@ def start(config: pytest.Config) -> None:
 
 def _register_controller(config: pytest.Config, context: RunContext) -> None:
     controller = Controller(context, config, WORKER_KEY)
-    controller.absent = _absent(context)
+    controller.missing = _missing(context)
     config.pluginmanager.register(controller, "dra-testbed-controller")
     config.pluginmanager.register(SecondInterrupt(config), "dra-testbed-second-interrupt")
     leases.discard(context.request.report)
@@ -85,7 +85,7 @@ def _decided(config: pytest.Config) -> RunContext:
     return context
 
 
-def _absent(context: RunContext) -> list[str]:
+def _missing(context: RunContext) -> list[str]:
     """Return what is missing of the driver, to be printed before tests wait for it."""
     try:
         return find_missing(bringup.attach(context.request.testbed).kube, load_driver_file(context.driver_file))
@@ -109,4 +109,4 @@ def _attend(config: pytest.Config, context: RunContext) -> None:
     set_patience(context.request.patience)
     ended = sessions.clean_up_killed_sessions(testbed)
     if ended:
-        Progress().say(f"deleted what a killed session has left: {', '.join(ended)}")
+        Progress().say(f"deleted objects of a killed session: {', '.join(ended)}")

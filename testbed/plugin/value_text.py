@@ -1,4 +1,4 @@
-"""How values are shown to people, and what makes two of them unlike. Pure."""
+"""Short texts of values, and of the differences between two values. For `assertion_text`."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 from testbed.drivers.published.slices import Device
 
 _LONGEST = 160
-_LONGEST_ALONE = 1000  # what an API server says is understood as a whole
+_LONGEST_ALONE = 1000  # a message of an API server is only understood as a whole
 _MOST = 6
-_AROUND = 40  # characters that are shown where two texts part, and some before
-_BEFORE = 10
+_AROUND = 40  # characters that are shown where two texts differ
+_BEFORE = 10  # of them, before the difference
 
 
-class _Nothing:
+class _Missing:
     def __repr__(self) -> str:
         return "nothing"
 
 
-_NOTHING = _Nothing()
+_MISSING = _Missing()
 
 
-class _Shown(reprlib.Repr):
-    """Short, and without the names of Python's types."""
+class _Shortener(reprlib.Repr):
+    """Shortens values, and leaves out the names of Python types."""
 
     def __init__(self, longest: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class _Shown(reprlib.Repr):
         self.maxstring = longest
 
     def repr1(self, value: object, level: int) -> str:
-        """Devices as everywhere in what people read; sets and mappings of any type are one kind each."""
+        """Return devices as in all messages, and all types of sets and of mappings alike."""
         if isinstance(value, Device):
             return f"{value.name} of {value.pool}"
         if isinstance(value, Mapping):
@@ -46,36 +46,36 @@ class _Shown(reprlib.Repr):
 
 
 def short_text(value: object) -> str:
-    """In one line; a text that stands alone is cut late."""
+    """Return a value in one line. A string of its own may be longer than a string in a collection."""
     return (_ALONE if isinstance(value, str) else _SHORT).repr(value)
 
 
 def differences(op: str, left: object, right: object) -> list[str]:
-    """What makes two collections, or two long texts, unlike, in a few lines; none where showing them says it."""
+    """Return a few lines with the differences of two collections or long texts; none if their short texts show them."""
     if isinstance(left, AbstractSet) and isinstance(right, AbstractSet):
-        told = _of_sets(op, left, right) if _overlap(left, right) else ""
-        return [told] if told else []
-    return list(itertools.islice(_unlike(left, right, ""), _MOST)) if op == "==" else []
+        line = _of_sets(op, left, right) if _overlap(left, right) else ""
+        return [line] if line else []
+    return list(itertools.islice(_differing(left, right, ""), _MOST)) if op == "==" else []
 
 
-def _unlike(left: object, right: object, place: str) -> Iterator[str]:
-    """What is expected and what is found, as far down as both are of a kind."""
-    at = f"{place}: " if place else ""
+def _differing(left: object, right: object, path: str) -> Iterator[str]:
+    """Yield expected and found values, down to where the types differ."""
+    at = f"{path}: " if path else ""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         for key in {**right, **left}:
-            yield from _unlike(
-                left.get(key, _NOTHING), right.get(key, _NOTHING), f"{place}.{key}" if place else f"{key}"
+            yield from _differing(
+                left.get(key, _MISSING), right.get(key, _MISSING), f"{path}.{key}" if path else f"{key}"
             )
     elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        for index, (one, other) in enumerate(itertools.zip_longest(left, right, fillvalue=_NOTHING)):
-            yield from _unlike(one, other, f"{place}[{index}]")
+        for index, (one, other) in enumerate(itertools.zip_longest(left, right, fillvalue=_MISSING)):
+            yield from _differing(one, other, f"{path}[{index}]")
     elif left == right:
         return
     elif isinstance(left, str) and isinstance(right, str) and max(len(left), len(right)) > _LONGEST:
         yield at + _of_texts(left, right)
     elif isinstance(left, AbstractSet) and isinstance(right, AbstractSet):
         yield at + _of_sets("==", left, right)
-    elif place:
+    elif path:
         yield f"{at}expected {short_text(right)}, found {short_text(left)}"
 
 
@@ -91,8 +91,8 @@ def _of_texts(left: str, right: str) -> str:
 def _of_sets(op: str, left: AbstractSet[object], right: AbstractSet[object]) -> str:
     lacks = [each for each in right if each not in left] if op in ("==", ">=", ">") else []
     surplus = [each for each in left if each not in right] if op in ("==", "<=", "<") else []
-    told = (f"lacks {_braces(lacks)}" if lacks else "", f"has {_braces(surplus)} too" if surplus else "")
-    return ", ".join(filter(None, told)) or ("they are equal" if op in ("<", ">") else "")
+    parts = (f"lacks {_braces(lacks)}" if lacks else "", f"has {_braces(surplus)} too" if surplus else "")
+    return ", ".join(filter(None, parts)) or ("they are equal" if op in ("<", ">") else "")
 
 
 def _overlap(left: AbstractSet[object], right: AbstractSet[object]) -> bool:
@@ -110,4 +110,4 @@ def _in_order(members: Iterable[Any]) -> list[object]:
         return sorted(members, key=repr)
 
 
-_SHORT, _ALONE = _Shown(_LONGEST), _Shown(_LONGEST_ALONE)
+_SHORT, _ALONE = _Shortener(_LONGEST), _Shortener(_LONGEST_ALONE)

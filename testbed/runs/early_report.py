@@ -42,7 +42,7 @@ class EarlyReport:
     def begin(self) -> None:
         """Replace the report of an earlier run with an incomplete one. Call it as soon as the request is known to be valid."""
         if not self._begun:
-            with self._explained():
+            with self._explain_write_errors():
                 report_folder.start_report(self._log.folder)
             self._write("run-started", **self._started)
             self._begun = True
@@ -65,12 +65,12 @@ class EarlyReport:
         return report_folder.keep_bring_up_logs(self._log.folder, logs, error)
 
     def _write(self, event: str, **facts: object) -> None:
-        with self._explained():
+        with self._explain_write_errors():
             self._log.write(event, **facts)
             report.write(self._log.folder)
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as refused:

@@ -185,7 +185,7 @@ def test_an_id_chooses_its_test(pytester: pytest.Pytester) -> None:
 
 def test_a_method_cannot_be_a_requirement(judge: Judge) -> None:
     run = judge("class TestIt:\n    @required(1)\n    def test_it(self):\n        pass\n")
-    assert "not by a method" in run.output
+    assert "must be checked by a function, not by a method" in run.output
     assert run.result.ret != 0
 
 

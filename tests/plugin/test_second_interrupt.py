@@ -157,6 +157,6 @@ def test_what_a_killed_session_left_is_deleted_by_the_next_one_before_it_tests(
     monkeypatch.setattr("tests.plugin.conftest._CONFTEST", _CONFTEST + left)
     run = judge("@required(1)\ndef test_it(world):\n    assert not world.kube.list('v1', 'Namespace')\n", apart=True)
 
-    assert "deleted what a killed session has left: dra-t-001-left" in run.output
+    assert "deleted objects of a killed session: dra-t-001-left" in run.output
     assert run.verdicts == {"T-001": "pass"}
     assert [each.name for each in (pytester.path / "sessions").iterdir()] == [".gate"]

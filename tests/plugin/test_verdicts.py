@@ -196,7 +196,7 @@ def test_a_slip_that_chooses_no_test_leaves_an_earlier_report_as_it_was(
     assert red.verdicts == {"T-001": "fail"}
     again = judge(_GOOD, *words, "-n", workers, apart=True)
     assert again.verdicts == {"T-001": "fail"}
-    assert f"{words[0]} '{words[1]}' chooses no test" in again.output
+    assert f"{words[0]} '{words[1]}' matches no test" in again.output
     assert again.result.ret == 4
 
 
@@ -354,8 +354,7 @@ def test_ruled_out(scenario):
     assert run.verdicts == {"T-001": "error", "T-002": "blocked", "T-003": "cluster-unsupported"}
     assert "is short of disk: kubelet has disk pressure; this is not the driver's fault" in run.row("T-001").message
     assert (
-        "a test before this one found nodes that take no pods\n  test_suite.py::test_good: node"
-        in run.row("T-002").message
+        "an earlier test found nodes that accept no pods\n  test_suite.py::test_good: node" in run.row("T-002").message
     )
     assert run.report.result == "incomplete"
     assert exit_code(run.report) == 3
