@@ -1,4 +1,4 @@
-"""pytest on pytest: each test gets a folder with a suite in it, and a testbed in memory in the place of a real one."""
+"""Run pytest in a test: in a folder with a suite, on a testbed in memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def required(number, **facts):
 
 
 class Run:
-    """What came of a run."""
+    """The output and the report of an inner pytest."""
 
     def __init__(self, result: pytest.RunResult, folder: Path) -> None:
         self.result, self.folder = result, folder
@@ -56,13 +56,13 @@ class Run:
 
 @pytest.fixture(autouse=True)
 def _findable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The inner pytest starts in another folder and still has to find this checkout, with its fakes."""
+    """Let the inner pytest find this checkout with its fakes from another folder."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
 @pytest.fixture(autouse=True)
 def _untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What an inner pytest in this very process changes is put back."""
+    """Restore what an inner pytest in the same process changes."""
     monkeypatch.setattr(bringup, "attach", bringup.attach)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
@@ -73,13 +73,15 @@ def _untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def judge(pytester: pytest.Pytester) -> Callable[..., Run]:
-    """Run these tests as a suite on a testbed with that fault; with `apart`, in a process of its own."""
+    """Return a function that runs tests as a suite on a testbed with a fault, in the same process or a new one."""
 
-    def run(tests: str, *arguments: str, fault: str = "", devices: int = DEVICES_PER_NODE, apart: bool = False) -> Run:
+    def run(
+        tests: str, *arguments: str, fault: str = "", devices: int = DEVICES_PER_NODE, in_subprocess: bool = False
+    ) -> Run:
         pytester.makeconftest(_CONFTEST.format(fault=fault, devices=devices))
         pytester.makepyfile(test_suite=_SUITE.format(tests=tests))
         folder = pytester.path / "out"
-        start = pytester.runpytest_subprocess if apart else pytester.runpytest_inprocess
+        start = pytester.runpytest_subprocess if in_subprocess else pytester.runpytest_inprocess
         options = ["--testbed", "fake", "--report", str(folder), "--patience", "0.001"]
         return Run(start(*plugin_options(), *options, *arguments), folder)
 

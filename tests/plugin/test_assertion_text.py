@@ -1,4 +1,4 @@
-"""What is said of an assertion that failed, from its source and what pytest compared."""
+"""The text of a failed assertion, from its source and what pytest compared."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from testbed.plugin.assertion_text import Comparison, explain_assertion
         ("'no' not in pod.event", "not in", "no", "noon", "expected 'no' to be absent from pod.event; that is 'noon'"),
     ],
 )
-def test_a_comparison_is_told_with_its_expression(source: str, op: str, left: object, right: object, said: str) -> None:
+def test_a_comparison_is_described_with_its_expression(
+    source: str, op: str, left: object, right: object, said: str
+) -> None:
     assert explain_assertion(f"assert {source}", "assert what pytest said", Comparison(op, left, right)) == said
 
 
-def test_devices_are_told_by_name_and_pool() -> None:
+def test_devices_are_shown_by_name_and_pool() -> None:
     one, two = (Device("gpu.example", "node-1", name) for name in ("gpu-0", "gpu-1"))
 
     said = explain_assertion("assert claim.devices == {one}", "assert {...", Comparison("==", frozenset({two}), {one}))
@@ -35,7 +37,7 @@ def test_devices_are_told_by_name_and_pool() -> None:
     assert said == "expected claim.devices to be {gpu-0 of node-1}; it is {gpu-1 of node-1}"
 
 
-def test_the_keys_in_which_mappings_differ_are_told() -> None:
+def test_the_keys_in_which_mappings_differ_are_listed() -> None:
     compared = Comparison("==", {"a": 1, "b": 2, "d": 4}, {"a": 1, "b": 3, "c": 5})
 
     _, *told = explain_assertion("assert claim.data == {'a': 1}", "assert {...", compared).splitlines()
@@ -47,7 +49,7 @@ def test_the_keys_in_which_mappings_differ_are_told() -> None:
     ]
 
 
-def test_long_values_and_expressions_are_cut() -> None:
+def test_long_values_and_expressions_are_shortened() -> None:
     left = {f"device-{number:02}" for number in range(99)}
     source = "assert " + " | ".join(f"name{number}" for number in range(99)) + " == set()"
 
@@ -58,7 +60,7 @@ def test_long_values_and_expressions_are_cut() -> None:
     assert len(told) < 400
 
 
-def test_what_is_no_comparison_is_told_with_its_expression_too() -> None:
+def test_other_expressions_are_described_too() -> None:
     said = "assert not (pool node-1: 2 of 3 slices,)\n +  where it is"
 
     assert explain_assertion("assert not driver.pools", said, None) == (
@@ -78,11 +80,11 @@ def test_what_is_no_comparison_is_told_with_its_expression_too() -> None:
         ("", "assert 0 == 1"),
     ],
 )
-def test_what_has_words_of_its_own_or_is_not_the_tests_keeps_its_text(source: str, said: str) -> None:
+def test_an_assertion_with_a_message_or_outside_the_test_keeps_its_text(source: str, said: str) -> None:
     assert explain_assertion(source, said, Comparison("==", 0, 1)) == said
 
 
-def test_of_a_chain_the_comparison_that_failed_is_told() -> None:
+def test_the_failed_comparison_of_a_chain_is_described() -> None:
     compared = Comparison("==", frozenset(), {"one"})
 
     assert explain_assertion("assert a == b != set()", "assert {", compared) == "expected a to be {'one'}; it is {}"
@@ -91,7 +93,7 @@ def test_of_a_chain_the_comparison_that_failed_is_told() -> None:
     )
 
 
-def test_a_comparison_that_is_not_the_asserts_is_not_told() -> None:
+def test_a_comparison_that_is_not_in_the_statement_is_not_described() -> None:
     stale = explain_assertion("assert a != 2", "assert 2 != 2", Comparison("==", 0, 1))
 
     assert stale == "expected a != 2; found 2 != 2"

@@ -28,7 +28,7 @@ def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return pytester.runpytest_subprocess(*plugin_options(), *arguments, timeout=60)
 
 
-def test_nothing_changes_in_a_project_that_does_not_use_it(pytester: pytest.Pytester) -> None:
+def test_the_plugin_changes_nothing_in_other_projects(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import sys, pytest
@@ -68,7 +68,7 @@ def test_collecting_needs_no_testbed_and_knows_the_markers(pytester: pytest.Pyte
     result.stdout.fnmatch_lines(["*::test_it"])
 
 
-def test_a_driver_without_a_testbed_is_wrong_usage(pytester: pytest.Pytester) -> None:
+def test_a_driver_without_a_testbed_is_refused(pytester: pytest.Pytester) -> None:
     result = _run(pytester, "--driver", "my.yaml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*add --testbed NAME*"])
@@ -89,7 +89,7 @@ def test_wrong_options_are_refused_before_anything_runs(judge: Judge, arguments:
     assert not run.folder.exists()
 
 
-def test_a_report_folder_that_is_taken_is_refused(judge: Judge, pytester: pytest.Pytester) -> None:
+def test_a_report_folder_that_another_run_uses_is_refused(judge: Judge, pytester: pytest.Pytester) -> None:
     with report_folder.reserve(pytester.path / "out"):
         run = judge("@required(1)\ndef test_it():\n    pass\n")
     assert run.result.ret == pytest.ExitCode.USAGE_ERROR
@@ -97,10 +97,8 @@ def test_a_report_folder_that_is_taken_is_refused(judge: Judge, pytester: pytest
     assert not (run.folder / events.FILE).exists()
 
 
-def test_the_run_that_has_reserved_the_folder_lets_its_own_pytest_write_there(
-    judge: Judge, pytester: pytest.Pytester
-) -> None:
-    judge("@required(1)\ndef test_it():\n    pass\n")  # makes the files of the suite, and a first report
+def test_pytest_may_write_into_the_folder_that_its_parent_reserved(judge: Judge, pytester: pytest.Pytester) -> None:
+    judge("@required(1)\ndef test_it():\n    pass\n")  # writes the files of the suite, and a first report
     folder = pytester.path / "out"
     request = RunRequest(testbed="fake", report=folder, patience=0.001, tests=(str(pytester.path),))
     with report_folder.reserve(folder):
@@ -137,13 +135,13 @@ def test_a_driver_file_that_does_not_fit_the_testbed_is_refused_before_any_test(
     assert "spec.deviceClass: the cluster has no DeviceClass gpus.dra-testbed.example; did you mean" in run.output
 
 
-def test_a_driver_that_comes_with_us_is_named_as_on_our_command_line(judge: Judge) -> None:
+def test_a_driver_file_that_is_shipped_is_named_as_in_dra_testbed_run(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_it():\n    pass\n", "--driver", "fake-gpu")
     assert run.report.subject.driver_file == "fake-gpu"
     assert "did you mean fake-gpu" in judge("def test_it():\n    pass\n", "--driver", "fake-gpus").output
 
 
-def test_a_testbed_that_is_not_there_is_refused(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_testbed_that_does_not_exist_is_refused(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(pytester.path / "state"))
     result = _run(pytester, "--testbed", "nobody")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -152,7 +150,7 @@ def test_a_testbed_that_is_not_there_is_refused(pytester: pytest.Pytester, monke
 
 @pytest.fixture
 def suites(pytester: pytest.Pytester) -> Path:
-    """Suites with settings of their own, in a project that has others, beside a report folder of an earlier run."""
+    """Return the folder of suites with their own settings, in a project with other settings and a report folder."""
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\n")
     folder = pytester.mkdir("suites")
     for name, text in (("upstream.yaml", ""), ("pytest.ini", "[pytest]\n"), ("test_suite.py", _REQUIRED)):
@@ -161,7 +159,7 @@ def suites(pytester: pytest.Pytester) -> Path:
     return folder
 
 
-def test_a_folder_behind_an_option_may_not_change_the_settings(pytester: pytest.Pytester, suites: Path) -> None:
+def test_a_folder_after_an_option_must_not_change_the_settings(pytester: pytest.Pytester, suites: Path) -> None:
     apart = _run(pytester, "suites", "--testbed", "nobody", "--report", "rep")
     assert apart.ret == pytest.ExitCode.USAGE_ERROR
     apart.stderr.fnmatch_lines([f"*settings of {pytester.path}/pyproject.toml and not those of {suites}*--report=DIR*"])
@@ -169,7 +167,7 @@ def test_a_folder_behind_an_option_may_not_change_the_settings(pytester: pytest.
     together.stderr.fnmatch_lines(["*there is no testbed nobody*"])
 
 
-def test_an_id_that_is_pasted_elsewhere_says_where_it_begins(pytester: pytest.Pytester) -> None:
+def test_a_test_id_in_the_wrong_folder_is_refused_with_its_path(pytester: pytest.Pytester) -> None:
     result = _run(pytester, "sharing/test_consumers.py::test_it", "--testbed", "nobody")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
@@ -177,7 +175,7 @@ def test_an_id_that_is_pasted_elsewhere_says_where_it_begins(pytester: pytest.Py
     )
 
 
-def test_an_id_chooses_its_test(pytester: pytest.Pytester) -> None:
+def test_a_requirement_id_selects_its_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(_REQUIRED)
     assert _run(pytester, "--collect-only", "-q", "-k", "T-001").ret == 0
     assert _run(pytester, "--collect-only", "-q", "-k", "T-002").ret == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -189,13 +187,13 @@ def test_a_method_cannot_be_a_requirement(judge: Judge) -> None:
     assert run.result.ret != 0
 
 
-def test_a_requirement_that_is_there_twice_is_refused(judge: Judge) -> None:
+def test_two_tests_with_the_same_requirement_id_are_refused(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_a():\n    pass\n\n@required(1)\ndef test_b():\n    pass\n")
     assert "T-001 is used twice" in run.output
     assert run.result.ret != 0
 
 
-def test_long_tracebacks_are_there_for_who_asks(judge: Judge) -> None:
+def test_long_tracebacks_can_be_requested(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_it():\n    secret = 1\n    assert secret == 2\n", "--tb=long")
     assert "secret = 1" in run.output
 
@@ -208,7 +206,7 @@ def test_the_plugin_module_imports_nothing_but_pytest() -> None:
 
 
 @pytest.mark.parametrize("words", [("-k", "foo and ("), ("--no-such-option",)])
-def test_wrong_usage_says_its_reason_only_and_leaves_the_report_of_an_earlier_run(
+def test_wrong_usage_prints_only_its_reason_and_keeps_the_report_of_an_earlier_run(
     judge: Judge, words: tuple[str, ...]
 ) -> None:
     tests = "@required(1)\ndef test_it():\n    pass\n"
@@ -223,7 +221,7 @@ def test_wrong_usage_says_its_reason_only_and_leaves_the_report_of_an_earlier_ru
 _REPORTED = "(pytestconfig.rootpath / 'out/report.yaml').read_text()"
 
 
-def test_from_its_beginning_a_session_has_a_report_that_is_incomplete(judge: Judge) -> None:
+def test_a_session_has_an_incomplete_report_from_its_beginning(judge: Judge) -> None:
     assert judge("@required(1)\ndef test_it():\n    pass\n").report.finished
     looks = f"@required(1)\ndef test_it(pytestconfig):\n    print({_REPORTED})\n"
     run = judge(looks, "-s")

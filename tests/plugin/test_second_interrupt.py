@@ -1,4 +1,4 @@
-"""A second interrupt that comes while a test cleans up after the first one."""
+"""A second signal while a test cleans up after the first one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_it(cleaned):
 
 
 def _interrupted(judge: Judge, second: str, at_once: float) -> Any:
-    run = judge(_INTERRUPTED.format(second=second, at_once=at_once), apart=True)
+    run = judge(_INTERRUPTED.format(second=second, at_once=at_once), in_subprocess=True)
     assert "Traceback" not in run.output
     assert "INTERNALERROR" not in run.output
     return run
 
 
-def test_one_that_comes_with_the_first_is_the_same(judge: Judge, pytester: pytest.Pytester) -> None:
+def test_a_signal_right_after_the_first_counts_as_the_first(judge: Judge, pytester: pytest.Pytester) -> None:
     run = _interrupted(judge, "SIGINT", 60)
     assert run.result.ret == pytest.ExitCode.INTERRUPTED
     assert "interrupted: tests clean up first; on a second interrupt: ended at once" in run.output
@@ -46,7 +46,7 @@ def test_one_that_comes_with_the_first_is_the_same(judge: Judge, pytester: pytes
     assert (run.folder / "report.yaml").exists()
 
 
-def test_a_later_one_ends_everything_at_once(judge: Judge, pytester: pytest.Pytester) -> None:
+def test_a_later_signal_ends_the_session_at_once(judge: Judge, pytester: pytest.Pytester) -> None:
     run = _interrupted(judge, "SIGINT", 0)
     assert run.result.ret == -signal.SIGINT
     assert not (pytester.path / "cleaned").exists()
@@ -67,12 +67,12 @@ def test_it(cleaned):
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
-def test_who_is_ended_or_whose_terminal_is_closed_cleans_up(
+def test_tests_clean_up_after_sigterm_and_sighup(
     judge: Judge, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests under nohup is deaf to it
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, SIGHUP is ignored
     try:
-        run = judge(_SIGNALLED.format(number=number), apart=True)
+        run = judge(_SIGNALLED.format(number=number), in_subprocess=True)
     finally:
         signal.signal(signal.SIGHUP, before)
     assert run.result.ret == pytest.ExitCode.INTERRUPTED
@@ -80,16 +80,16 @@ def test_who_is_ended_or_whose_terminal_is_closed_cleans_up(
     assert (run.report.finished, run.report.result) == (False, "incomplete")
 
 
-def test_who_is_deaf_to_a_closed_terminal_stays_so(judge: Judge) -> None:
+def test_an_ignored_sighup_stays_ignored(judge: Judge) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        run = judge(_SIGNALLED.format(number="SIGHUP"), apart=True)
+        run = judge(_SIGNALLED.format(number="SIGHUP"), in_subprocess=True)
     finally:
         signal.signal(signal.SIGHUP, before)
     assert run.report.result == "conformant"
 
 
-def test_an_interrupted_session_says_that_nothing_was_tested_to_its_end_and_how_long_it_took(judge: Judge) -> None:
+def test_an_interrupted_session_reports_that_no_requirement_was_tested_and_its_duration(judge: Judge) -> None:
     run = _interrupted(judge, "SIGINT", 60)
     assert run.report.reasons == (
         "the run did not come to its end",
@@ -98,18 +98,20 @@ def test_an_interrupted_session_says_that_nothing_was_tested_to_its_end_and_how_
     )
 
 
-def test_who_leaves_the_debugger_has_a_failure_in_the_report(judge: Judge, pytester: pytest.Pytester) -> None:
+def test_a_failure_is_in_the_report_after_quitting_the_debugger(judge: Judge, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         looker="import pdb\n\nclass Looker(pdb.Pdb):\n    def interaction(self, *_):\n        self.set_quit()\n"
     )
-    run = judge("@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker", apart=True)
+    run = judge(
+        "@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker", in_subprocess=True
+    )
     assert "1 failed" in run.output
     assert (run.verdicts, run.report.finished) == ({"T-001": "fail"}, False)
     assert not any("no requirement" in each for each in run.report.reasons)
 
 
 @pytest.mark.parametrize(("tests", "finished"), [("first", True), ("second", False)])
-def test_who_stops_at_the_first_failure_has_a_run_that_came_to_its_end_only_where_nothing_was_left(
+def test_a_session_that_stops_at_a_failure_is_finished_only_if_no_test_is_left(
     judge: Judge, tests: str, finished: bool
 ) -> None:
     bad = "@required(1)\ndef test_bad():\n    assert 0\n\n"
@@ -121,7 +123,7 @@ def test_who_stops_at_the_first_failure_has_a_run_that_came_to_its_end_only_wher
 
 
 @pytest.mark.parametrize(("second", "code"), [("SIGINT", pytest.ExitCode.INTERRUPTED), ("SIGTERM", -signal.SIGTERM)])
-def test_under_run_it_is_run_who_answers_and_says_when_to_end(
+def test_dra_testbed_run_handles_the_signals_of_its_pytest(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, second: str, code: int
 ) -> None:
     monkeypatch.setenv(report_folder.RESERVED_BY, str(os.getpid()))
@@ -130,8 +132,8 @@ def test_under_run_it_is_run_who_answers_and_says_when_to_end(
     assert "second interrupt" not in run.output
 
 
-def test_an_end_that_nobody_asked_for_by_a_signal_changes_no_signal(judge: Judge) -> None:
-    run = judge("@required(1)\ndef test_it():\n    pytest.exit('enough')\n", apart=True)
+def test_pytest_exit_changes_no_signal_handler(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_it():\n    pytest.exit('enough')\n", in_subprocess=True)
     assert "second interrupt" not in run.output
 
 
@@ -148,14 +150,16 @@ made.kube.put("Namespace", "dra-t-001-left", metadata={{"labels": words}})
 """
 
 
-def test_what_a_killed_session_left_is_deleted_by_the_next_one_before_it_tests(
+def test_the_next_session_deletes_objects_of_a_killed_session_before_its_tests(
     judge: Judge, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge(_KILLED, apart=True)
+    judge(_KILLED, in_subprocess=True)
     (lock,) = [each for each in (pytester.path / "sessions").iterdir() if "@" in each.name]
     left = _LEFT_THERE.replace("RUN", lock.name.partition("@")[0])
     monkeypatch.setattr("tests.plugin.conftest._CONFTEST", _CONFTEST + left)
-    run = judge("@required(1)\ndef test_it(world):\n    assert not world.kube.list('v1', 'Namespace')\n", apart=True)
+    run = judge(
+        "@required(1)\ndef test_it(world):\n    assert not world.kube.list('v1', 'Namespace')\n", in_subprocess=True
+    )
 
     assert "deleted objects of a killed session: dra-t-001-left" in run.output
     assert run.verdicts == {"T-001": "pass"}

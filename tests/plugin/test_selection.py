@@ -1,4 +1,4 @@
-"""A selection is never the whole: what was left out of the catalogue is in the report as excluded."""
+"""Requirements of the catalogue that are not selected are in the report as excluded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _another_file(pytester: pytest.Pytester) -> None:
         ((".", "-k", "test_other"), {"T-001", "T-002"}),
     ],
 )
-def test_suites_that_are_not_those_of_the_installation_are_the_catalogue_as_a_whole(
+def test_other_suites_than_the_installed_ones_are_the_whole_catalogue(
     judge: Judge, pytester: pytest.Pytester, words: tuple[str, ...], excluded: set[str]
 ) -> None:
     run = _on_other_suites(judge, pytester, *words)
@@ -46,7 +46,7 @@ def test_suites_that_are_not_those_of_the_installation_are_the_catalogue_as_a_wh
     assert run.report.result == "partial"
 
 
-def test_other_suites_as_a_whole_are_no_selection(judge: Judge, pytester: pytest.Pytester) -> None:
+def test_naming_whole_suites_is_not_a_selection(judge: Judge, pytester: pytest.Pytester) -> None:
     assert _on_other_suites(judge, pytester, "suites").report.profile == "core"
     assert _on_other_suites(judge, pytester, "suites/claims").report.profile == "full"
 
@@ -54,14 +54,14 @@ def test_other_suites_as_a_whole_are_no_selection(judge: Judge, pytester: pytest
 @pytest.mark.parametrize(
     "words", [("-k", "not bad"), ("-k", "not bad", "-n", "1"), ("test_suite.py::test_many[good]",)]
 )
-def test_a_requirement_of_which_a_case_is_left_out_is_excluded(judge: Judge, words: tuple[str, ...]) -> None:
+def test_a_requirement_with_a_deselected_case_is_excluded(judge: Judge, words: tuple[str, ...]) -> None:
     run = judge(_CASES, *words)
     assert run.verdicts == {"T-001": "excluded"}
     assert run.row("T-001").message == "passed so far; cases not selected on the command line: 1"
     assert (run.report.result, run.result.ret) == ("partial", 0)
 
 
-def test_what_is_left_out_of_somebody_elses_suites_is_excluded_also_when_it_is_a_whole_file(
+def test_deselected_tests_of_foreign_suites_are_excluded_even_whole_files(
     judge: Judge, pytester: pytest.Pytester
 ) -> None:
     _another_file(pytester)
@@ -75,6 +75,6 @@ def _on_other_suites(judge: Judge, pytester: pytest.Pytester, *words: str) -> An
     (suites / "claims").mkdir(parents=True, exist_ok=True)
     (suites / "upstream.yaml").touch()
     (suites / "claims/test_other.py").write_text(_OTHER)
-    judge(_TWO, "--collect-only")  # makes the file
+    judge(_TWO, "--collect-only")  # writes the file
     (pytester.path / "test_suite.py").rename(suites / "test_ours.py")
     return judge("", *words)

@@ -1,4 +1,4 @@
-"""Several workers, the serial lane, the debugger: pytest as people know it."""
+"""Workers, leases, serial tests, the debugger, and test IDs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_disruptive_tests_come_last_and_exclusive_ones_before_them(judge: Judge,
     exclusive = "@required(7, exclusive=True)\ndef test_exclusive(scenario):\n    pass\n\n"
     ruled_out = "@required(6, tier=DISRUPTIVE, needs=(Capability.REBOOT_NODE,))\ndef test_reboot():\n    assert 0\n\n"
     tests = _DISRUPTIVE.format(first="pass") + ruled_out + exclusive + _ORDINARY.format(1) + _ORDINARY.format(2)
-    run = judge(tests, *workers, apart=bool(workers))
+    run = judge(tests, *workers, in_subprocess=bool(workers))
     assert run.verdicts.pop("T-006") == "cluster-unsupported"
     assert {run.verdicts[name] for name in _finished(run)} == {"pass"}
     assert _finished(run)[-2:] == ["T-008", "T-009"]
@@ -47,15 +47,15 @@ def test_disruptive_tests_come_last_and_exclusive_ones_before_them(judge: Judge,
     assert len(_finished(run)) == 5
 
 
-def test_workers_begin_exclusive_tests_when_the_others_are_nearly_through(judge: Judge) -> None:
+def test_workers_start_exclusive_tests_after_the_others(judge: Judge) -> None:
     many = "@required({0}{1})\n@pytest.mark.parametrize('n', range(40))\ndef test_{0}(scenario, n):\n    pass\n\n"
-    run = judge(many.format(1, "") + many.format(2, ", exclusive=True"), "-n", "2", apart=True)
+    run = judge(many.format(1, "") + many.format(2, ", exclusive=True"), "-n", "2", in_subprocess=True)
     begun = [each["id"] for each in read(run.folder) if each["event"] == "test-started"]
     assert len(begun) == 80
     assert begun.index("T-002") >= 40 - 2 * 2  # each worker has one test, and the next
 
 
-def test_a_cluster_that_is_not_as_before_is_the_tests_error_and_blocks_the_next(judge: Judge) -> None:
+def test_a_test_that_changes_the_cluster_is_an_error_and_blocks_the_next(judge: Judge) -> None:
     run = judge(_ORDINARY.format(1) + _DISRUPTIVE.format(first=_BREAKS))
     assert run.verdicts == {"T-001": "pass", "T-008": "error", "T-009": "blocked"}
     assert "device no longer published: node-1/gpu-0" in run.row("T-008").message
@@ -64,7 +64,7 @@ def test_a_cluster_that_is_not_as_before_is_the_tests_error_and_blocks_the_next(
     assert run.result.ret != 0
 
 
-def test_of_several_fixtures_that_fail_at_the_end_the_first_is_told(judge: Judge) -> None:
+def test_the_first_of_several_clean_up_failures_is_reported(judge: Judge) -> None:
     runs = "scenario.apply('claims/two-cats.yaml'); scenario.pod('pod-with-cats').should_run()"
     run = judge(_DISRUPTIVE.format(first=runs), "--patience", "0.01", fault="pods-never-end")
     assert run.verdicts == {"T-008": "fail", "T-009": "blocked"}
@@ -72,9 +72,9 @@ def test_of_several_fixtures_that_fail_at_the_end_the_first_is_told(judge: Judge
     assert "all of kind Pod to be gone" in run.row("T-008").message
 
 
-def test_the_lane_is_not_entered_after_a_failure_with_x(judge: Judge) -> None:
+def test_serial_tests_do_not_run_after_a_failure_with_x(judge: Judge) -> None:
     bad = "@required(1)\ndef test_bad(scenario):\n    assert 0\n\n"
-    run = judge(bad + _DISRUPTIVE.format(first="pass"), "-n", "2", "-x", apart=True)
+    run = judge(bad + _DISRUPTIVE.format(first="pass"), "-n", "2", "-x", in_subprocess=True)
     assert run.verdicts == {"T-001": "fail", "T-008": None, "T-009": None}
 
 
@@ -83,10 +83,10 @@ def test_the_lane_is_not_entered_after_a_failure_with_x(judge: Judge) -> None:
     [("devices=3", "devices=3"), ("only_user_of='capacity'", "only_user_of='binding'")],
     ids=["many", "special"],
 )
-def test_workers_hold_no_more_devices_at_once_than_a_node_has(judge: Judge, wanted: tuple[str, str]) -> None:
-    """Each test writes down when it has its lease; two that want three of four devices never have it together.
+def test_workers_lease_no_more_devices_than_a_node_has(judge: Judge, wanted: tuple[str, str]) -> None:
+    """Each test writes when it holds its lease. Two tests never hold it at the same time if they need three of four devices each.
 
-    Nor have two that want special devices, where none are apart from ordinary ones.
+    The same applies to two tests with devices of a class that is not reserved.
     """
     tests = "".join(
         f"@required({n}, {wanted[n % 2]})\ndef test_{n}(scenario, world, request):\n"
@@ -96,33 +96,35 @@ def test_workers_hold_no_more_devices_at_once_than_a_node_has(judge: Judge, want
         "    log.write_text(json.dumps([began, time.time()]))\n\n"
         for n in range(1, 7)
     )
-    run = judge(tests, "-n", "2", apart=True)
+    run = judge(tests, "-n", "2", in_subprocess=True)
     assert set(run.verdicts.values()) == {"pass"}
     times = sorted(json.loads(each.read_text()) for each in run.folder.parent.glob("times-*"))
     assert len(times) == 6
-    assert max(row.seconds for row in run.report.requirements) < times[-1][1] - times[0][0]  # the queue does not count
+    assert max(row.seconds for row in run.report.requirements) < times[-1][1] - times[0][0]  # waiting does not count
     assert all(ended <= began for (_, ended), (began, _) in itertools.pairwise(times))
 
 
-def test_the_debugger_says_how_to_look(judge: Judge, pytester: pytest.Pytester) -> None:
+def test_the_debugger_prints_how_to_look_at_the_namespace(judge: Judge, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         looker="class Looker:\n    def __init__(self, **_): pass\n    def reset(self): pass\n"
         "    def interaction(self, *_): print('looking')\n"
     )
-    # Apart, because pytest-timeout limits nothing any more in a process that has seen a debugger.
-    run = judge("@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker", apart=True)
+    # In a subprocess, because pytest-timeout does nothing in a process in which a debugger was used.
+    run = judge(
+        "@required(1)\ndef test_it(scenario):\n    assert 0\n", "--pdb", "--pdbcls=looker:Looker", in_subprocess=True
+    )
     assert "kubectl -n dra-t-001-" in run.output
     assert run.output.index("export KUBECONFIG=kubeconfig") < run.output.index("looking")
 
 
-def test_auto_starts_no_workers_where_devices_are_too_few_for_two(judge: Judge) -> None:
+def test_auto_starts_no_workers_if_there_are_too_few_devices(judge: Judge) -> None:
     run = judge(_ORDINARY.format(1) + _ORDINARY.format(2), "-n", "auto", "-v", devices=3)
     assert run.verdicts == {"T-001": "pass", "T-002": "pass"}
-    assert "created: " not in run.output  # as xdist says of its workers
+    assert "created: " not in run.output  # xdist's message about its workers
     run.result.stdout.fnmatch_lines(["*::test_ordinary_1 PASSED (*.* s)*"])
 
 
-def test_names_of_tests_can_be_pasted_and_only_last_failures_run(judge: Judge) -> None:
+def test_test_ids_can_be_pasted_and_last_failures_repeated(judge: Judge) -> None:
     bad = "@required(2)\n@pytest.mark.parametrize('n', [1, 2], ids=['one', 'two'])\ndef test_bad(scenario, n):\n    assert n == 1\n\n"
     first = judge(_ORDINARY.format(1) + bad)
     assert first.verdicts == {"T-001": "pass", "T-002": "fail"}
@@ -135,7 +137,11 @@ def test_names_of_tests_can_be_pasted_and_only_last_failures_run(judge: Judge) -
     assert "no requirement was tested" not in pasted.output
 
 
-def test_workers_die_with_the_process_that_hands_out_the_tests(judge: Judge) -> None:
-    asks = "import ctypes; told = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(told))"  # PR_GET_PDEATHSIG
-    run = judge(f"@required(1)\ndef test_it():\n    {asks}\n    assert told.value == 9\n", "-n", "1", apart=True)
+def test_workers_end_with_the_controller(judge: Judge) -> None:
+    asks = (
+        "import ctypes; number = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(number))"  # PR_GET_PDEATHSIG
+    )
+    run = judge(
+        f"@required(1)\ndef test_it():\n    {asks}\n    assert number.value == 9\n", "-n", "1", in_subprocess=True
+    )
     assert run.verdicts == {"T-001": "pass"}

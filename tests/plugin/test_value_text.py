@@ -1,4 +1,4 @@
-"""How values are shown, and what makes two of them unlike."""
+"""Short texts of values and of their differences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_values_are_shown_without_the_names_of_types(value: object, said: str) -
     assert short_text(value) == said
 
 
-def test_what_a_server_says_is_shown_whole() -> None:
+def test_a_message_of_an_api_server_is_not_shortened() -> None:
     refusal = "spec.devices: Too many: " + "x" * 900
 
     assert short_text(refusal) == repr(refusal)
@@ -51,7 +51,7 @@ def test_what_a_server_says_is_shown_whole() -> None:
         ("<=", [1], [0], []),
     ],
 )
-def test_what_makes_sets_differ(op: str, left: object, right: object, said: list[str]) -> None:
+def test_differences_of_sets(op: str, left: object, right: object, said: list[str]) -> None:
     assert differences(op, left, right) == said
 
 
@@ -66,11 +66,11 @@ def test_what_makes_sets_differ(op: str, left: object, right: object, said: list
         ((frozenset(), 0), ({DEVICE}, 0), ["[0]: lacks {gpu-0 of node-1}"]),
     ],
 )
-def test_mappings_and_lists_differ_in_places(left: object, right: object, said: list[str]) -> None:
+def test_differences_of_mappings_and_lists(left: object, right: object, said: list[str]) -> None:
     assert differences("==", left, right) == said
 
 
-def test_long_texts_differ_from_a_character_on() -> None:
+def test_differences_of_long_texts() -> None:
     (told,) = differences("==", {"name": "x" * 255}, {"name": "x" * 256})
 
     assert told == (
@@ -78,5 +78,5 @@ def test_long_texts_differ_from_a_character_on() -> None:
     )
 
 
-def test_only_the_first_differences_are_told() -> None:
+def test_only_the_first_differences_are_shown() -> None:
     assert len(differences("==", dict.fromkeys(range(99), 0), {})) == 6

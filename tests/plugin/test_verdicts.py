@@ -44,7 +44,7 @@ def test_a_driver_with_one_fault_fails_the_requirement_that_covers_it(judge: Jud
     assert run.result.ret == 1
 
 
-def test_the_report_of_a_failure_is_short_and_says_the_cause_first(judge: Judge) -> None:
+def test_the_text_of_a_failure_is_short_and_begins_with_the_cause(judge: Judge) -> None:
     run = judge(_GOOD, fault="no-pods-start")
     start = run.output.index("expected pod pod-with-cats to run")
     shown = run.output[start : run.output.index("= verdict =")].splitlines()
@@ -56,7 +56,7 @@ def test_the_report_of_a_failure_is_short_and_says_the_cause_first(judge: Judge)
     assert "def scenario" not in run.output
 
 
-def test_a_container_that_shows_no_device_says_its_cause_first(judge: Judge) -> None:
+def test_the_text_begins_with_the_cause_why_a_container_shows_no_device(judge: Judge) -> None:
     run = judge(_BAD, fault="no-env")
     said = run.row("T-002").message.splitlines()
     assert said[0].startswith("expected container container1 of pod pod-with-cats to see gpu-1 of node-1; it sees no")
@@ -68,15 +68,15 @@ def test_a_container_that_shows_no_device_says_its_cause_first(judge: Judge) -> 
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
-def test_what_is_not_there_of_the_driver_is_said_before_the_tests(judge: Judge, workers: str) -> None:
-    run = judge("@required(1)\ndef test_it():\n    pass\n", "-n", workers, fault="slices-missing", apart=True)
+def test_missing_parts_of_the_driver_are_printed_before_the_tests(judge: Judge, workers: str) -> None:
+    run = judge("@required(1)\ndef test_it():\n    pass\n", "-n", workers, fault="slices-missing", in_subprocess=True)
     assert "note: gpu.dra-testbed.example publishes no ResourceSlice on node-1 and node-2" in run.output
     assert (
         run.output.count("note: no pod of the driver (app=fake-gpu-driver in namespace dra-testbed-driver) exists") == 1
     )
 
 
-def test_an_assertion_about_something_else_is_told_in_words_and_with_the_containers_that_show_nothing(
+def test_other_assertions_are_explained_with_the_containers_that_show_no_device(
     judge: Judge,
 ) -> None:
     run = judge(_BAD.replace("second.seen_devices == second.devices", "len(second.seen_devices) == 1"), fault="no-env")
@@ -85,7 +85,7 @@ def test_an_assertion_about_something_else_is_told_in_words_and_with_the_contain
     assert "last seen: container container1 of pod pod-with-cats shows no device; the probe printed" in said
 
 
-def test_the_evidence_is_taken_before_the_clean_up(judge: Judge) -> None:
+def test_evidence_is_collected_before_clean_up(judge: Judge) -> None:
     run = judge(_GOOD, fault="no-pods-start")
     kept = run.folder / run.row("T-001").evidence
     pods = list(yaml.safe_load_all((kept / "pods.yaml").read_text()))
@@ -94,14 +94,14 @@ def test_the_evidence_is_taken_before_the_clean_up(judge: Judge) -> None:
     assert (kept / "resourceslices.yaml").exists()
 
 
-def test_an_api_server_that_goes_away_is_an_error_of_ours(judge: Judge) -> None:
+def test_an_unreachable_api_server_is_an_error_not_a_failure(judge: Judge) -> None:
     run = judge(_GOOD, fault="api-goes-away")
     assert run.verdicts == {"T-001": "error"}
     assert run.report.result == "incomplete"
     assert "not the driver" in run.output
 
 
-def test_a_bug_in_a_suite_is_an_error_of_ours_and_shows_its_traceback(judge: Judge) -> None:
+def test_a_bug_in_a_suite_is_an_error_with_its_traceback(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_bug(scenario):\n    {}['nothing']\n")
     assert run.verdicts == {"T-001": "error"}
     assert "KeyError: 'nothing'" in run.output
@@ -152,7 +152,7 @@ def test_a_clean_up_that_the_driver_prevents_is_the_drivers_failure(judge: Judge
     assert "pod pod-with-cats" in run.row("T-001").message
 
 
-def test_what_the_cluster_cannot_do_is_said_and_costs_nothing(judge: Judge) -> None:
+def test_a_missing_capability_of_the_cluster_does_not_change_the_result(judge: Judge) -> None:
     run = judge(_GOOD + "@required(2, needs=(Capability.REBOOT_NODE,))\ndef test_reboot():\n    assert 0\n")
     assert run.verdicts == {"T-001": "pass", "T-002": "cluster-unsupported"}
     assert run.row("T-002").message == "the cluster, or --allow, does not support reboot-node"
@@ -174,14 +174,14 @@ def test_parts(scenario):
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_test_that_finds_nothing_to_judge_costs_nothing_and_says_why(judge: Judge, workers: str) -> None:
-    run = judge(_GOOD + _NOTHING, "-n", workers, "--reruns", "1", apart=True)
+def test_a_test_that_finds_nothing_to_judge_does_not_change_the_result(judge: Judge, workers: str) -> None:
+    run = judge(_GOOD + _NOTHING, "-n", workers, "--reruns", "1", in_subprocess=True)
     assert run.verdicts == {"T-001": "pass", "T-003": "not-applicable"}
     assert run.row("T-003").message == "no parts of a device exclude each other\n  try: look"
     assert (run.row("T-003").attempts, run.report.result, run.result.ret) == (1, "conformant", 0)
 
 
-def test_a_run_that_only_found_nothing_to_judge_is_not_green(judge: Judge) -> None:
+def test_a_run_in_which_all_tests_found_nothing_to_judge_is_not_green(judge: Judge) -> None:
     run = judge(_NOTHING)
     assert run.report.reasons == ("no requirement was tested",)
     assert run.result.ret == 4
@@ -189,20 +189,20 @@ def test_a_run_that_only_found_nothing_to_judge_is_not_green(judge: Judge) -> No
 
 @pytest.mark.parametrize("workers", ["0", "1"])
 @pytest.mark.parametrize("words", [("-k", "NOSUCH"), ("-m", "nosuch")], ids=["k", "m"])
-def test_a_slip_that_chooses_no_test_leaves_an_earlier_report_as_it_was(
+def test_a_selection_that_matches_no_test_keeps_the_report_of_an_earlier_run(
     judge: Judge, words: tuple[str, str], workers: str
 ) -> None:
     red = judge(f"{_GOOD}\n    assert 0\n")
     assert red.verdicts == {"T-001": "fail"}
-    again = judge(_GOOD, *words, "-n", workers, apart=True)
+    again = judge(_GOOD, *words, "-n", workers, in_subprocess=True)
     assert again.verdicts == {"T-001": "fail"}
     assert f"{words[0]} '{words[1]}' matches no test" in again.output
     assert again.result.ret == 4
 
 
 @pytest.mark.parametrize("suite", ["", "def test_of_somebody_else():\n    pass\n"], ids=["empty", "others"])
-def test_a_run_begins_once_also_where_several_workers_have_nothing_of_ours(judge: Judge, suite: str) -> None:
-    run = judge(suite, "-n", "2", apart=True)
+def test_a_run_begins_once_even_if_workers_collect_no_requirement(judge: Judge, suite: str) -> None:
+    run = judge(suite, "-n", "2", in_subprocess=True)
     assert [each["event"] for each in read(run.folder)] == ["run-started", "selected", "run-finished"]
     assert run.report.reasons == ("no requirement was tested",)
     assert run.result.ret == 4
@@ -220,7 +220,7 @@ def test_what_was_not_selected_makes_the_run_partial(judge: Judge) -> None:
     assert run.report.result == "partial"
 
 
-def test_tiers_and_levels_are_words_for_selection(judge: Judge) -> None:
+def test_tiers_and_levels_can_be_selected(judge: Judge) -> None:
     tests = "@required(1, tier=WIRE)\ndef test_a():\n    pass\n\n@required(2, level=SHOULD)\ndef test_b():\n    pass\n"
     assert judge(tests, "--tier", "wire").verdicts == {"T-001": "pass", "T-002": "excluded"}
     assert judge(tests, "-m", "should").verdicts == {"T-001": "excluded", "T-002": "pass"}
@@ -231,7 +231,7 @@ _FAILS = "@required(1)\ndef test_a():\n    pass\n\n@required(2, level=SHOULD)\nd
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")])
 @pytest.mark.parametrize(("fail_on", "code"), [("must", 0), ("should", 1)])
-def test_fail_on_decides_the_exit_code_and_stands_in_the_report(
+def test_fail_on_decides_the_exit_code_and_is_in_the_report(
     judge: Judge, fail_on: str, code: int, workers: tuple[str, ...]
 ) -> None:
     run = judge(_FAILS, "--fail-on", fail_on, *workers)
@@ -245,7 +245,7 @@ def test_fail_on_is_about_requirements_only(judge: Judge) -> None:
     assert judge(_FAILS + "\ndef test_other():\n    assert 0\n", "--fail-on", "must").result.ret == 1
 
 
-def test_stopping_at_the_first_failure_leaves_the_run_without_verdicts(judge: Judge) -> None:
+def test_tests_after_the_first_failure_with_x_have_no_verdict(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_a():\n    assert 0\n\n@required(2)\ndef test_b():\n    pass\n", "-x")
     assert run.verdicts == {"T-001": "fail", "T-002": None}
 
@@ -256,17 +256,17 @@ def test_all_cases_of_a_test_count(judge: Judge) -> None:
     assert run.row("T-001").tests == ("test_suite.py::test_it[1]", "test_suite.py::test_it[2]")
 
 
-def test_workers_of_xdist_judge_alike(judge: Judge) -> None:
+def test_workers_give_the_same_verdicts(judge: Judge) -> None:
     run = judge(_GOOD + _BAD + "@required(3, needs=(Capability.REBOOT_NODE,))\ndef test_c():\n    pass\n", "-n", "2",
-                fault="share-one-device", apart=True)  # fmt: skip
+                fault="share-one-device", in_subprocess=True)  # fmt: skip
     assert run.verdicts == {"T-001": "pass", "T-002": "fail", "T-003": "cluster-unsupported"}
     assert (run.folder / run.row("T-002").evidence / "pods.yaml").exists()
     assert "assert" in run.row("T-002").message
     assert run.report.finished
 
 
-def test_a_worker_that_crashes_is_an_error_of_ours(judge: Judge) -> None:
-    run = judge("@required(1)\ndef test_it():\n    import os; os._exit(9)\n", "-n", "1", apart=True)
+def test_a_worker_that_crashes_is_an_error(judge: Judge) -> None:
+    run = judge("@required(1)\ndef test_it():\n    import os; os._exit(9)\n", "-n", "1", in_subprocess=True)
     assert run.verdicts == {"T-001": "error"}
     assert "crashed" in run.row("T-001").message
 
@@ -283,9 +283,7 @@ def test_the_report_folder_has_every_file(judge: Judge) -> None:
     ]  # fmt: skip
 
 
-def test_hardware_is_synthetic_only_where_the_driver_is_known_to_pretend(
-    judge: Judge, pytester: pytest.Pytester
-) -> None:
+def test_hardware_is_synthetic_only_if_the_driver_file_says_so(judge: Judge, pytester: pytest.Pytester) -> None:
     assert judge(_GOOD).report.environment.hardware == "synthetic"
     text = (folders.data("manifests") / "drivers/fake-gpu.yaml").read_text()
     head, tail = text.index("  install:"), text.index("  pods:")
@@ -311,7 +309,7 @@ def test_what_a_suite_asserts_can_fail(judge: Judge, name: str, suite: str, faul
     assert "assert" in failed.report.requirements[0].message
 
 
-def test_a_second_run_in_the_same_folder_starts_anew(judge: Judge) -> None:
+def test_a_second_run_in_the_same_folder_replaces_the_report(judge: Judge) -> None:
     first = judge(_GOOD, fault="no-pods-start")
     assert (first.folder / "evidence").exists()
     second = judge(_GOOD)
@@ -335,7 +333,7 @@ def test_other():
 
 @pytest.mark.parametrize(("first", "verdict"), [("assert len(TRIED) > 1", "flaky"), ("1 / (len(TRIED) - 1)", "pass")])
 @pytest.mark.parametrize("workers", ["0", "1"])
-def test_what_failed_and_passed_when_it_was_tried_again_is_flaky_and_an_error_of_ours_is_not(
+def test_a_failure_before_a_pass_is_flaky_and_an_error_before_a_pass_is_not(
     judge: Judge, first: str, verdict: str, workers: str
 ) -> None:
     run = judge(_SECOND_TRY.format(first=first), "--reruns", "1", "-n", workers)
@@ -344,7 +342,7 @@ def test_what_failed_and_passed_when_it_was_tried_again_is_flaky_and_an_error_of
     assert run.result.ret == (1 if verdict == "flaky" else 0)
 
 
-def test_when_nodes_are_short_of_something_no_later_test_begins(judge: Judge) -> None:
+def test_no_test_begins_after_one_that_found_nodes_under_pressure(judge: Judge) -> None:
     ruled_out = """
 @required(3, needs=(Capability.REBOOT_NODE,))
 def test_ruled_out(scenario):
@@ -361,14 +359,17 @@ def test_ruled_out(scenario):
 
 
 @pytest.mark.parametrize(("workers", "broken"), [((), True), (("-n", "1"), True), ((), False)])
-def test_a_testbed_that_is_lost_is_told_once_and_ends_the_session(
+def test_a_permanent_failure_of_the_testbed_is_reported_once_and_ends_the_session(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], broken: bool
 ) -> None:
     said = "testbed fake is broken: kube-apiserver is dead" if broken else ""
     lost = f"from testbed.bringup import health\nhealth.permanent_failure = lambda name: {said!r}\n"
     monkeypatch.setattr("tests.plugin.conftest._CONFTEST", _CONFTEST + lost)
     run = judge(
-        _GOOD + "@required(99)\ndef test_next(scenario):\n    pass\n", *workers, fault="api-goes-away", apart=True
+        _GOOD + "@required(99)\ndef test_next(scenario):\n    pass\n",
+        *workers,
+        fault="api-goes-away",
+        in_subprocess=True,
     )
     assert run.verdicts["T-001"] == "error"
     assert run.verdicts["T-099"] == (None if broken else "error")
