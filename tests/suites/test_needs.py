@@ -1,4 +1,4 @@
-"""What a test declares that it needs of the cluster, against what its manifests ask for: else two tests at once want the same devices."""
+"""The devices and nodes that tests declare must match their manifests; otherwise concurrent tests compete for devices."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ENTRIES = [entry for entry in catalogue.read([folders.data("suites")]).entries i
 
 @dataclass(frozen=True)
 class Needs:
-    """The devices that a test may hold at once, whether it wants particular ones, and how many have to be on one node.
+    """The devices that a test may hold at once, whether it needs particular ones, and how many must be on one node.
 
-    `one_pod` is what the greediest of its pods has to have of the ordinary class. `special` is the class of all its devices, where that is
-    another one.
+    `one_pod` is the largest number of devices of the ordinary class that one of its pods needs. `special` is the class of all its devices
+    if that is another one.
     """
 
     devices: int
@@ -38,33 +38,33 @@ class Needs:
 
 
 _NODE = "the node"
-# Where manifests cannot tell what their pods get: it never comes to it, or any device will do.
+# Tests whose manifests do not show what their pods get.
 _OTHERWISE = {
-    "STATUS-002": Needs(2, exclusive=False),  # it only speaks of another device, wherever that is
-    "PREP-005": Needs(1, exclusive=False),  # the driver has one of the two devices, nobody the other
-    "PRESCHED-010": Needs(1, exclusive=False),  # nobody allocates the claim of a pod that names its node
+    "STATUS-002": Needs(2, exclusive=False),  # it only names another device, on any node
+    "PREP-005": Needs(1, exclusive=False),  # the driver publishes one of the two devices
+    "PRESCHED-010": Needs(1, exclusive=False),  # the claim of a pod with spec.nodeName is not allocated
     "PRESCHED-011": Needs(1, exclusive=False),  # as above
-    "HOTPLUG-003": Needs(2, exclusive=True, one_pod=2),  # another device of the same pool is taken out meanwhile
-    "CDI-006": Needs(2, exclusive=True, one_pod=2),  # its two pods run at once, and nobody else's may
-    "MULTI-001": Needs(1, exclusive=False),  # the other device is another driver's
+    "HOTPLUG-003": Needs(2, exclusive=True, one_pod=2),  # another device of the same pool is unplugged
+    "CDI-006": Needs(2, exclusive=True, one_pod=2),  # its two pods run at the same time, and no other pods may
+    "MULTI-001": Needs(1, exclusive=False),  # the other device belongs to another driver
     "MULTI-002": Needs(1, exclusive=False),  # as above
     "SELECT-005": Needs(0, exclusive=False),  # class and claim contradict each other
-    "SELECT-006": Needs(1, exclusive=False),  # all devices have so much of it
-    "SELECT-022": Needs(0, exclusive=False),  # two of one device cannot be had
-    "SELECT-023": Needs(0, exclusive=False),  # a claim for 33 devices is refused, or never allocated
+    "SELECT-006": Needs(1, exclusive=False),  # all devices have this capacity
+    "SELECT-022": Needs(0, exclusive=False),  # no device can be allocated twice
+    "SELECT-023": Needs(0, exclusive=False),  # a claim for 33 devices is rejected or never allocated
 }
 
 
 @dataclass(frozen=True)
-class _Wish:
-    """One pod: what ties it to other pods (a claim by its name, or the node), and what it asks for alone."""
+class _Pod:
+    """One pod: its ties to other pods (claims by name, or the node), and its own requests."""
 
     ties: frozenset[str]
     requests: tuple[Any, ...]
 
 
 class _Classes:
-    """The special classes, each by its name."""
+    """The special classes by their names."""
 
     def __getattr__(self, name: str) -> str:
         if name.startswith("__"):
@@ -73,7 +73,7 @@ class _Classes:
 
 
 class _Chosen(str):
-    """What a test looked up about devices that it then asks for by name."""
+    """A value that a test looked up to select particular devices."""
 
     __slots__ = ()
 
@@ -85,15 +85,15 @@ class _Chosen(str):
 
 @functools.cache
 def needs(entry: Entry) -> Needs:
-    """From all that the test applies; an object that it applies twice counts once."""
+    """Return what a test needs, from its manifests. An object that it applies twice counts once."""
     objects: dict[tuple[str, str], Any] = {}
     for name, given in _applied(entry):
         for each in _documents(name, given):
             objects[each["kind"], each["metadata"].get("name", "")] = each
     claims = {name: tuple(_devices(each["spec"])) for (kind, name), each in objects.items() if kind == "ResourceClaim"}
-    pods = list(_wishes(objects, follows=_follows(entry)))
+    pods = list(_expected_pods(objects, follows=_follows(entry)))
     groups = [_with_claims(group, claims) for group in _on_one_node(pods)]
-    particular = any("CHOSEN" in _choosing(each) for each in objects.values() if each["kind"] != "Pod")
+    particular = any("CHOSEN" in _selection(each) for each in objects.values() if each["kind"] != "Pod")
     everything = any(request.get("allocationMode") == "All" for group in groups for request in group)
     found = Needs(
         devices=sum(map(_count, groups)),
@@ -106,21 +106,21 @@ def needs(entry: Entry) -> Needs:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_declares_what_its_manifests_ask_for(entry: Entry) -> None:
+def test_a_test_declares_the_devices_of_its_manifests(entry: Entry) -> None:
     found, declared = needs(entry), entry.requirement
     assert declared.only_user_of in ("", found.special)
-    assert _alone(declared) >= found.exclusive  # some want to be alone for what no manifest tells
+    assert _alone(declared) >= found.exclusive  # some are exclusive for other reasons
     assert declared.devices == max(1, found.one_pod if _alone(declared) else found.devices)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_says_whether_its_devices_have_to_be_on_one_node(entry: Entry) -> None:
+def test_a_test_declares_whether_its_devices_must_be_on_one_node(entry: Entry) -> None:
     found, declared = needs(entry), entry.requirement
     assert declared.spread is (not _alone(declared) and found.together <= 1 < found.devices)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_no_pod_is_asked_to_have_two_devices_where_each_node_has_one(entry: Entry) -> None:
+def test_a_test_with_two_devices_for_one_pod_is_not_run_on_nodes_with_one(entry: Entry) -> None:
     found, declared = needs(entry), entry.requirement
     able = frozenset(each.value for each in Capability)
     fleet = Facts("1.37", 8, 8, able, frozenset(declared.features), frozenset(declared.gates), min_node_devices=1)
@@ -129,27 +129,27 @@ def test_no_pod_is_asked_to_have_two_devices_where_each_node_has_one(entry: Entr
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_that_tells_one_from_another_declares_two(entry: Entry) -> None:
-    said = {ast.unparse(node) for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.expr)}
-    left_over = {node for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.BinOp)}
-    others = {ast.unparse(node.left) for node in left_over if isinstance(node.op, ast.Sub)}
+def test_a_test_that_uses_two_nodes_or_devices_declares_two(entry: Entry) -> None:
+    expressions = {ast.unparse(node) for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.expr)}
+    operations = {node for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.BinOp)}
+    others = {ast.unparse(node.left) for node in operations if isinstance(node.op, ast.Sub)}
     declared = entry.requirement
-    assert declared.nodes > 1 or not ({"min(nodes)", "max(nodes)"} <= said or "nodes" in others)
-    here = {"min(driver.devices_on(node))", "max(driver.devices_on(node))"} <= said
+    assert declared.nodes > 1 or not ({"min(nodes)", "max(nodes)"} <= expressions or "nodes" in others)
+    here = {"min(driver.devices_on(node))", "max(driver.devices_on(node))"} <= expressions
     assert (declared.devices > 1 and not declared.spread) or not here
     assert declared.devices > 1 or "driver.devices" not in others
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_does_not_take_the_name_of_a_node_for_that_of_a_pool(entry: Entry) -> None:
+def test_a_test_does_not_use_the_name_of_a_node_as_that_of_a_pool(entry: Entry) -> None:
     keywords = [node for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.keyword)]
     pools = {ast.unparse(each.value) for each in keywords if each.arg == "pool"}
     assert not [pool for pool in pools if pool.endswith("node") or "nodes" in pool]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_that_takes_all_devices_is_exclusive(entry: Entry) -> None:
-    # Where somebody else holds one of them, it is spared by that word.
+def test_a_test_that_requests_all_devices_is_exclusive(entry: Entry) -> None:
+    # An exclusive test is not run while others hold devices.
     made = [each["spec"] for name, given in _applied(entry) for each in _documents(name, given) if "spec" in each]
     wanted = [spec.get("spec", spec) for spec in made]
     requests = [request for spec in wanted if "devices" in spec for request in _devices(spec)]
@@ -161,21 +161,21 @@ def _alone(declared: Requirement) -> bool:
 
 
 def _special(classes: set[str]) -> str:
-    """The special class of the driver file that all requests name, if they do."""
+    """Return the special class that all requests name, or ''."""
     first, _, rest = min(classes, default="").partition(".")
     return rest if len(classes) == 1 and first == "classes" else ""
 
 
-def _choosing(each: Any) -> str:
-    """What is said about which devices are meant: not how they are to be configured."""
+def _selection(each: Any) -> str:
+    """Return what an object says about the selection of devices, without their configuration."""
     spec = each.get("spec") or {}
-    said = spec.get("spec", spec)
-    devices = {key: value for key, value in said.get("devices", {}).items() if key != "config"}
-    return yaml.safe_dump([devices, said.get("selectors")])
+    content = spec.get("spec", spec)
+    devices = {key: value for key, value in content.get("devices", {}).items() if key != "config"}
+    return yaml.safe_dump([devices, content.get("selectors")])
 
 
 def _applied(entry: Entry) -> Iterator[tuple[str, dict[str, object]]]:
-    """The manifests that become objects, with the variables whose values the test says."""
+    """Yield the manifests that a test applies, with the variables that have literal values."""
     for node in ast.walk(ast.parse(entry.source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply":
             names = [str(node.args[0].value)] if isinstance(node.args[0], ast.Constant) else entry.manifests
@@ -194,8 +194,8 @@ def _documents(name: str, given: dict[str, object]) -> list[Any]:
     return [each for each in yaml.safe_load_all(text) if each]
 
 
-def _wishes(objects: dict[tuple[str, str], Any], *, follows: bool) -> Iterator[_Wish]:
-    """Every pod that there will be on a node; those of a test that follows one of its pods are all where that one is."""
+def _expected_pods(objects: dict[tuple[str, str], Any], *, follows: bool) -> Iterator[_Pod]:
+    """Yield all pods that will run; in a test that uses the node of one of its pods, all are on that node."""
     for each in objects.values():
         pod, times = _pod(each)
         claims = pod.get("resourceClaims") or ()
@@ -205,33 +205,33 @@ def _wishes(objects: dict[tuple[str, str], Any], *, follows: bool) -> Iterator[_
             objects.get(("ResourceClaimTemplate", each.get("resourceClaimTemplateName", ""))) for each in claims
         ]
         own = [request for template in templates if template for request in _devices(template["spec"]["spec"])]
-        yield from [_Wish(frozenset({*ties, *([_NODE] if bound else [])}), (*own, *_extended(pod)))] * times
+        yield from [_Pod(frozenset({*ties, *([_NODE] if bound else [])}), (*own, *_extended(pod)))] * times
 
 
 def _is_pinned(pod: Any) -> bool:
-    """Whether its affinity names the node that it has to be on."""
+    """Return True if the affinity of a pod names its node."""
     required = pod.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
     fields = [field for term in required.get("nodeSelectorTerms", ()) for field in term.get("matchFields", ())]
     return any((each["key"], each["operator"]) == ("metadata.name", "In") for each in fields)
 
 
-def _on_one_node(pods: Iterable[_Wish]) -> list[_Wish]:
-    """The pods, those that have to be on one node taken together."""
-    groups: list[_Wish] = []
+def _on_one_node(pods: Iterable[_Pod]) -> list[_Pod]:
+    """Return the pods, with those that must be on one node combined."""
+    groups: list[_Pod] = []
     for pod in pods:
         mates = [each for each in groups if each.ties & pod.ties]
         groups = [each for each in groups if not each.ties & pod.ties]
         ties = pod.ties.union(*(each.ties for each in mates))
-        groups.append(_Wish(ties, (*pod.requests, *(request for each in mates for request in each.requests))))
+        groups.append(_Pod(ties, (*pod.requests, *(request for each in mates for request in each.requests))))
     return groups
 
 
-def _with_claims(wish: _Wish, claims: dict[str, tuple[Any, ...]]) -> list[Any]:
-    return [*wish.requests, *(request for name in wish.ties for request in claims.get(name, ()))]
+def _with_claims(pod: _Pod, claims: dict[str, tuple[Any, ...]]) -> list[Any]:
+    return [*pod.requests, *(request for name in pod.ties for request in claims.get(name, ()))]
 
 
 def _ordinary(requests: Iterable[Any]) -> list[Any]:
-    """What counts as a device of a node: what the driver's other classes have may be a part or a share of one."""
+    """Return the requests for whole devices; other classes may have parts or shares of devices."""
     return [each for each in requests if each["deviceClassName"] == "device_class"]
 
 
@@ -240,13 +240,13 @@ def _count(requests: Iterable[Any]) -> int:
 
 
 def _follows(entry: Entry) -> bool:
-    """Whether it puts a pod on the node of another one."""
+    """Return True if a test puts a pod on the node of another pod."""
     keywords = [node for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.keyword)]
     return any(each.arg == "node" and isinstance(each.value, ast.Attribute) for each in keywords)
 
 
 def _extended(pod: Any) -> Iterator[Any]:
-    """What its containers ask for in their limits."""
+    """Yield the extended resources of a pod as requests."""
     for container in (*pod.get("initContainers", ()), *pod.get("containers", ())):
         for name, count in container.get("resources", {}).get("limits", {}).items():
             if "/" in name:
@@ -254,7 +254,7 @@ def _extended(pod: Any) -> Iterator[Any]:
 
 
 def _devices(spec: Any) -> Iterator[Any]:
-    """Requests that take devices away from others; of alternatives the largest one."""
+    """Yield the requests that hold devices, with the largest of alternatives."""
     for request in spec["devices"].get("requests") or ():
         if "firstAvailable" in request:
             yield max(request["firstAvailable"], key=lambda each: int(each.get("count", 1)))
@@ -263,7 +263,7 @@ def _devices(spec: Any) -> Iterator[Any]:
 
 
 def _pod(each: Any) -> tuple[Any, int]:
-    """The pod in an object, and how many of it there are on one node."""
+    """Return the pod spec of an object, and how many of its pods run on one node."""
     if each["kind"] == "Pod":
         return each["spec"], 1
     spec = each.get("spec") or {}

@@ -1,4 +1,4 @@
-"""What every requirement, test and manifest of the suites has to be."""
+"""Rules for all requirements, tests and manifests of the suites."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ SUITES, MANIFESTS = folders.data("suites"), folders.data("manifests") / "suites"
 TESTS, TEMPLATES = sorted(SUITES.rglob("test_*.py")), sorted(MANIFESTS.rglob("*.yaml"))
 ENTRIES = catalogue.read([SUITES]).entries
 ROOT = Path(__file__).parents[2]
-_FOR_ALL = "basic"  # the manifests that several suites use
+_BASIC = "basic"  # manifests that several suites use
 _EXAMPLE = "sigs.k8s.io/dra-example-driver"
 _FORBIDDEN = (ast.For, ast.While, ast.Try, ast.With, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.If, ast.ClassDef)
 
-# What cannot be otherwise when these words have waited; a pod that is held pending by a driver has named its node itself.
+# What these verbs have already established. A pod that a driver keeps pending has spec.nodeName.
 _WAITED_FOR = {
     "should_be_deallocated": {"devices", "pods", "is_protected"},
     "should_be_reserved_for": {"pods"},
@@ -39,11 +39,11 @@ _WAITED_FOR = {
     "should_succeed": {"phase"},
     "should_run": {"phase"},
 }
-_LAST_IS_TAKEN = ("ADMIN-004", "SHARE-011")  # that the API server takes it is what they require
+_LAST_IS_ACCEPTED = ("ADMIN-004", "SHARE-011")  # they require that the API server accepts it
 
 
 class _Anything(str):
-    """A variable of a manifest, with whatever parts the manifest wants of it."""
+    """A value for a variable of a manifest that has all attributes."""
 
     __slots__ = ()
 
@@ -61,15 +61,15 @@ def _documents(path: Path) -> list[Any]:
 
 
 def _expressions(document: object) -> Iterator[str]:
-    """Every CEL expression in it."""
+    """Yield all CEL expressions in a document."""
     if isinstance(document, dict):
         yield from [document["cel"]["expression"]] if "cel" in document else ()
     for each in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
         yield from _expressions(each)
 
 
-def _words(*statements: ast.stmt) -> list[Any]:
-    """The calls of words that wait."""
+def _waits(*statements: ast.stmt) -> list[Any]:
+    """Return the calls of verbs that wait."""
     calls = [node for each in statements for node in ast.walk(each) if isinstance(node, ast.Call)]
     return [each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr.startswith("should_")]
 
@@ -83,7 +83,7 @@ def _is_of_pytest(node: ast.AST) -> TypeGuard[ast.Attribute]:
 
 
 @pytest.mark.parametrize("path", TESTS, ids=str)
-def test_a_suite_imports_only_its_words_and_reads_from_top_to_bottom(path: Path) -> None:
+def test_a_suite_imports_only_testbed_conformance_and_has_no_control_flow(path: Path) -> None:
     tree = ast.parse(path.read_text())
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported <= {"testbed.conformance"}
@@ -96,7 +96,7 @@ def test_a_suite_imports_only_its_words_and_reads_from_top_to_bottom(path: Path)
     assert ast.get_docstring(tree)
 
 
-def test_a_text_of_kubernetes_stands_only_in_its_module() -> None:
+def test_texts_of_kubernetes_are_only_in_testbed_kube_messages() -> None:
     texts = {each: name for name, each in vars(messages).items() if name.isupper()}
     assert len(texts) == sum(name.isupper() for name in vars(messages))
     for path in (*TESTS, *ROOT.glob("testbed/vocabulary/**/*.py"), *ROOT.glob("testbed/drivers/**/*.py")):
@@ -105,67 +105,67 @@ def test_a_text_of_kubernetes_stands_only_in_its_module() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_requirement_has_a_manifest_beside_its_suite_or_one_of_those_for_all(entry: catalogue.Entry) -> None:
-    assert bool(entry.manifests) is (entry.requirement.tier is not Tier.STATIC)  # which makes nothing
+def test_a_requirement_has_a_manifest_of_its_suite_or_a_basic_one(entry: catalogue.Entry) -> None:
+    assert bool(entry.manifests) is (entry.requirement.tier is not Tier.STATIC)  # static tests create no objects
     for name in entry.manifests:
         assert (MANIFESTS / name).is_file()
-        assert name.split("/")[0] in (entry.path.parent.name, _FOR_ALL)
+        assert name.split("/")[0] in (entry.path.parent.name, _BASIC)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_requirement_is_asserted_in_up_to_three_lines_or_waited_for(entry: catalogue.Entry) -> None:
+def test_a_test_has_at_most_three_assertions_and_ends_with_a_check(entry: catalogue.Entry) -> None:
     (function,) = ast.parse(entry.source).body
     assert isinstance(function, ast.FunctionDef)
     assert sum(isinstance(node, ast.Assert) for node in function.body) <= 3
     last = ast.unparse(function.body[-1])
-    assert last.startswith("assert ") or "should_" in last or entry.requirement.id in _LAST_IS_TAKEN
+    assert last.startswith("assert ") or "should_" in last or entry.requirement.id in _LAST_IS_ACCEPTED
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_no_assertion_repeats_what_was_just_waited_for(entry: catalogue.Entry) -> None:
+def test_no_assertion_repeats_a_wait(entry: catalogue.Entry) -> None:
     (function,) = ast.parse(entry.source).body
     assert isinstance(function, ast.FunctionDef)
     for before, line in itertools.pairwise(function.body):
         if isinstance(line, ast.Assert):
             asked = {node.attr for node in ast.walk(line) if isinstance(node, ast.Attribute)}
-            known = {each for word in _words(before, line) for each in _WAITED_FOR.get(word.func.attr, ())}
+            known = {each for wait in _waits(before, line) for each in _WAITED_FOR.get(wait.func.attr, ())}
             assert not asked & known, ast.unparse(line)
-            said = {arg.value for word in _words(before) for arg in word.args if isinstance(arg, ast.Constant)}
-            assert not ("conditions" in asked and said & _constants(line)), ast.unparse(line)
+            waited_for = {arg.value for wait in _waits(before) for arg in wait.args if isinstance(arg, ast.Constant)}
+            assert not ("conditions" in asked and waited_for & _constants(line)), ast.unparse(line)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_waits_and_decides_only_by_words(entry: catalogue.Entry) -> None:
+def test_a_test_is_short_and_has_no_docstring(entry: catalogue.Entry) -> None:
     (function,) = ast.parse(entry.source).body
     assert isinstance(function, ast.FunctionDef)
-    assert not ast.get_docstring(function)  # its requirement says it
+    assert not ast.get_docstring(function)  # it has its requirement
     assert len(function.body) <= 14
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_says_no_seconds_itself(entry: catalogue.Entry) -> None:
-    # --patience stretches what it waits for, and has to stretch this, too
+def test_a_test_has_no_literal_seconds(entry: catalogue.Entry) -> None:
+    # --patience must apply to all times
     assert not re.search(r"\bseconds\b['\"]?\s*[=:]\s*\d", entry.source)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_test_that_asks_what_tells_devices_apart_declares_it(entry: catalogue.Entry) -> None:
+def test_a_test_that_uses_the_identity_of_devices_has_the_feature_identity(entry: catalogue.Entry) -> None:
     asked = {node.attr for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.Attribute)}
     assert "identity" in entry.requirement.features or not asked & {"identity", "devices_named_in"}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_what_only_an_example_of_a_driver_says_is_no_must(entry: catalogue.Entry) -> None:
+def test_requirements_from_the_example_driver_are_should(entry: catalogue.Entry) -> None:
     assert not entry.requirement.source.startswith(_EXAMPLE) or entry.requirement.level is Level.SHOULD
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_a_requirement_names_mutants_that_there_are_or_says_why_it_is_unproven(entry: catalogue.Entry) -> None:
+def test_a_requirement_names_existing_mutants_or_a_reason_why_it_is_unproven(entry: catalogue.Entry) -> None:
     assert bool(entry.requirement.mutants) is not bool(entry.requirement.unproven)
     assert all(known.about(name) for name in entry.requirement.mutants)
 
 
-def test_driver_files_may_name_exactly_the_features_that_requirements_ask_for_and_no_other_key_declares() -> None:
+def test_driver_files_may_name_exactly_the_features_of_requirements_that_have_no_other_key() -> None:
     asked = {feature for entry in catalogue.read([SUITES]).every for feature in entry.requirement.features}
     assert set(features.DECLARED) == asked - set(features.DERIVED) - features.EXEMPTIBLE.keys()
     assert features.EXEMPTIBLE.keys() <= asked
@@ -175,27 +175,27 @@ def test_fewer_than_one_requirement_of_twenty_is_unproven() -> None:
     assert 20 * sum(bool(entry.requirement.unproven) for entry in ENTRIES) < len(ENTRIES)
 
 
-def test_every_mutant_is_named_by_a_requirement_or_waits_for_one() -> None:
+def test_every_mutant_is_used_by_a_requirement_or_waits_for_one() -> None:
     named = {name for entry in ENTRIES for name in entry.requirement.mutants}
     assert known.every().keys() - named <= known.WAITING
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
-def test_what_a_test_has_changed_is_put_right_before_its_objects_are_deleted(entry: catalogue.Entry) -> None:
+def test_the_scenario_is_the_first_fixture_of_a_test(entry: catalogue.Entry) -> None:
     (function,) = ast.parse(entry.source).body
     assert isinstance(function, ast.FunctionDef)
-    # pytest undoes fixtures in the reverse order, and no pod ends without a kubelet and a driver.
+    # pytest tears fixtures down in reverse order. Deleting pods needs a running kubelet and driver, which other fixtures restore.
     names = [each.arg for each in function.args.args]
     assert "scenario" not in names[1:]
 
 
 @pytest.mark.parametrize("entry", catalogue.read([SUITES]).every, ids=lambda entry: entry.requirement.id)
-def test_a_sentence_contains_the_word_of_its_level_and_of_no_other(entry: catalogue.Entry) -> None:
+def test_a_sentence_contains_only_the_word_of_its_level(entry: catalogue.Entry) -> None:
     words = set(re.findall(r"[a-z]+", entry.requirement.sentence))
     assert {level for level in Level if level.value.lower() in words} == {entry.requirement.level}
 
 
-def test_every_test_of_the_suites_is_a_requirement() -> None:
+def test_every_test_of_the_suites_has_a_requirement() -> None:
     written = [
         node for path in TESTS for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)
     ]
@@ -212,17 +212,17 @@ def test_a_manifest_is_what_a_user_would_write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=str)
-def test_a_class_that_looks_at_attributes_takes_devices_of_its_driver_alone(path: Path) -> None:
+def test_a_class_that_reads_attributes_first_selects_its_driver(path: Path) -> None:
     for each in _documents(path):
         if each["kind"] == "DeviceClass":
             first, *rest = [selector["cel"]["expression"] for selector in each["spec"].get("selectors", [])] or [""]
-            # Devices of others lack the attribute, and whoever asks for it is a CEL error there.
+            # Reading an attribute that devices of other drivers lack is a CEL runtime error.
             assert not any("attributes" in text for text in (first, *rest)) or first.startswith("device.driver == ")
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=str)
-def test_a_class_of_the_drivers_devices_takes_those_of_the_class_of_the_driver_file_alone(path: Path) -> None:
-    # A driver may have other kinds of devices under its name, and what suites know is true of one kind.
+def test_a_class_of_the_driver_has_the_selectors_of_the_driver_files_class(path: Path) -> None:
+    # A driver may publish several kinds of devices, and the driver file describes one kind.
     text = path.read_text()
     if "kind: DeviceClass" in text and "device.driver == '{{ driver }}'" in text:
         assert text.index("device.driver == ") < text.index("{% for each in class_selectors %}")
@@ -230,15 +230,15 @@ def test_a_class_of_the_drivers_devices_takes_those_of_the_class_of_the_driver_f
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=str)
-def test_an_expression_asks_whether_a_device_has_what_it_then_compares(path: Path) -> None:
-    # A device without it is an error of CEL, and keeps the pod from all other devices as well.
+def test_an_expression_checks_that_an_attribute_exists(path: Path) -> None:
+    # A CEL runtime error for one device makes the pod unschedulable.
     for text in _expressions(_documents(path)):
         for kind, domain, name in re.findall(r'device\.(attributes|capacity)\["([^"]*)"\]\.([\w-]+?)(?=[ .])', text):
             assert f'"{name}" in device.{kind}["{domain}"] && ' in text
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=str)
-def test_a_node_is_meant_by_its_name_and_not_by_a_label_that_may_say_something_else(path: Path) -> None:
+def test_a_node_is_selected_by_its_name_and_not_by_its_hostname_label(path: Path) -> None:
     assert not re.search(r"kubernetes\.io/hostname\W+(operator\W+\w+\W+values\W+)?\{\{ *node\b", path.read_text())
     assert "{{ node }}" not in "".join(re.findall(r"nodeSelector:\n.*", path.read_text()))
 
@@ -248,21 +248,21 @@ def test_every_manifest_is_used(path: Path) -> None:
     assert str(path.relative_to(MANIFESTS)) in {name for entry in ENTRIES for name in entry.manifests}
 
 
-def test_no_two_manifests_say_the_same() -> None:
+def test_no_two_manifests_are_equal() -> None:
     by_content: dict[str, list[str]] = {}
     for path in TEMPLATES:
-        said = [line.rstrip() for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
-        by_content.setdefault("\n".join(said), []).append(str(path.relative_to(MANIFESTS)))
+        lines = [line.rstrip() for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
+        by_content.setdefault("\n".join(lines), []).append(str(path.relative_to(MANIFESTS)))
     assert [names for names in by_content.values() if len(names) > 1] == []
 
 
-@pytest.mark.parametrize("path", sorted((MANIFESTS / _FOR_ALL).iterdir()), ids=str)
-def test_a_manifest_for_all_suites_is_used_by_more_than_one(path: Path) -> None:
-    name = f"{_FOR_ALL}/{path.name}"
+@pytest.mark.parametrize("path", sorted((MANIFESTS / _BASIC).iterdir()), ids=str)
+def test_a_basic_manifest_is_used_by_several_suites(path: Path) -> None:
+    name = f"{_BASIC}/{path.name}"
     assert len({entry.path.parent for entry in ENTRIES if name in entry.manifests}) > 1
 
 
-def test_the_page_of_requirements_says_what_the_suites_say() -> None:
+def test_the_page_of_requirements_is_up_to_date() -> None:
     assert (ROOT / "docs/requirements.md").read_text() == requirements_page.markdown(
         catalogue.read([SUITES]), SUITES.parent
     )
