@@ -107,7 +107,7 @@ def test_all_missing_permissions_for_the_installation_are_reported_together(
         {"verbs": [each.verb], "apiGroups": [each.group], "resources": [each.resource]}
         for each in of_level(Allow.WORKLOADS)
     ]
-    server.answers["POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"] = api_server.may(*level)
+    server.answers["POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"] = api_server.rules_review(*level)
     assert run(["up", "--plan", *_existing(server, tmp_path)]) == 3
     said = capsys.readouterr().err
     assert "this user may not install the driver" in said

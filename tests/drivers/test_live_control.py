@@ -21,7 +21,7 @@ class Kube(FakeKube):
     answer = Completed((), 0, '{"changed": true}', "")
 
     def exec_unchecked(self, _namespace: str, pod: str, command: Sequence[str], **how: Any) -> Completed:
-        self.asked.append((pod, how["container"], tuple(command)))
+        self.exec_calls.append((pod, how["container"], tuple(command)))
         if command[-1] == "state":
             return Completed((), 0, json.dumps({"devices": DEVICES[pod.removeprefix("driver-")]}), "")
         return self.answer
@@ -49,14 +49,14 @@ FILE = cluster.make().driver_file
 def test_the_control_command_runs_in_the_drivers_container_on_the_node(kube: Kube) -> None:
     assert live_control.run_control(kube, FILE, "node-2", ["unplug", "gpu-0"]) == {"changed": True}  # type: ignore[arg-type]  # the fake
     command = ("python3", "-m", "fake_driver.control", "unplug", "gpu-0")
-    assert kube.asked == [("driver-node-2", "driver", command)]
+    assert kube.exec_calls == [("driver-node-2", "driver", command)]
 
 
 def test_during_an_update_the_newer_pod_is_used(kube: Kube) -> None:
     put(kube, "driver-new", "node-1", at="2026-01-02T00:00:00Z")
     put(kube, "driver-newest", "node-1", phase="Pending", at="2026-01-03T00:00:00Z")
     live_control.run_control(kube, FILE, "node-1", ["plug", "gpu-0"])  # type: ignore[arg-type]  # the fake
-    assert kube.asked[0][0] == "driver-new"
+    assert kube.exec_calls[0][0] == "driver-new"
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_a_driver_that_crashes_is_blamed_with_the_end_of_its_log() -> None:
     status = _state(waiting={"reason": "CrashLoopBackOff"})
     status["containerStatuses"][0]["restartCount"] = 3
     kube = _kube("node-1", node_2=status)
-    kube.texts["driver-node-2/driver/previous"] = "".join(f"line {n}\n" for n in range(40)) + "no such device\n"
+    kube.log_texts["driver-node-2/driver/previous"] = "".join(f"line {n}\n" for n in range(40)) + "no such device\n"
     with pytest.raises(DriverFailed, match="no such device") as raised:
         wait_ready(kube, FILE)
     assert "line 39" in str(raised.value)
@@ -188,7 +188,7 @@ def test_a_completed_init_container_does_not_blame_the_driver() -> None:
 def test_a_node_that_cannot_start_the_container_does_not_blame_the_driver(reason: str) -> None:
     status = _state(waiting={"reason": reason, "message": "write /run/containerd: no space left on device"})
     kube = _kube("node-1", node_2=status)
-    kube.texts["driver-node-1/driver"] = "serving\n"
+    kube.log_texts["driver-node-1/driver"] = "serving\n"
     with pytest.raises(WaitTimeout, match="no space left on device") as raised:
         wait_ready(kube, FILE)
     assert "the node could not start the container" in raised.value.hint
@@ -197,7 +197,7 @@ def test_a_node_that_cannot_start_the_container_does_not_blame_the_driver(reason
 
 def test_a_pod_without_a_status_does_not_blame_the_driver() -> None:
     kube = _kube("node-1", node_2={"phase": "Pending"})
-    kube.texts["driver-node-1/driver"] = "serving\n"
+    kube.log_texts["driver-node-1/driver"] = "serving\n"
     with pytest.raises(WaitTimeout, match="driver-node-2 is Pending: not Ready yet") as raised:
         wait_ready(kube, FILE)
     assert raised.value.hint == "check the driver's pods"
@@ -205,7 +205,7 @@ def test_a_pod_without_a_status_does_not_blame_the_driver() -> None:
 
 def test_a_running_driver_that_is_not_ready_is_not_blamed() -> None:
     kube = _kube("node-1", node_2=_state(running={"startedAt": "now"}))
-    kube.texts["driver-node-2/driver"] = "waiting for the kubelet\n"
+    kube.log_texts["driver-node-2/driver"] = "waiting for the kubelet\n"
     with pytest.raises(WaitTimeout, match="container driver is running but not ready") as raised:
         wait_ready(kube, FILE)
     assert "readiness probe" in raised.value.hint

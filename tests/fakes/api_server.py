@@ -1,6 +1,6 @@
-"""An API server on this host's loopback, for what goes wrong before there is a cluster to speak of: who answers, with what, as whom.
+"""A fake API server on the loopback interface, for errors of connections, credentials and discovery.
 
-Healthy unless a test changes `answers`: Kubernetes 1.37.1 with Dynamic Resource Allocation, one node, and a user who may do everything.
+Unless a test changes `answers`, it is healthy: Kubernetes 1.37.1 with DRA, one node, and a user with all permissions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _resources(version: str) -> Any:
 
 
 def groups(*versions: str) -> Any:
-    """The answer to /apis for these groups."""
+    """Return the response of /apis for these group versions."""
     made = [{"groupVersion": each, "version": each.rpartition("/")[2]} for each in versions]
     return {
         "groups": [
@@ -52,8 +52,8 @@ def groups(*versions: str) -> Any:
     }
 
 
-def may(*rules: Any, incomplete: bool = False) -> Answer:
-    """The answer to a review of somebody's rules."""
+def rules_review(*rules: Any, incomplete: bool = False) -> Answer:
+    """Return the response to a SelfSubjectRulesReview."""
     return 201, {"status": {"resourceRules": list(rules), "nonResourceRules": [], "incomplete": incomplete}}
 
 
@@ -69,28 +69,28 @@ def _healthy() -> dict[str, Answer]:
         "GET /apis/resource.k8s.io/v1": (200, _resources("resource.k8s.io/v1")),
         "GET /api/v1/nodes": (200, {"items": [NODE]}),
         "GET /metrics": (403, {"reason": "Forbidden", "message": "no"}),
-        "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews": may(EVERYTHING),
+        "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews": rules_review(EVERYTHING),
         "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews": (201, {"status": {"allowed": False}}),
     }
 
 
 @dataclass
 class ApiServer:
-    """What it answers, by method and path, and what it was asked. With `everybody_gets` it says the same to each request."""
+    """Its responses by method and path, and the requests that it got. `every_answer` is the response to all requests, if set."""
 
     url: str = ""
     answers: dict[str, Answer] = field(default_factory=_healthy)
-    everybody_gets: Answer | None = None
-    asked: list[str] = field(default_factory=list)
+    every_answer: Answer | None = None
+    requests: list[str] = field(default_factory=list)
 
     @property
     def writes(self) -> list[str]:
-        """The requests that would have changed something."""
+        """Return the requests that would have changed objects."""
         harmless = ("GET ", "POST /apis/authorization.k8s.io/")
-        return [each for each in self.asked if not each.startswith(harmless)]
+        return [each for each in self.requests if not each.startswith(harmless)]
 
     def kubeconfig(self, folder: Path, **user: Any) -> Path:
-        """A kubeconfig for it."""
+        """Write a kubeconfig for the server and return its path."""
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -106,7 +106,7 @@ class ApiServer:
 
 @contextlib.contextmanager
 def running() -> Iterator[ApiServer]:
-    """One that answers, for the time of the `with`."""
+    """Run a fake API server."""
     fake = ApiServer()
     http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(fake))
     fake.url = f"http://127.0.0.1:{http.server_port}"
@@ -127,9 +127,9 @@ def _handler(fake: ApiServer) -> type[BaseHTTPRequestHandler]:
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             asked = f"{self.command} {self.path.partition('?')[0]}"
-            fake.asked.append(asked)
+            fake.requests.append(asked)
             missing = (404, {"kind": "Status", "reason": "NotFound", "message": "not here"})
-            status, content = fake.everybody_gets or fake.answers.get(asked, missing)
+            status, content = fake.every_answer or fake.answers.get(asked, missing)
             text = (content if isinstance(content, str) else json.dumps(content)).encode()
             self.send_response(status)
             self.send_header("Content-Type", "text/plain" if isinstance(content, str) else "application/json")
@@ -140,6 +140,6 @@ def _handler(fake: ApiServer) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - the names that http.server calls
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in http.server
-            """Quiet."""
+            """Print nothing."""
 
     return Handler

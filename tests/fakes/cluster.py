@@ -1,6 +1,6 @@
-"""A testbed in memory on which our suites pass, or fail as a test wishes: FakeKube plus the parts of a cluster that make pods run.
+"""A testbed in memory on which our suites pass, or fail with a fault: FakeKube plus controllers, scheduler and kubelets.
 
-`make()` is what `bringup.attach` gives back; tests of the plugin and of `run` put it in its place.
+Tests of the plugin and of `run` replace `bringup.attach` by `make`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FakeTestbed:
     driver_file: DriverFile
     cluster: FakeCluster = FakeCluster()
     owner: Owner = OWNER
-    folder: Path = Path()  # where the inner pytest stands
+    folder: Path = Path()  # where the inner pytest runs
 
 
 def driver_path() -> Path:
@@ -46,9 +46,10 @@ def driver_path() -> Path:
 
 
 def make(fault: str = "", devices: int = DEVICES_PER_NODE) -> FakeTestbed:
-    """Faults: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, api-goes-away, pods-never-end.
+    """Make a testbed with a fault.
 
-    Of the nodes: node-away, node-short. And of what is published: slices-missing, count-one-slice-too-many, publish-devices-twice.
+    Pods: share-one-device, no-env, second-sees-another, no-pods-start, image-missing, pods-never-end. API server: api-goes-away. Nodes:
+    node-away, node-short. Slices: slices-missing, count-one-slice-too-many, publish-devices-twice.
     """
     kube = FakeKube(lambda it: World(it, fault).step())
     for node in NODES:
@@ -87,7 +88,7 @@ def slice_spec(node: str, devices: int, **pool: int) -> Object:
 
 
 class World:
-    """One step of everything that a real cluster does by itself."""
+    """The controllers, the scheduler and the kubelets; each step does all that is to do."""
 
     def __init__(self, kube: FakeKube, fault: str) -> None:
         self.kube, self.fault = kube, fault
@@ -156,7 +157,7 @@ class World:
             self.kube.finalizers[pod["metadata"]["name"]] = 1
         for container in pod["spec"]["containers"]:
             seen = "".join(f"GPU_DEVICE_GPU_UUID={uuid}\n" for uuid in self._shown(pod, container))
-            self.kube.said[f"{pod['metadata']['name']}/{container['name']}"] = f"PATH=/bin\n{seen}"
+            self.kube.outputs[f"{pod['metadata']['name']}/{container['name']}"] = f"PATH=/bin\n{seen}"
 
     def _shown(self, pod: Object, container: Object) -> list[str]:
         node, claims = pod["spec"]["nodeName"], self._claims(pod)

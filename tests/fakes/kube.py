@@ -1,6 +1,6 @@
-"""An API server in memory, with the methods of testbed.kube.client.Kube. Tests of words, drivers and the plugin stand on it.
+"""An API server in memory with the methods of testbed.kube.client.Kube, for tests of the vocabulary, drivers and the plugin.
 
-`react` is called after every change: there a test plays the controllers, the scheduler and the kubelet.
+`react` is called after every change, to act as controllers, scheduler and kubelets.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def _nothing(_kube: FakeKube) -> None:
 
 
 class FakeKube:
-    """Objects by kind, namespace and name. `deleted` says what went, in order; `down` makes every request fail.
+    """Objects by kind, namespace and name.
 
-    `applied` says what was applied and how; `refuse` may raise what the API server says to an object.
+    `deleted` and `applied` record requests in their order. `down` makes every request fail. `refuse` may raise the error for an object.
     """
 
     def __init__(self, react: Callable[[FakeKube], None] = _nothing) -> None:
@@ -32,9 +32,9 @@ class FakeKube:
         self.since: list[str] = []
         self.down = False
         self.react = react
-        self.texts: dict[str, str] = {}
-        self.said: dict[str, str] = {}
-        self.asked: list[tuple[str, str | None, tuple[str, ...]]] = []
+        self.log_texts: dict[str, str] = {}
+        self.outputs: dict[str, str] = {}
+        self.exec_calls: list[tuple[str, str | None, tuple[str, ...]]] = []
         self.finalizers: dict[str, int] = {}
         self.applied: list[tuple[str, str, dict[str, Any]]] = []
         self.refuse: Callable[[Object], None] = lambda _manifest: None
@@ -42,7 +42,7 @@ class FakeKube:
     def request(self, method: str, path: str, **_: Any) -> Any:
         self._alive(f"{method} {path}")
         if path == "/metrics":
-            raise ApiError(f"{method} {path}", 403, "Forbidden", "only administrators look at metrics")
+            raise ApiError(f"{method} {path}", 403, "Forbidden", "only administrators may read metrics")
         assert path == "/version", path
         return {"gitVersion": "v1.37.0"}
 
@@ -61,14 +61,14 @@ class FakeKube:
     create = apply
 
     def patch(self, target: Object, change: Object, **_: Any) -> Object:
-        """A merge patch of an object that is there."""
+        """Apply a merge patch to an existing object."""
         self._alive(f"PATCH {target['kind']}")
         self.objects[_key(target)] = _merged(self.objects[_key(target)], change)
         self.react(self)
         return copy.deepcopy(self.objects[_key(target)])
 
     def put(self, kind: str, name: str, namespace: str = "default", **content: Any) -> Object:
-        """Add an object without telling anybody."""
+        """Add an object without calling `react`."""
         metadata = {"name": name, "namespace": namespace, **content.pop("metadata", {})}
         made = {"kind": kind, "metadata": metadata, **content}
         self.objects[_key(made)] = made
@@ -103,16 +103,16 @@ class FakeKube:
         self._alive(f"GET log of {pod}")
         self.since.append(since)
         name = f"{pod}/{container}" + ("/previous" if previous else "")
-        if name not in self.texts:
+        if name not in self.log_texts:
             raise ApiError(f"GET log of {pod}", 400, "BadRequest", f"container {container} has no log")
-        return self.texts[name]
+        return self.log_texts[name]
 
     def exec(
         self, _namespace: str, pod: str, _command: Sequence[str], *, container: str | None = None, **_: Any
     ) -> str:
         self._alive(f"EXEC {pod}")
-        self.asked.append((pod, container, tuple(_command)))
-        return self.said[f"{pod}/{container}"]
+        self.exec_calls.append((pod, container, tuple(_command)))
+        return self.outputs[f"{pod}/{container}"]
 
     def resource_version(self, _api_version: str, kind: str) -> str:
         self._alive(f"GET {kind}")
@@ -121,7 +121,7 @@ class FakeKube:
     def watch(
         self, _api_version: str, kind: str, namespace: str | None = None, *, seconds: float, **selectors: str
     ) -> Iterator[Object]:
-        """The objects as they are now; each call lets the world go on by one step."""
+        """Yield the current objects, then call `react`."""
         self._alive(f"WATCH {kind}")
         assert seconds > 0
         for each in self.list("", kind, namespace, **selectors):

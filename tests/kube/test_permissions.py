@@ -9,7 +9,7 @@ import pytest
 from testbed.kube.client import Kube
 from testbed.kube.permissions import Permission, missing_permissions, summarize
 from tests.fakes import api_server
-from tests.fakes.api_server import ApiServer, may
+from tests.fakes.api_server import ApiServer, rules_review
 
 RULES = "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 ACCESS = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -44,16 +44,16 @@ def _rule(**facts: Any) -> Any:
 def test_missing_permissions_are_found_from_rules(
     server: ApiServer, kube: Kube, rule: Any, lacking: list[Permission]
 ) -> None:
-    server.answers[RULES] = may(rule)
+    server.answers[RULES] = rules_review(rule)
     assert missing_permissions(kube, [NODES, PODS, LOG]) == lacking
-    assert ACCESS not in server.asked
+    assert ACCESS not in server.requests
 
 
 def test_permissions_are_checked_one_by_one_if_rules_are_incomplete(server: ApiServer, kube: Kube) -> None:
-    server.answers[RULES] = may(_rule(), incomplete=True)
+    server.answers[RULES] = rules_review(_rule(), incomplete=True)
     server.answers[ACCESS] = (201, {"status": {"allowed": True}})
     assert missing_permissions(kube, [PODS, NODES]) == []
-    assert server.asked.count(ACCESS) == 1
+    assert server.requests.count(ACCESS) == 1
 
 
 def test_permissions_are_summarized_by_resource() -> None:

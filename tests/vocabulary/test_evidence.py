@@ -28,10 +28,10 @@ def test_objects_events_and_logs_of_the_test_and_of_the_driver_are_kept(world: M
         spec={"containers": []},
         metadata={"labels": {"app": "fake-gpu-driver"}},
     )
-    kube.texts["driver-1/driver"] = "prepare refused\n"
+    kube.log_texts["driver-1/driver"] = "prepare refused\n"
     with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
-        kube.texts["first/cat"] = "hello\n"
+        kube.log_texts["first/cat"] = "hello\n"
         scenario.capture(tmp_path / "kept")
     kept = {str(path.relative_to(tmp_path / "kept")) for path in (tmp_path / "kept").rglob("*") if path.is_file()}
     assert kept == {
@@ -59,7 +59,7 @@ def test_the_drivers_log_starts_with_the_test(world: Make, tmp_path: Path, ended
     labels = {"labels": {"app": "fake-gpu-driver"}}
     kube.put("Pod", "d", "dra-testbed-driver", spec={"containers": []}, status=status, metadata=labels)
     kube.put("Namespace", "mine", metadata={"creationTimestamp": "2026-01-01T09:00:00Z"})
-    kube.texts |= {"d/driver": "", "d/driver/previous": "panic\n"}
+    kube.log_texts |= {"d/driver": "", "d/driver/previous": "panic\n"}
     evidence.capture(here, "mine", tmp_path)
     assert {path.name for path in (tmp_path / "driver").iterdir()} == {f"d.driver.{each}" for each in files}
     assert set(kube.since) == {"2026-01-01T09:00:00Z"}

@@ -84,19 +84,19 @@ def test_a_server_without_tls(refused: Up, server: ApiServer, tmp_path: Path) ->
 
 
 def test_a_server_that_is_no_kubernetes_api_server(refused: Up, server: ApiServer, tmp_path: Path) -> None:
-    server.everybody_gets = (200, "<html>")
+    server.every_answer = (200, "<html>")
     assert "answers, but is not a Kubernetes API server" in refused(server.kubeconfig(tmp_path), code=3)
 
 
 def test_a_token_that_has_expired(refused: Up, server: ApiServer, tmp_path: Path) -> None:
-    server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
+    server.every_answer = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
     said = refused(server.kubeconfig(tmp_path, token=_token(exp=86400)), code=3)
     assert f"{server.url} (context here" in said
     assert "its token expired on 1970-01-02 00:00 UTC" in said
 
 
 def test_unknown_credentials(refused: Up, server: ApiServer, tmp_path: Path) -> None:
-    server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
+    server.every_answer = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
     assert "does not accept the credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=3)
 
 
@@ -119,7 +119,7 @@ def test_a_failing_credential_plugin_is_named_before_any_request(
     assert "Ask IT." in told
     assert "ERROR:root" not in told
     assert told.count(server.url) == 1
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_an_unsupported_kind_of_proxy(
@@ -133,7 +133,7 @@ def test_an_unsupported_kind_of_proxy(
     said = refused(kubeconfig, code=2)
     assert f"sets a socks5 proxy for {server.url}, which is not supported" in said
     assert "SECRET" not in said
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_missing_certificate_file(refused: Up, server: ApiServer, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_cluster_without_dynamic_resource_allocation(
 def test_all_missing_permissions_are_reported_together(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     pods = {"verbs": ["*"], "apiGroups": [""], "resources": ["pods", "pods/exec", "pods/log", "pods/status"]}
     reviews = "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
-    server.answers[reviews] = api_server.may(pods, incomplete=True)
+    server.answers[reviews] = api_server.rules_review(pods, incomplete=True)
     said = refused(server.kubeconfig(tmp_path), code=3)
     assert "list resourceslices.resource.k8s.io" in said
     assert "create, delete, get, list, patch namespaces" in said
@@ -187,7 +187,7 @@ def test_settings_for_new_clusters_are_refused(
 ) -> None:
     said = refused(server.kubeconfig(tmp_path), *words, code=2)
     assert f"{flag} cannot be used with an existing cluster" in said
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_foreign_driver_of_the_same_name_is_refused(
@@ -295,6 +295,6 @@ def test_doctor_reports_why_a_cluster_cannot_be_used(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path)))
     assert run(["doctor", "--provider", "existing"]) == 0
-    server.everybody_gets = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
+    server.every_answer = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
     assert run(["doctor", "--provider", "existing"]) == 3
     assert "does not accept the credentials" in capsys.readouterr().out

@@ -28,7 +28,7 @@ class Unselective(FakeKube):
 def _pod(kube: FakeKube, namespace: str, name: str) -> None:
     spec = {"initContainers": [{"name": "init"}], "containers": [{"name": "../main"}]}
     kube.put("Pod", name, namespace, spec=spec)
-    kube.texts |= {f"{name}/init": "started\n", f"{name}/../main": "ran\n"}
+    kube.log_texts |= {f"{name}/init": "started\n", f"{name}/../main": "ran\n"}
 
 
 @pytest.fixture

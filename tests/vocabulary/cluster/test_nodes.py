@@ -23,14 +23,14 @@ class Machines:
 
     def stop_kubelet(self, node: str) -> None:
         self.asked.append(f"stop {node}")
-        self.kube.texts.clear()
+        self.kube.log_texts.clear()
 
     def start_kubelet(self, node: str) -> None:
         self.asked.append(f"start {node}")
         if self.wipes:
             self.kube.objects.pop(("ResourceSlice", "default", f"slice-{node}"), None)
         if self.comes_back:
-            self.kube.texts["p/c"] = "hello"
+            self.kube.log_texts["p/c"] = "hello"
 
     def reboot(self, node: str) -> None:
         self.asked.append(f"reboot {node}")

@@ -30,7 +30,7 @@ def here(world: Callable[..., World]) -> World:
 
 def _print(here: World, container: str, text: str) -> None:
     kube: Any = here.kube
-    kube.said[container] = text
+    kube.outputs[container] = text
 
 
 def test_a_name_is_that_of_a_device_on_the_pods_node(here: World) -> None:
@@ -74,41 +74,41 @@ def test_a_name_that_is_not_published_is_reported(here: World) -> None:
 def test_a_container_is_restarted(pod: Callable[..., Pod]) -> None:
     running = pod(RUNS)
     kube = kube_of(running)
-    kube.said["p/c"] = ""
+    kube.outputs["p/c"] = ""
     restarted = {**RUNS, "restartCount": 1}
     kube.react = lambda it: it.objects["Pod", "here", "p"]["status"].update(containerStatuses=[restarted])
     assert running.container("c").restart().restarts == 1
-    assert "kill 1" in kube.asked[0][2][-1]
+    assert "kill 1" in kube.exec_calls[0][2][-1]
 
 
 def test_a_container_that_is_not_restarted(pod: Callable[..., Pod]) -> None:
     running = pod(RUNS)
-    kube_of(running).said["p/c"] = ""
+    kube_of(running).outputs["p/c"] = ""
     with pytest.raises(NotObserved, match="expected pod p to have its container c restarted"):
         running.container("c").restart()
 
 
 def test_the_devices_that_an_ended_container_printed(pod: Callable[..., Pod]) -> None:
     ended = pod(phase="Succeeded")
-    kube_of(ended).texts["p/c"] = "GPU_DEVICE_GPU_0_UUID=node-2-uuid-1\n"
+    kube_of(ended).log_texts["p/c"] = "GPU_DEVICE_GPU_0_UUID=node-2-uuid-1\n"
     assert ended.container("c").printed_devices == frozenset({Device("gpu.dra-testbed.example", "node-2", "gpu-1")})
 
 
 def test_the_settings_of_a_container(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
-    kube_of(found).said["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n"
+    kube_of(found).outputs["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n"
 
     assert found.container("c").settings == frozenset({"other"})
 
 
 def test_the_environment_distinguishes_values_without_showing_them(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
-    kube_of(found).said["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"
+    kube_of(found).outputs["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"
     environment = found.container("c").environment
 
     assert found.container("c").environment_names == {"KEY", "/dev/null", "/mnt/a"}
     assert {"/dev/null", "/mnt/a=b"} < environment
     assert not [each for each in environment if "Long" in each or "more" in each]
 
-    kube_of(found).said["p/c"] = "HOSTNAME=q\nKEY=Long\1/and\1less==\n\n/dev/null\n/mnt/a=b\n"
+    kube_of(found).outputs["p/c"] = "HOSTNAME=q\nKEY=Long\1/and\1less==\n\n/dev/null\n/mnt/a=b\n"
     assert len(environment - found.container("c").environment) == 1

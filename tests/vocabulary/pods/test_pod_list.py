@@ -17,7 +17,7 @@ def test_the_devices_that_one_container_of_each_pod_sees(world: Make) -> None:
     kube: Any = here.kube
     for name in ("a", "b"):
         kube.put("Pod", name, "here", spec={"nodeName": "node-1", "containers": [{"name": "one"}, {"name": "other"}]})
-        kube.said |= {f"{name}/one": "GPU_DEVICE_GPU_0_UUID=node-1-uuid-0\n", f"{name}/other": ""}
+        kube.outputs |= {f"{name}/one": "GPU_DEVICE_GPU_0_UUID=node-1-uuid-0\n", f"{name}/other": ""}
     pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
     seen = frozenset({Device(cluster.DRIVER, "node-1", "gpu-0")})
     assert pods.seen_devices == pods.seen_by("one") == {"a": seen, "b": seen}

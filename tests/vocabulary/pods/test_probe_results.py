@@ -152,7 +152,7 @@ def test_the_output_of_a_probe_is_evidence_without_possible_secrets(
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
         assert pod.container("cat").settings == frozenset()
-        kube.said["first/cat"] = "GPU=1\nDB_PASSWORD=hunter2\nAPI_TOKEN: c2Vj\n"
+        kube.outputs["first/cat"] = "GPU=1\nDB_PASSWORD=hunter2\nAPI_TOKEN: c2Vj\n"
         assert pod.seen_devices == frozenset()
         scenario.capture(tmp_path)
         assert (tmp_path / "probe/first.cat.settings.txt").exists()
