@@ -146,7 +146,7 @@ class Claim:
         return self._status(device).get("data")
 
     def status_of(self, device: Device) -> Object:
-        """Return what the status of a device may name devices in: reasons and messages of conditions, data and hardware address."""
+        """Return the parts of a device's status that could name a device: reasons and messages of conditions, data, hardware address."""
         entry = self._status(device)
         words = [(each.get("reason"), each.get("message")) for each in entry.get("conditions") or ()]
         address = entry.get("networkData", {}).get("hardwareAddress")

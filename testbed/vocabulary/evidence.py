@@ -28,7 +28,7 @@ _DRIVER_LOG_LINES = 2000
 
 
 class _Missing(Exception):
-    """Nothing was found to write, which explains the failure."""
+    """An expected object does not exist, which may explain the failure."""
 
 
 def capture(world: World, namespace: str | None, into: Path) -> None:

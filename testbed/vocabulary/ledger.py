@@ -64,7 +64,7 @@ class Ledger:
             raise failure(late.waited_for, late.last_seen, late.budget, self._why_stuck()) from late
 
     def _why_stuck(self) -> Diagnosis:
-        """Blame a node that is not Ready, where no pod ends, or else the driver."""
+        """Return the likely cause: a node that is not Ready, where no pod can end, or else the driver."""
         mine = {pod["spec"].get("nodeName") for pod in self.kube.list("v1", "Pod", self.namespace)}
         unready = describe_unready(node for node in self.kube.list("v1", "Node") if node["metadata"]["name"] in mine)
         return Diagnosis(unready, by_environment=True) if unready else Diagnosis(_STUCK)

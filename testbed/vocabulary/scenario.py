@@ -53,7 +53,7 @@ class Scenario:
         return self._refusal(manifest, lambda: self.apply(manifest, **variables))
 
     def should_be_refused_on_create(self, manifest: str, **variables: object) -> str:
-        """Do the same as `kubectl create`: an apply cannot contain duplicates in lists or values of the wrong type."""
+        """Do the same with create requests: server-side apply fails before duplicate list entries and wrong types are validated."""
         return self._refusal(manifest, lambda: self._create(manifest, variables))
 
     def apply_status(self, manifest: str, *, by: str = "driver", dry_run: bool = False, **variables: object) -> None:

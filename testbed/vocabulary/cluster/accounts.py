@@ -29,7 +29,7 @@ class Account:
 
     @property
     def pod(self) -> Object:
-        """Return the driver's pod that is used; DriverFailed if there is none."""
+        """Return the driver's pod on the first node; DriverFailed if there is none."""
         found = driver_pods(self.world.kube, self.world.driver_file)
         bound = [each for each in found if each["spec"].get("nodeName")]
         if not bound:
@@ -42,7 +42,7 @@ class Account:
         return str(self.pod["spec"]["nodeName"])
 
     def allowed(self, *actions: str) -> frozenset[str]:
-        """Return the actions that are allowed in all namespaces.
+        """Return the actions that are allowed cluster-wide.
 
         An action is `verb resource[.group] [name]`, for example `get pods/log` or `list nodes`.
         """
@@ -50,7 +50,7 @@ class Account:
         return frozenset(action for action in actions if self._is_allowed(pod, action))
 
     def allowed_somewhere(self, *actions: str) -> frozenset[str]:
-        """Return the actions that are allowed in all namespaces, in the driver's own, or in kube-system."""
+        """Return the actions that are allowed cluster-wide, in the driver's namespace, or in kube-system."""
         pod = self.pod
         namespaces = ("", pod["metadata"]["namespace"], _SYSTEM)
         return frozenset(
@@ -58,15 +58,16 @@ class Account:
         )
 
     def should_be_allowed(self, *actions: str) -> None:
-        """Require that the actions are allowed in all namespaces."""
+        """Require that all actions are allowed cluster-wide."""
         missing = frozenset(actions) - self.allowed(*actions)
         if missing:
             raise DriverFailed(_error(self.pod, "to be allowed to", missing, _TOO_LITTLE))
 
     def should_be_refused(self, *actions: str, anywhere: Iterable[str] = (), writing: Iterable[str] = ()) -> None:
-        """Require that the actions are not allowed in all namespaces, and those in `anywhere` also not in the driver's or kube-system.
+        """Require that none of the actions is allowed cluster-wide.
 
-        The account must also not be allowed to create, change or delete the resources in `writing` in any of these.
+        Actions in `anywhere` must not be allowed in the driver's namespace or in kube-system either. The same holds for creating, changing
+        and deleting the resources in `writing`.
         """
         written = [f"{verb} {each}" for each in writing for verb in _WRITING]
         surplus = self.allowed(*actions) | self.allowed_somewhere(*anywhere, *written)

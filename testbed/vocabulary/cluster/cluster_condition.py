@@ -50,7 +50,7 @@ def wait_until_restored(world: World, before: ClusterCondition) -> None:
         if found:
             raise NotYet("; ".join(found))
 
-    hint = "restore it; later tests are blocked until then"
+    hint = "restore the cluster: later tests are blocked until then"
     eventually(restored, "the cluster to be as it was before the test", budgets.CLUSTER_RESTORED, hint=hint)
 
 

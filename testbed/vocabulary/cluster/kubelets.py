@@ -169,7 +169,7 @@ class Kubelets:
         return value(text, name, **labels)
 
     def _cdi_specs(self, node: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the definition of each CDI ID, and the reason why a file is unreadable by its path; its owner is unknown."""
+        """Return the definitions by CDI ID, and for unreadable files, whose owners are unknown, the reasons by path."""
         defined: dict[str, str] = {}
         broken: dict[str, str] = {}
         for path in sorted(self.cdi_files(node)):

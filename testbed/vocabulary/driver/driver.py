@@ -228,7 +228,7 @@ class Driver:
         found = optional_devices.shareable(described)
         if len(found) < at_least:
             raise NothingToJudge(
-                f"{len(found)} device on node {node} allows multiple allocations, and {at_least} are needed"
+                f"the driver publishes {len(found)} devices on node {node} that allow multiple allocations; {at_least} are needed"
             )
         return found
 
@@ -292,7 +292,7 @@ class Driver:
         if not found:
             raise UsageError(
                 f"driver file {self.world.driver_file.name} has no spec.probe.identityAttribute",
-                hint="add it; the requirement of this test must have the feature identity",
+                hint="the requirement of this test must have the feature identity",
             )
         return found
 

@@ -30,7 +30,9 @@ class Hardware:
     """The hardware of the driver under test. Each change waits until the driver has published it."""
 
     world: World
-    touched: dict[tuple[str, str], PoolState | None] = field(default_factory=dict)  # by node and pool, how that was
+    touched: dict[tuple[str, str], PoolState | None] = field(
+        default_factory=dict
+    )  # the original state by node and pool
 
     def unplug(self, device: Device) -> PoolChange:
         """Remove a device from its node."""
@@ -74,7 +76,7 @@ class Hardware:
             raise refused[0]
         for (_, pool), before in touched.items():
             if before:
-                self._wait(pool, _like(before), f"pool {pool} to be as it was")
+                self._wait(pool, _equals(before), f"pool {pool} to be restored")
 
     def _change(
         self, device: Device, verb: list[str], rest: list[str], check: Callable[[list[Object]], bool], verbs: str
@@ -126,7 +128,7 @@ def _node_of(slices: tuple[Object, ...], device: Device) -> str:
     )
 
 
-def _like(before: PoolState) -> Callable[[PoolState], bool]:
+def _equals(before: PoolState) -> Callable[[PoolState], bool]:
     return lambda now: now.devices == before.devices
 
 

@@ -15,7 +15,7 @@ def ownerless(slices: Iterable[Object], nodes: Mapping[str, str]) -> tuple[str, 
 
 
 def contradictions(slices: Iterable[Object]) -> tuple[str, ...]:
-    """Describe the pools whose slices differ in their generation or in the number of slices that they state."""
+    """Describe the pools whose slices differ in generation or resourceSliceCount."""
     found: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for each in slices:
         pool = each["spec"]["pool"]

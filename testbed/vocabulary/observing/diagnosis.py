@@ -23,7 +23,9 @@ _NOT_REGISTERED = (
 )
 _NO_ANSWER = "nothing answers at the driver's socket: is its pod running?"
 _BROKEN = "the connection to the driver broke during NodePrepareResources: the driver ended or was restarted"
-DRIVER_UNREACHABLE = frozenset({_NOT_REGISTERED, _NO_ANSWER, _BROKEN})  # the state of the driver's pod says more
+DRIVER_UNREACHABLE = frozenset(
+    {_NOT_REGISTERED, _NO_ANSWER, _BROKEN}
+)  # causes to which the state of the driver's pod is added
 _NOISE = frozenset({"MissingClusterDNS"})  # on every pod of a cluster without DNS
 _PRESSURES = {
     "DiskPressure": "short of disk",
@@ -97,7 +99,7 @@ def diagnose(
         return replace(known, warnings=warnings)
     if not pod["spec"].get("nodeName") and not _is_unschedulable(lines):
         return Diagnosis(
-            "a claim of the pod is missing: the scheduler does not consider such a pod, and reports nothing",
+            "a claim of the pod is missing: the scheduler ignores the pod until it exists, and reports nothing",
             warnings=warnings,
         )
     return Diagnosis("", warnings=warnings)
@@ -181,7 +183,7 @@ def describe_pod(pod: Object) -> str:
 def is_prepare_error(event: Object, claim: str) -> bool:
     """Return True if a driver answered NodePrepareResources with an error for this claim, or for the whole call.
 
-    A call that got no answer, or not in time, is no such error.
+    A call without an answer, or with a late one, does not count.
     """
     if event.get("reason") != messages.FAILED_PREPARE:
         return False

@@ -77,8 +77,8 @@ def observe(
 ) -> T:
     """Watch the object until `check` returns for one of its states, and return the result.
 
-    `check` raises NotYet to continue and StateUnreachable to give up. `meanwhile` is called every two seconds. A wait that fails
-    raises the error that `diagnose` leads to.
+    `check` raises NotYet to continue and StateUnreachable to give up. `meanwhile` is called every two seconds. If the wait
+    fails, the error contains the diagnosis.
     """
     seen = f"there is no {target}"
     for state in _states(kube, target, budget.effective_seconds, meanwhile):
@@ -107,7 +107,7 @@ def hold(
     for state in _states(kube, target, budget.effective_seconds):
         seen = True
         if state is None:
-            raise failure(expected, "it was deleted", f"it should last ({budget})", diagnose())
+            raise failure(expected, "it was deleted", f"less than the budget ({budget})", diagnose())
         _require(check, state, expected, budget, diagnose)
     if not seen:  # with a short budget, the time may be over before the first watch event
         found = kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
@@ -123,7 +123,7 @@ def _require(
     try:
         check(state)
     except (NotYet, StateUnreachable) as broken:
-        raise failure(expected, str(broken), f"it should last ({budget})", diagnose()) from None
+        raise failure(expected, str(broken), f"less than the budget ({budget})", diagnose()) from None
 
 
 def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotObserved | WaitTimeout:
@@ -162,7 +162,7 @@ def _watched(kube: Kube, target: Target, seconds: float) -> Iterator[Object | No
 
 
 def _wait_for_api_server(kube: Kube, target: Target, refused: ApiError) -> float:
-    """Wait until an overloaded API server answers again, and return the seconds, by which the deadline moves. Raise other errors."""
+    """Wait until an overloaded API server answers again, and return how many seconds that took. Raise other errors."""
     began = time.monotonic()
 
     def ask() -> None:

@@ -88,7 +88,7 @@ class Container:
 
     @property
     def environment_names(self) -> frozenset[str]:
-        """Return the same without the values of variables, some of which a claim may replace, such as PATH."""
+        """Return the same without the values of variables: a claim may replace values, such as that of PATH."""
         return frozenset(line.partition("=")[0] for line in self.environment)
 
     @property

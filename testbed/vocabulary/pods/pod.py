@@ -138,7 +138,7 @@ class Pod:
     def should_recover(self) -> Pod:
         """Wait until all containers run, after the cause of earlier failures was removed.
 
-        The kubelet would retry only after a minute, so this triggers a sync again and again.
+        The kubelet would retry only after a minute, so this triggers a sync every two seconds.
         """
         return self.should("recover and run", pod_states.running, budgets.RECOVERED, self.trigger_sync)
 
@@ -193,7 +193,7 @@ class Pod:
             if self._occurrences(matches) <= before:
                 raise NotYet(f"the event has not occurred again; event {event_text(event)}")
 
-        return self._observe_events(f"have again an event {what}", check, self.should_stay_pending)
+        return self._observe_events(f"have another event {what}", check, self.should_stay_pending)
 
     def _occurrences(self, matches: Callable[[Object], bool]) -> int:
         """Return how often matching events occurred. Kubernetes counts repeated events in one object."""
@@ -219,7 +219,7 @@ class Pod:
         return self._should_stay("pending", pod_states.not_deleted(pod_states.pending))
 
     def should_stay_terminating(self) -> Pod:
-        """Require that the deleted pod is not gone for the budget STAYS, because its claims are not unprepared."""
+        """Require that the deleted pod stays for the budget STAYS, because its claims are not yet unprepared."""
         self._should_stay("terminating", pod_states.terminating)
         if self.world.kube.find("v1", "Pod", self.name, self.namespace) is None:
             raise NotObserved(f"expected pod {self.name} to stay terminating\n  last seen: it is gone")
@@ -230,7 +230,7 @@ class Pod:
         return self._should_stay("without a node", pod_states.not_deleted(pod_states.unscheduled))
 
     def should_stay_unbound(self) -> Pod:
-        """Require the same for the budget STAYS_UNBOUND, in which the scheduler checks binding conditions again."""
+        """Do the same as should_stay_unscheduled for the budget STAYS_UNBOUND, in which the scheduler checks binding conditions again."""
         check = pod_states.not_deleted(pod_states.unscheduled)
         return self._should_stay("without a node", check, budgets.STAYS_UNBOUND)
 

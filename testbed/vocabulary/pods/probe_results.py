@@ -14,7 +14,7 @@ from typing import Self, TypeGuard
 from testbed.drivers.published.slices import Device
 
 _SHOWN = 4
-_LINES = 500  # among which the nearest one is searched
+_LINES = 500  # in which the most similar one is searched
 _SIMILAR = 0.6
 _NAME = re.compile(r"[^=:]{0,60}[=:]?")
 _SECRET = re.compile(r"^(?P<name>[^=:]*(?:secret|token|passw|credential|private|key)[^=:]*[=:]).+", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What the driver's account may do, asked of an API server that knows a few rules."""
+"""The permissions of the driver's account at a fake API server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODE_EXTRA = "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"
 
 
 class Server:
-    """Allows what is in `rules`, and in a namespace what is in its `roles`; a slice of another node is refused with `refusal`."""
+    """A fake API server that allows `rules`, and `roles` in namespaces. It rejects slices of other nodes with `refusal`."""
 
     def __init__(self) -> None:
         self.rules: set[tuple[str, ...]] = set()
@@ -33,7 +33,7 @@ class Server:
             names = ("verb", "group", "resource", "subresource", "name")
             rules = self.rules | self.roles.get(asked["namespace"], set())
             return {"status": {"allowed": tuple(asked[name] for name in names) in rules}}
-        assert what["query"] == {"dryRun": "All"}  # nothing is ever made
+        assert what["query"] == {"dryRun": "All"}  # a dry run
         said = dict(what["headers"])
         assert said["Impersonate-User"] == USER
         meant = self.slices[path.rpartition("/")[2]] if method == "DELETE" else what["body"]

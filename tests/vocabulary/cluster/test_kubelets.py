@@ -1,4 +1,4 @@
-"""What a kubelet tells, asked of a server on a real socket and of a page of metrics."""
+"""PodResources from a server on a real socket, metrics from a page, and CDI files."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Node:
         return process.run(argv, check=check)
 
 
-class Away(Node):
-    """Nobody answers."""
+class UnreachableNode(Node):
+    """A node that does not answer."""
 
     def run(self, *_argv: str, check: bool = True) -> Completed:
         return process.run(["sh", "-c", "echo no such node >&2; exit 1"], check=check)
@@ -172,7 +172,7 @@ def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _with(kubelets: Kubelets, node: Node) -> Kubelets:
-    """The same of a cluster that has this node."""
+    """Return kubelets of a cluster that has this node."""
     return Kubelets(replace(kubelets.world, cluster=Cluster(Path(), node)))  # type: ignore[arg-type]  # the parts that are asked
 
 
@@ -260,7 +260,7 @@ def test_a_cdi_file_that_cannot_be_read_is_an_error(kubelets: Kubelets, cdi: Pat
     def replaced(argv: tuple[str, ...]) -> None:
         if argv[-1].endswith("/one.json"):
             (cdi / "one.json").unlink()
-            (cdi / "one.json").mkdir()  # root may read whatever is a file
+            (cdi / "one.json").mkdir()  # root can read all files
 
     with pytest.raises(CommandFailed, match="directory"):
         _with(kubelets, Node("node-1", replaced)).defined_cdi_ids("node-1")
@@ -268,7 +268,7 @@ def test_a_cdi_file_that_cannot_be_read_is_an_error(kubelets: Kubelets, cdi: Pat
 
 def test_a_node_that_does_not_answer_is_an_error(kubelets: Kubelets) -> None:
     with pytest.raises(CommandFailed, match="no such node"):
-        _with(kubelets, Away("node-1")).cdi_files("node-1")
+        _with(kubelets, UnreachableNode("node-1")).cdi_files("node-1")
 
 
 def test_a_world_without_a_cluster_is_an_error(world: Callable[..., World]) -> None:

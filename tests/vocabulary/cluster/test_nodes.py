@@ -15,7 +15,7 @@ READY: Any = [{"type": "Ready", "status": "True"}]
 
 
 class Machines:
-    """A cluster whose kubelets and nodes start again; `kube` sees what comes of it."""
+    """A fake cluster that restarts kubelets and nodes, and changes `kube` accordingly."""
 
     def __init__(self, kube: Any) -> None:
         self.kube, self.asked = kube, list[str]()
@@ -40,7 +40,7 @@ class Machines:
 
 @pytest.fixture
 def machines(world: Callable[..., World]) -> Callable[..., tuple[World, Any]]:
-    """A world with a pod on node-1, which is Ready."""
+    """Return a world with a pod on node-1, which is Ready."""
 
     def make(**labels: str) -> tuple[World, Any]:
         made = world()

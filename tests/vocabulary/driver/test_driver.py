@@ -87,7 +87,7 @@ def test_devices_on_nodes_where_the_driver_is_not_expected_do_not_count(world: M
     taint = [{"key": "k", "effect": "NoSchedule"}]
     for node in ("control-plane", "node-2"):
         kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"][0]["taints"] = taint
-    assert driver.tainted("NoSchedule").device.pool == "node-2"  # where a pod that tolerates it can run
+    assert driver.tainted("NoSchedule").device.pool == "node-2"  # the driver is expected there
 
 
 def test_a_driver_that_publishes_nothing_is_blamed(world: Make) -> None:
@@ -189,7 +189,9 @@ def test_shareable_devices(world: Make) -> None:
     assert driver.default_share(device) == "16Gi"
     with pytest.raises(DriverFailed, match="no device that allows multiple allocations"):
         driver.shareable_on("node-1")
-    with pytest.raises(NothingToJudge, match="1 device on node node-2 allows multiple allocations, and 2 are needed"):
+    with pytest.raises(
+        NothingToJudge, match="publishes 1 devices on node node-2 that allow multiple allocations; 2 are needed"
+    ):
         driver.shareable_on("node-2", at_least=2)
     with pytest.raises(DriverFailed, match="publishes no device"):
         driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-9"))
@@ -273,7 +275,9 @@ def test_slices_are_replaced(world: Make) -> None:
     assert driver.should_replace_slices(frozenset({"before"}), "node-1") is driver
 
 
-@pytest.mark.parametrize(("uid", "count", "seen"), [("old", 1, "1 old slices still exist"), ("new", 2, "no pool is complete")])
+@pytest.mark.parametrize(
+    ("uid", "count", "seen"), [("old", 1, "1 old slices still exist"), ("new", 2, "no pool is complete")]
+)
 def test_a_driver_that_does_not_replace_its_slices_is_blamed(world: Make, uid: str, count: int, seen: str) -> None:
     made = world()
     kube = cast("FakeKube", made.kube)

@@ -19,15 +19,15 @@ Make = Callable[..., World]
 
 
 class Playing:
-    """A driver that does what it is told, unless `deaf`; and then publishes it."""
+    """A fake driver that makes changes and publishes them, unless `is_broken`."""
 
-    def __init__(self, world: World, deaf: bool = False) -> None:
-        self.world, self.deaf = world, deaf
+    def __init__(self, world: World, is_broken: bool = False) -> None:
+        self.world, self.is_broken = world, is_broken
         self.asked: list[tuple[str, ...]] = []
 
     def ask(self, kube: Any, _file: Any, node: str, words: list[str]) -> dict[str, Any]:
         self.asked.append((node, *words))
-        if not self.deaf:
+        if not self.is_broken:
             spec = kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]
             spec["devices"] = self.changed(cluster.slice_spec(node, 4)["devices"], *words)
         return {"changed": True}
@@ -45,8 +45,8 @@ class Playing:
 
 @pytest.fixture
 def playing(world: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Playing]:
-    def make(deaf: bool = False) -> Playing:
-        made = Playing(world(), deaf)
+    def make(is_broken: bool = False) -> Playing:
+        made = Playing(world(), is_broken)
         monkeypatch.setattr(live_control, "run_control", made.ask)
         return made
 
@@ -88,15 +88,15 @@ def test_a_driver_that_does_not_publish_a_change_is_blamed(
     playing: Callable[..., Playing], change: Callable[[Hardware], Any]
 ) -> None:
     with pytest.raises(NotObserved, match="does not publish the change of its hardware"):
-        change(Hardware(playing(deaf=True).world))
+        change(Hardware(playing(is_broken=True).world))
 
 
 def test_a_pool_that_is_not_restored_at_the_end_is_reported(playing: Callable[..., Playing]) -> None:
     its = playing()
     hardware = Hardware(its.world)
     hardware.unplug(GPU)
-    its.deaf = True
-    with pytest.raises(NotObserved, match="pool node-1 to be as it was"):
+    its.is_broken = True
+    with pytest.raises(NotObserved, match="pool node-1 to be restored"):
         hardware.restore()
 
 

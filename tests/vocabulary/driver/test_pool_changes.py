@@ -19,18 +19,18 @@ def _modified(count: int, **pool: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("events", "missed"),
+    ("events", "lost"),
     [
         ([], []),
         ([_modified(4)], []),
         ([_modified(5)], []),
         ([_modified(3), _modified(4)], ["gpu-3"]),
         ([_modified(0), _modified(4)], ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]),
-        ([_modified(0, resourceSliceCount=2), _modified(4)], []),  # nobody takes that pool for whole
+        ([_modified(0, resourceSliceCount=2), _modified(4)], []),  # the pool is never complete
     ],
 )
 def test_devices_that_were_missing_for_a_moment_are_lost(
-    world: Make, monkeypatch: pytest.MonkeyPatch, events: list[Any], missed: list[str]
+    world: Make, monkeypatch: pytest.MonkeyPatch, events: list[Any], lost: list[str]
 ) -> None:
     made = world()
     seen = Driver(made).watch_pools("node-1")
@@ -41,7 +41,7 @@ def test_devices_that_were_missing_for_a_moment_are_lost(
 
     monkeypatch.setattr(made.kube, "watch", watch)
     assert seen.pools == ("node-1",)
-    assert seen.lost_devices == tuple(Device(cluster.DRIVER, "node-1", name) for name in missed)
+    assert seen.lost_devices == tuple(Device(cluster.DRIVER, "node-1", name) for name in lost)
 
 
 def test_a_pool_that_was_never_complete_has_no_lost_devices(world: Make) -> None:

@@ -16,7 +16,7 @@ BUDGET = Budget("pod runs", 30, "test")
 
 
 class Watching:
-    """A Kube whose watches are given: each is a list of phases, or an error."""
+    """A fake Kube with given watches: each is a list of phases or an error."""
 
     def __init__(self, *watches: list[str] | ApiError, there: tuple[str, ...] = ()) -> None:
         self.watches, self.there = list(watches), there
@@ -128,7 +128,9 @@ def test_a_deleted_object_does_not_hold() -> None:
 
 @pytest.mark.usefixtures("_impatient")
 def test_a_state_that_does_not_last_is_reported_with_the_new_state() -> None:
-    with pytest.raises(NotObserved, match=r"expected p to stay good\n  last seen: it is bad\n  waited: it should last"):
+    with pytest.raises(
+        NotObserved, match=r"expected p to stay good\n  last seen: it is bad\n  waited: less than the budget"
+    ):
         _hold(["good"], ["bad"])
 
 

@@ -148,7 +148,7 @@ def test_earlier_occurrences_do_not_count(pod: Callable[..., Pod], again: Again)
     _report(refused, "FailedPrepareDynamicResources", NO)
     _retry(refused, count=1)
     with pytest.raises(
-        NotObserved, match=r"to have again an event (.|\n)*the event has not occurred again; event FailedPrepare"
+        NotObserved, match=r"to have another event (.|\n)*the event has not occurred again; event FailedPrepare"
     ):
         again(refused)
 
@@ -206,7 +206,7 @@ def test_a_pod_that_stays_in_its_state(pod: Callable[..., Pod]) -> None:
 
 @pytest.mark.parametrize("word", ["should_stay_pending", "should_stay_unscheduled"])
 def test_a_pod_that_runs_although_it_should_not(pod: Callable[..., Pod], word: str) -> None:
-    with pytest.raises(NotObserved, match=r"expected pod p to stay(.|\n)*Running on node-1(.|\n)*it should last"):
+    with pytest.raises(NotObserved, match=r"expected pod p to stay(.|\n)*Running on node-1(.|\n)*less than the budget"):
         getattr(pod(RUNS), word)()
 
 
