@@ -57,6 +57,31 @@ class TakeDevicesOfOtherDrivers(MisreadClaims):
         )
 
 
+class LeavesOutUnknownDevices(MisreadClaims):
+    """Devices that the driver does not have are left out, and the rest of the claim is prepared."""
+
+    def _alter(self, claim: Object, _ref: ClaimRef) -> Object:
+        return alter_allocation(claim, "results", lambda results: [each for each in results if self._has(each)])
+
+    def _has(self, result: Object) -> bool:
+        try:
+            self._collaborators.inventory.find(result["pool"], result["device"])
+        except ClaimRefused:
+            return bool(result["driver"] != self.name)
+        return True
+
+
+class RemembersTheFirstAllocation(MisreadClaims):
+    """A claim that is allocated again is prepared with the devices of its first allocation."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._first: dict[str, Object] = {}
+
+    def _alter(self, claim: Object, ref: ClaimRef) -> Object:
+        return self._first.setdefault(ref.uid, claim)
+
+
 def prepares_busy_devices(parts: Parts) -> Parts:
     """A device is prepared for a claim although it is still prepared for another one."""
     return replace(parts, conflict=lambda _wanted, _others: "")
@@ -154,6 +179,8 @@ ALL = (
     make_up_devices,
     know_devices_by_name,
     TakeDevicesOfOtherDrivers,
+    LeavesOutUnknownDevices,
+    RemembersTheFirstAllocation,
     prepares_busy_devices,
     forget_what_parts_share,
     admin_takes_device,

@@ -8,7 +8,9 @@ from dataclasses import replace
 from fake_driver.errors import ClaimRefused
 from fake_driver.mutants.claims import MisreadClaims, alter_allocation
 from fake_driver.preparing import opaque_configuration
+from fake_driver.preparing.caller import PATIENT, Caller
 from fake_driver.preparing.claims import ClaimRef, Object
+from fake_driver.preparing.driver import Driver, PreparedDevice
 from fake_driver.preparing.opaque_configuration import OpaqueConfig
 from fake_driver.roles.node_driver import Parts
 
@@ -63,6 +65,19 @@ class SwallowsConfigErrors(MisreadClaims):
         return claim
 
 
+class HidesTheInvalidField(Driver):
+    """Invalid configuration is refused, but the error does not name the invalid field."""
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
+        """Replace the error for invalid configuration."""
+        try:
+            return super().prepare(ref, caller)
+        except ClaimRefused as refused:
+            if "invalid configuration" not in str(refused):
+                raise
+            raise ClaimRefused(f"claim {ref} cannot be prepared: mutant hides-the-invalid-field") from refused
+
+
 ALL = (
     ignores_config_order,
     ignores_config_scope,
@@ -71,4 +86,5 @@ ALL = (
     ignores_config_of_subrequests,
     TakesConfigOfOthers,
     SwallowsConfigErrors,
+    HidesTheInvalidField,
 )

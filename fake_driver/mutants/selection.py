@@ -72,6 +72,7 @@ PERMISSION_MUTANTS = (
     "may-change-claims",
     "may-make-pods",
     "may-act-as-others",
+    "may-change-nodes",
     "may-edit-its-namespace",
     "may-allocate",
     "status-of-all-drivers",

@@ -1,6 +1,6 @@
 """Binding conditions: the scheduler binds a pod only when its device is ready. The tests set the conditions themselves."""
 
-from testbed.conformance import E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Device binding conditions"
 KEP = "KEP-5007, DRA device binding conditions"
@@ -64,7 +64,8 @@ def test_a_pod_runs_when_its_device_is_attached(scenario, driver):
     source=KEP,
     features=("binding",),
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
-    mutants=("binding-conditions-missing", "conditions-come-true"),
+    about=CLUSTER,
+    mutants=("conditions-come-true",),
 )
 def test_a_pod_waits_while_a_condition_is_false(scenario):
     scenario.apply("binding/pod.yaml")
@@ -86,7 +87,8 @@ def test_a_pod_waits_while_a_condition_is_false(scenario):
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceRequestAllocationResult.bindingConditions",
     features=("binding",),
     gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
-    mutants=("binding-conditions-missing", "one-binding-condition"),
+    about=CLUSTER,
+    mutants=("one-binding-condition",),
 )
 def test_the_allocation_copies_the_binding_conditions(scenario, driver):
     scenario.apply("binding/pod.yaml")

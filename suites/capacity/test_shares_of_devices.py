@@ -1,6 +1,6 @@
 """Consumable capacity: several claims share the capacity of one device."""
 
-from testbed.conformance import E2E, MUST, SHOULD, Capability, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, Capability, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Consumable capacity"
 KEP = "KEP-5075, DRA consumable capacity"
@@ -41,7 +41,8 @@ def test_two_pods_share_a_device(scenario, driver, node):
     source=KEP,
     features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
-    mutants=("sharing-missing", "share-ids-alike"),
+    about=CLUSTER,
+    mutants=("share-ids-alike",),
 )
 def test_each_share_has_an_id(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
@@ -92,7 +93,8 @@ def test_a_pod_waits_when_the_capacity_is_used_up(scenario, driver, node):
     source=KEP,
     features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
-    mutants=("sharing-missing", "capacities-unasked"),
+    about=CLUSTER,
+    mutants=("capacities-unasked",),
 )
 def test_the_allocation_records_the_consumed_capacity(scenario, driver, node):
     device, *_ = driver.shareable_on(node)

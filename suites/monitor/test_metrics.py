@@ -1,6 +1,6 @@
 """The kubelet's metrics about claims and about calls of the driver."""
 
-from testbed.conformance import E2E, MUST, Capability, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, Capability, requirement
 
 DOCS = "Kubernetes documentation: Kubernetes Metrics Reference, dra_resource_claims_in_use and dra_grpc_operations_duration_seconds"
 
@@ -14,7 +14,8 @@ DOCS = "Kubernetes documentation: Kubernetes Metrics Reference, dra_resource_cla
     needs=(Capability.KUBELET_METRICS,),
     source=DOCS,
     covers=("N19", "G19"),
-    mutants=("unprepare-fails",),
+    about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_claims_in_use_are_counted(scenario, kubelets, node):
     before = kubelets.claims_in_use(node)
@@ -37,7 +38,8 @@ def test_claims_in_use_are_counted(scenario, kubelets, node):
     source=DOCS,
     features=("shared-claims",),
     covers=("N19",),
-    mutants=("unprepare-fails",),
+    about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
     before = kubelets.claims_in_use(node)
@@ -62,7 +64,8 @@ def test_a_shared_claim_is_counted_once(scenario, kubelets, node):
     needs=(Capability.KUBELET_METRICS,),
     source=DOCS,
     covers=("G19",),
-    mutants=("unprepare-fails", "forget-registration-socket"),
+    about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_calls_are_counted(scenario, kubelets, node):
     prepared, unprepared = kubelets.calls(node, "NodePrepareResources"), kubelets.calls(node, "NodeUnprepareResources")
@@ -84,7 +87,8 @@ def test_calls_are_counted(scenario, kubelets, node):
     source="KEP-4381, section Managing resources: a claim is unprepared for the last pod on the node that uses it",
     features=("shared-claims",),
     covers=("G19",),
-    mutants=("unprepare-fails",),
+    about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_calls_for_a_shared_claim_are_counted(scenario, kubelets, node):
     prepared, unprepared = kubelets.calls(node, "NodePrepareResources"), kubelets.calls(node, "NodeUnprepareResources")

@@ -1,6 +1,6 @@
 """PodResources: the kubelet's API for agents that monitor which devices a container uses."""
 
-from testbed.conformance import E2E, MUST, Capability, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, Capability, requirement
 
 DOCS = (
     "Kubernetes documentation: Device Plugins, section Monitoring device plugin resources; "
@@ -98,7 +98,8 @@ def test_every_device_of_a_claim_is_named(scenario, kubelets):
     source=DOCS,
     gates=("KubeletPodResourcesDynamicResources",),
     covers=("G18",),
-    mutants=("unprepare-fails",),
+    about=CLUSTER,
+    mutants=("pods-lose-their-claims",),
 )
 def test_a_finished_pod_is_not_listed(scenario, kubelets, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)

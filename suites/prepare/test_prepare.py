@@ -75,17 +75,21 @@ def test_an_unknown_device_is_refused(scenario, node, driver):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").trigger_sync()
-    other.should_fail_to_prepare("other")
+    other.should_fail_to_prepare("other").should_fail_to_prepare_again("other").should_stay_pending()
 
-    other.should_fail_to_prepare_again("other").should_stay_pending()
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner = scenario.pod("owner").should_run()
+
+    assert owner.seen_devices == owner.devices
 
 
 @requirement(
     "PREP-004",
-    "The driver should refuse each attempt to prepare a device of a pool that it does not have, "
-    "even if another pool has a device of that name.",
-    level=SHOULD,
+    "The driver must refuse each attempt to prepare a device of a pool that it does not have, "
+    "even if another pool has a device of that name, and the pod must not run.",
+    level=MUST,
     tier=E2E,
+    exclusive=True,  # a driver that ignores the pool could refuse a device that another test uses, and pass
     source=DRA,
     given=("local",),
     covers=("W18", "G11"),
@@ -97,9 +101,12 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool="no-such-pool", name=name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").trigger_sync()
-    other.should_fail_to_prepare("other")
+    other.should_fail_to_prepare("other").should_fail_to_prepare_again("other").should_stay_pending()
 
-    other.should_fail_to_prepare_again("other").should_stay_pending()
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner = scenario.pod("owner").should_run()
+
+    assert owner.seen_devices == owner.devices
 
 
 @requirement(
@@ -149,3 +156,58 @@ def test_pods_start_at_the_same_time(scenario):
 
     assert pods.seen_devices == pods.devices
     assert len(pods.all_devices) == 5
+
+
+@requirement(
+    "PREP-007",
+    "The driver must refuse each attempt to prepare a claim if it does not have one of the claim's devices. "
+    "The pod must not run with the others.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source=DRA,
+    given=("local", "unshared"),
+    covers=("W18",),
+    mutants=("leaves-out-unknown-devices", "make-up-devices"),
+)
+def test_one_of_two_devices_is_unknown(scenario, node, driver):
+    device = min(driver.devices_on(node))
+    names = {"first": device.name, "second": "no-such-device"}
+    scenario.apply("prepare/two-devices.yaml", node=node)
+    scenario.apply_status("prepare/allocation-of-two.yaml", node=node, pool=device.pool, **names)
+    scenario.claim("two").should_be_reserved_for("two")
+    two = scenario.pod("two").trigger_sync()
+    two.should_fail_to_prepare("two").should_fail_to_prepare_again("two").should_stay_pending()
+
+    scenario.apply("prepare/pod.yaml", claim="control", node=node)
+    scenario.apply_status("basic/allocation.yaml", claim="control", node=node, pool=device.pool, name=device.name)
+    scenario.claim("control").should_be_reserved_for("control")
+
+    assert scenario.pod("control").trigger_sync().should_run().seen_devices == {device}
+
+
+@requirement(
+    "PREP-008",
+    "When a claim is allocated again with another device, its next pod must see that device and not the earlier one.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    exclusive=True,
+    source=DRA,
+    features=("identity",),
+    given=("local", "unshared"),
+    mutants=("remembers-the-first-allocation",),
+)
+def test_a_claim_is_allocated_again_with_another_device(scenario, node, driver):
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    before, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
+    (device,) = claim.devices
+    before.delete().should_be_gone()
+    claim.should_be_deallocated()
+    scenario.apply("basic/chosen-device.yaml", name="owner", wanted=driver.identity(device))
+    scenario.pod("owner").should_run()
+
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+
+    assert pod.seen_devices == pod.devices != {device}

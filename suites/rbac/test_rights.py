@@ -8,10 +8,15 @@ DOCS = (
 )
 GRANULAR = "Kubernetes documentation: Hardening Guide - Dynamic Resource Allocation, section Harden DRA status update permissions"
 ROLES = ("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io")
+READING_SECRETS = ("get secrets", "list secrets", "watch secrets")
 CLAIMS = ("resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io")
 CHANGING_CLASSES = (
     *("update deviceclasses.resource.k8s.io", "patch deviceclasses.resource.k8s.io"),
     *("delete deviceclasses.resource.k8s.io", "deletecollection deviceclasses.resource.k8s.io"),
+)
+CHANGING_CLAIMS = (
+    *("update resourceclaims.resource.k8s.io", "patch resourceclaims.resource.k8s.io"),
+    *("delete resourceclaims.resource.k8s.io", "deletecollection resourceclaims.resource.k8s.io"),
 )
 # Creating pods in its own namespace is allowed: some drivers run helper daemons there.
 MAKING_PODS = (
@@ -49,36 +54,36 @@ def test_the_driver_has_the_permissions_that_it_needs(account):
 
 @requirement(
     "RBAC-002",
-    "The driver's service account should not be allowed to read Secrets.",
-    level=SHOULD,
+    "The driver's service account must not be allowed to read the Secrets of all namespaces or of kube-system.",
+    level=MUST,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
     source=DOCS,
-    mutants=("may-read-secrets", "may-edit-its-namespace"),
+    mutants=("may-read-secrets",),
 )
-def test_the_driver_may_not_read_secrets(account):
-    account.should_be_refused(anywhere=("get secrets", "list secrets", "watch secrets"))
+def test_the_driver_may_not_read_secrets_of_others(account):
+    account.should_be_refused(elsewhere=READING_SECRETS)
 
 
 @requirement(
     "RBAC-003",
-    "The driver's service account should not be allowed to create, change or delete ResourceClaims and "
-    "ResourceClaimTemplates, or to change or delete DeviceClasses.",
-    level=SHOULD,
+    "The driver's service account must not be allowed to change or delete the ResourceClaims of all "
+    "namespaces, or to change or delete DeviceClasses.",
+    level=MUST,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
     source=DOCS,
-    mutants=("may-write-claims", "may-change-claims", "may-edit-its-namespace"),
+    mutants=("may-write-claims", "may-change-claims"),
 )
-def test_the_driver_may_not_write_claims(account):
-    account.should_be_refused(*CHANGING_CLASSES, writing=CLAIMS)
+def test_the_driver_may_not_change_claims_of_others(account):
+    account.should_be_refused(*CHANGING_CLASSES, *CHANGING_CLAIMS)
 
 
 @requirement(
     "RBAC-004",
-    "The driver's service account should not be allowed to create pods, run programs in pods, create "
-    "tokens, impersonate others, or change nodes or roles.",
-    level=SHOULD,
+    "The driver's service account must not be allowed to create pods in all namespaces, run programs in "
+    "pods, create tokens, impersonate others, or change roles.",
+    level=MUST,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
     source=DOCS,
@@ -88,8 +93,7 @@ def test_the_driver_may_not_escalate_its_privileges(account):
     account.should_be_refused(
         *MAKING_PODS,
         *CHANGING_CLUSTER_ROLES,
-        *("impersonate users", "impersonate groups"),
-        *("update nodes", "patch nodes", "delete nodes", "create nodes/proxy"),
+        *("impersonate users", "impersonate groups", "create nodes/proxy"),
         anywhere=(*ENTERING_PODS, *ACTING_AS_OTHERS),
         writing=ROLES,
     )
@@ -97,8 +101,8 @@ def test_the_driver_may_not_escalate_its_privileges(account):
 
 @requirement(
     "RBAC-005",
-    "The driver's service account should not be allowed to change the allocation or the reservations of ResourceClaims.",
-    level=SHOULD,
+    "The driver's service account must not be allowed to change the allocation or the reservations of ResourceClaims.",
+    level=MUST,
     tier=STATIC,
     kubernetes="1.36",
     needs=(Capability.ACT_AS_DRIVER,),
@@ -114,8 +118,8 @@ def test_the_driver_may_not_allocate(account):
 
 @requirement(
     "RBAC-006",
-    "The driver's service account should not be allowed to write the status of another driver's devices.",
-    level=SHOULD,
+    "The driver's service account must not be allowed to write the status of another driver's devices.",
+    level=MUST,
     tier=STATIC,
     kubernetes="1.36",
     needs=(Capability.ACT_AS_DRIVER,),
@@ -149,3 +153,43 @@ def test_the_driver_may_not_write_the_status_of_other_nodes(account, driver):
     status = f"resourceclaims/driver.resource.k8s.io {driver.name}"
 
     account.should_be_refused(anywhere=(f"arbitrary-node:update {status}", f"arbitrary-node:patch {status}"))
+
+
+@requirement(
+    "RBAC-014",
+    "The driver's service account should not be allowed to read the Secrets of its own namespace.",
+    level=SHOULD,
+    tier=STATIC,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source=DOCS,
+    mutants=("may-read-secrets", "may-edit-its-namespace"),
+)
+def test_the_driver_may_not_read_secrets(account):
+    account.should_be_refused(anywhere=READING_SECRETS)
+
+
+@requirement(
+    "RBAC-015",
+    "The driver's service account should not be allowed to create, change or delete ResourceClaims or "
+    "ResourceClaimTemplates in any namespace.",
+    level=SHOULD,
+    tier=STATIC,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source=DOCS,
+    mutants=("may-write-claims", "may-change-claims", "may-edit-its-namespace"),
+)
+def test_the_driver_may_not_write_claims(account):
+    account.should_be_refused(writing=CLAIMS)
+
+
+@requirement(
+    "RBAC-016",
+    "The driver's service account should not be allowed to change or delete Nodes.",
+    level=SHOULD,
+    tier=STATIC,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source=DOCS,
+    mutants=("may-change-nodes",),
+)
+def test_the_driver_may_not_change_nodes(account):
+    account.should_be_refused("update nodes", "patch nodes", "delete nodes")

@@ -77,6 +77,7 @@ def test_pods_share_one_of_their_claims(scenario):
     tier=E2E,
     source=API,
     features=("shared-claims",),
+    about=CLUSTER,
     mutants=("reservations-stay",),
 )
 def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):

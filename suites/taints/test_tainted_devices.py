@@ -17,7 +17,8 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration"
     source=DOCS,
     features=("taints", "identity"),
     gates=("DRADeviceTaints",),
-    mutants=("taints-missing", "everything-tolerated"),
+    about=CLUSTER,
+    mutants=("everything-tolerated",),
     covers=("T1",),
 )
 def test_no_schedule_keeps_a_pod_pending(scenario, driver):
@@ -87,7 +88,8 @@ def test_everything_can_be_tolerated(scenario, driver):
     source=API,
     features=("taints", "identity"),
     gates=("DRADeviceTaints",),
-    mutants=("taints-missing", "everything-tolerated"),
+    about=CLUSTER,
+    mutants=("everything-tolerated",),
 )
 @pytest.mark.parametrize(
     "other",
@@ -113,7 +115,8 @@ def test_a_toleration_that_does_not_match(scenario, driver, other):
     source=DOCS,
     features=("taints", "identity"),
     gates=("DRADeviceTaints",),
-    mutants=("taints-missing", "everything-tolerated"),
+    about=CLUSTER,
+    mutants=("everything-tolerated",),
     covers=("T7",),
 )
 def test_no_execute_keeps_a_pod_pending(scenario, driver):

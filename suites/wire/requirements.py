@@ -9,7 +9,7 @@ REGISTRATION = "k8s.io/kubelet: pkg/apis/pluginregistration/v1/api.proto; kubele
 DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto; kubelet: pkg/kubelet/cm/dra/manager.go"
 HELPER = "k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, interface DRAPlugin"
 CDI = "Container Device Interface: SPEC.md in github.com/cncf-tags/container-device-interface"
-ORDER = "sigs.k8s.io/dra-example-driver: GetOpaqueDeviceConfigs"
+DECLARED = "the driver file: spec.configuration.precedence"
 HEALTH = "k8s.io/kubelet: pkg/apis/dra-health/v1/api.proto; KEP-4680, resource health in the status of a pod"
 
 
@@ -45,7 +45,7 @@ PLANNED = (
         "REG-104",
         MUST,
         REGISTRATION,
-        "The driver must list its supported versions as gRPC service names, the newest first, and serve each of them.",
+        "The driver must list its supported versions as gRPC service names, and serve each of them.",
         "W4",
     ),
     _planned(
@@ -75,6 +75,13 @@ PLANNED = (
         HELPER,
         "A driver that is asked to terminate should finish running calls, remove its sockets, and exit within its grace period.",
         "W8",
+    ),
+    _planned(
+        "REG-109",
+        SHOULD,
+        REGISTRATION,
+        "The driver should list its supported versions with the newest first.",
+        "W4",
     ),
     _planned(
         "PREP-101",
@@ -149,8 +156,8 @@ PLANNED = (
         "PREP-110",
         MUST,
         "API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration and OpaqueDeviceConfiguration",
-        "The driver must refuse invalid configuration with an error that names the field, ignore configuration for other "
-        "drivers, and apply configuration to the requests that it names.",
+        "The driver must refuse invalid configuration, ignore configuration for other drivers, and apply "
+        "configuration to the requests that it names, or to all requests if it names none.",
         "W21",
         "configuration",
     ),
@@ -195,9 +202,17 @@ PLANNED = (
     _planned(
         "PREP-116",
         SHOULD,
-        ORDER,
-        "The driver should apply configuration in order, that of the class first. "
-        "Later entries should override earlier ones, and entries without requests should apply to all requests.",
+        DECLARED,
+        "If several configuration entries contradict each other, the driver should apply the one that its driver file declares.",
+        "W21",
+        "configuration",
+        "configuration-precedence",
+    ),
+    _planned(
+        "PREP-117",
+        SHOULD,
+        "API reference: ResourceClaim v1 resource.k8s.io, OpaqueDeviceConfiguration",
+        "When the driver refuses invalid configuration, its error should name the invalid field.",
         "W21",
         "configuration",
     ),

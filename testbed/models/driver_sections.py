@@ -108,6 +108,11 @@ class Configuration(Strict):
     one: Setting
     other: Setting = Field(description="Configuration that excludes `one`.")
     invalid: InvalidConfiguration
+    precedence: Literal["claim", "class", "none"] | None = Field(
+        None,
+        description="Entry that the driver applies if several contradict each other. An allocation lists those of the class first. "
+        "claim: the last entry. class: the first entry. none or absent: it is not judged.",
+    )
 
     def shown(self, output: str) -> frozenset[str]:
         """Return the settings that a command's output shows: one, other."""

@@ -30,11 +30,15 @@ DERIVED: Mapping[str, str] = {
     "companion": "companions",
     "live-control": "control",
     "configuration": "configuration",
+    "configuration-precedence": "configuration.precedence",
     "sharing-rounds": "sharing.uneven",
     "sharing-limits": "sharing.tooMuch",
     **{name: f"classes.{to_camel(name)}" for name in Classes.model_fields},
     **{f"example-{name.replace('_', '-')}": f"examples.{to_camel(name)}" for name in Examples.model_fields},
 }
+
+# Values of these keys that declare nothing.
+_UNDECLARED = {"configuration-precedence": "none"}
 
 
 def declaring_key(feature: str) -> str:
@@ -53,7 +57,8 @@ def explain_missing(wanted: Collection[str], declared: Collection[str]) -> str:
 
 def derived_features(spec: Mapping[str, Any]) -> frozenset[str]:
     """Return the features that a spec declares by other keys than `features`. Its keys are spelled as in the file."""
-    return frozenset(name for name, path in DERIVED.items() if _at(spec, path))
+    values = {name: _at(spec, path) for name, path in DERIVED.items()}
+    return frozenset(name for name, value in values.items() if value and value != _UNDECLARED.get(name))
 
 
 def _check_feature(text: str) -> str:

@@ -157,7 +157,13 @@ def test_a_feature_that_every_driver_has_is_refused(folder: Path, name: str) -> 
 def test_every_key_that_declares_a_feature_exists() -> None:
     schema = DriverFile.model_json_schema()
     places = [place.partition(".")[::2] for place in DERIVED.values()]
-    sections = {"probe": "Probe", "sharing": "Sharing", "classes": "Classes", "examples": "Examples"}
+    sections = {
+        "probe": "Probe",
+        "sharing": "Sharing",
+        "classes": "Classes",
+        "examples": "Examples",
+        "configuration": "Configuration",
+    }
     assert {name for name, _ in places} <= set(schema["$defs"]["DriverSpec"]["properties"])
     assert all(inner in schema["$defs"][sections[name]]["properties"] for name, inner in places if inner)
 
@@ -297,6 +303,21 @@ def test_a_configuration_section_declares_the_feature(folder: Path) -> None:
     assert found.configuration.shown("PATH=/bin\nSPEED=2\n") == {"other"}
     assert found.configuration.shown("SPEED=11\n") == frozenset()
     assert found.configuration.invalid.parameters == {"speed": "much"}
+    assert found.configuration.precedence is None
+
+
+@pytest.mark.parametrize(("declared", "is_judged"), [("claim", True), ("class", True), ("none", False)])
+def test_only_a_declared_precedence_of_configuration_is_judged(folder: Path, declared: str, is_judged: bool) -> None:
+    found = load(folder, CONFIGURED + f"    precedence: {declared}\n")
+
+    assert "configuration" in found.features
+    assert ("configuration-precedence" in found.features) is is_judged
+    assert "configuration-precedence" not in load(folder, CONFIGURED).features
+
+
+def test_an_unknown_precedence_is_an_error(folder: Path) -> None:
+    with pytest.raises(UsageError, match="precedence"):
+        load(folder, CONFIGURED + "    precedence: node\n")
 
 
 def test_an_invalid_regular_expression_is_refused(folder: Path) -> None:

@@ -51,11 +51,7 @@ class Account:
 
     def allowed_somewhere(self, *actions: str) -> frozenset[str]:
         """Return the actions that are allowed cluster-wide, in the driver's namespace, or in kube-system."""
-        pod = self.pod
-        namespaces = ("", pod["metadata"]["namespace"], _SYSTEM)
-        return frozenset(
-            action for action in actions if any(self._is_allowed(pod, action, each) for each in namespaces)
-        )
+        return self._allowed_in(("", self.pod["metadata"]["namespace"], _SYSTEM), actions)
 
     def should_be_allowed(self, *actions: str) -> None:
         """Require that all actions are allowed cluster-wide."""
@@ -63,14 +59,21 @@ class Account:
         if missing:
             raise DriverFailed(_error(self.pod, "to be allowed to", missing, _TOO_LITTLE))
 
-    def should_be_refused(self, *actions: str, anywhere: Iterable[str] = (), writing: Iterable[str] = ()) -> None:
+    def should_be_refused(
+        self,
+        *actions: str,
+        elsewhere: Iterable[str] = (),
+        anywhere: Iterable[str] = (),
+        writing: Iterable[str] = (),
+    ) -> None:
         """Require that none of the actions is allowed cluster-wide.
 
-        Actions in `anywhere` must not be allowed in the driver's namespace or in kube-system either. The same holds for creating, changing
-        and deleting the resources in `writing`.
+        Actions in `elsewhere` must not be allowed in kube-system either; those in `anywhere`, and creating, changing and deleting the
+        resources in `writing`, neither there nor in the driver's namespace.
         """
         written = [f"{verb} {each}" for each in writing for verb in _WRITING]
-        surplus = self.allowed(*actions) | self.allowed_somewhere(*anywhere, *written)
+        surplus = self.allowed(*actions) | self._allowed_in(("", _SYSTEM), elsewhere)
+        surplus |= self.allowed_somewhere(*anywhere, *written)
         if surplus:
             raise DriverFailed(_error(self.pod, "not to be allowed to", surplus, _TOO_MUCH))
 
@@ -100,6 +103,11 @@ class Account:
     def _others(self) -> list[Object]:
         """Return the driver's slices of other nodes."""
         return [each for each in self.world.slices() if each["spec"].get("nodeName") not in ("", None, self.node)]
+
+    def _allowed_in(self, namespaces: Iterable[str], actions: Iterable[str]) -> frozenset[str]:
+        """Return the actions that are allowed in one of these namespaces; '' is all of them."""
+        pod, where = self.pod, tuple(namespaces)
+        return frozenset(action for action in actions if any(self._is_allowed(pod, action, each) for each in where))
 
     def _is_allowed(self, pod: Object, action: str, namespace: str = "") -> bool:
         verb, what, *name = action.split()

@@ -286,6 +286,16 @@ class Driver:
         known = self.world.driver_file.configuration
         return known.invalid.field if known else ""
 
+    def effective_setting(self, *settings: str) -> frozenset[str]:
+        """Return the one of contradictory settings that spec.configuration.precedence declares, given in the order of an allocation."""
+        known = self.world.driver_file.configuration
+        if not known or known.precedence not in ("claim", "class"):
+            raise UsageError(
+                f"driver file {self.world.driver_file.name} declares no precedence",
+                hint="a requirement says features=configuration-precedence, and the driver file spec.configuration.precedence",
+            )
+        return frozenset(settings[-1:] if known.precedence == "claim" else settings[:1])
+
     @property
     def _identity_attribute(self) -> str:
         found = self.world.driver_file.probe.identity_attribute

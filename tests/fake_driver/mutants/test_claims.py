@@ -46,6 +46,24 @@ def test_take_devices_of_other_drivers(mutant: StartMutant, fake_api: FakeApi, n
     assert len(mutant(name).prepare(claim).devices) == count
 
 
+@pytest.mark.parametrize(("name", "count"), [("", 0), ("leaves-out-unknown-devices", 1)])
+def test_leaves_out_unknown_devices(mutant: StartMutant, fake_api: FakeApi, name: str, count: int) -> None:
+    answer = mutant(name).prepare(fake_api.claim(devices=("gpu-0", "no-such-device")))
+    assert bool(answer.error) is (count == 0)
+    assert len(answer.devices) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "devices"), [("", ["gpu-0", "gpu-1"]), ("remembers-the-first-allocation", ["gpu-0", "gpu-0"])]
+)
+def test_remembers_the_first_allocation(mutant: StartMutant, fake_api: FakeApi, name: str, devices: list[str]) -> None:
+    driver, claim = mutant(name), fake_api.claim()
+    (before,) = driver.prepare(claim).devices
+    driver.unprepare(claim)
+    (after,) = driver.prepare(fake_api.claim(devices=("gpu-1",))).devices
+    assert [before.device_name, after.device_name] == devices
+
+
 @pytest.mark.parametrize(("name", "error"), [("", "is still prepared"), ("prepares-busy-devices", "")])
 def test_prepares_busy_devices(mutant: StartMutant, fake_api: FakeApi, name: str, error: str) -> None:
     driver = mutant(name)

@@ -71,6 +71,13 @@ def test_swallows_config_errors(mutant: StartMutant, fake_api: FakeApi, name: st
     assert bool(found) is bool(error)
 
 
+@pytest.mark.parametrize(("name", "names_the_field"), [("", True), ("hides-the-invalid-field", False)])
+def test_hides_the_invalid_field(mutant: StartMutant, fake_api: FakeApi, name: str, names_the_field: bool) -> None:
+    error = mutant(name).prepare(fake_api.claim(config=(config(interval="Sometimes"),))).error
+    assert error
+    assert ("sharing.interval" in error) is names_the_field
+
+
 def test_ignores_config_of_subrequests(parts_with: PartsWith) -> None:
     configs = [
         OpaqueConfig("GpuConfig", requests=("r/sub",)),

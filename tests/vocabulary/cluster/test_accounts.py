@@ -93,6 +93,10 @@ def test_a_surplus_permission_is_reported_in_any_namespace(account: Account, ser
     account.should_be_refused("get secrets", "list pods", anywhere=["watch secrets"], writing=["pods"])
     with pytest.raises(DriverFailed, match=f"expected {USER} not to be allowed to get pods, get secrets\n  likely"):
         account.should_be_refused("get pods", anywhere=["get secrets"])
+    with pytest.raises(DriverFailed, match="not to be allowed to get secrets\n  likely"):
+        account.should_be_refused(elsewhere=["get secrets"])
+    server.roles = {"dra-testbed-driver": {("get", "", "secrets", "", "")}}
+    account.should_be_refused(elsewhere=["get secrets"])
     server.roles["dra-testbed-driver"] = {("patch", "g.io", "things", "", "")}
     with pytest.raises(DriverFailed, match=r"not to be allowed to patch things\.g\.io"):
         account.should_be_refused(writing=["secrets", "things.g.io"])

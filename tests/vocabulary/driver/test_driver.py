@@ -302,6 +302,27 @@ def test_the_invalid_field_of_the_driver_file(world: Make) -> None:
     assert Driver(world()).invalid_field == "sharing.interval"
 
 
+@pytest.mark.parametrize(("declared", "setting"), [("claim", "other"), ("class", "one")])
+def test_the_driver_file_declares_which_of_several_settings_is_applied(
+    world: Make, declared: str, setting: str
+) -> None:
+    assert Driver(_with_precedence(world(), declared)).effective_setting("one", "other") == {setting}
+
+
+@pytest.mark.parametrize("declared", ["none", None])
+def test_without_a_declared_precedence_no_setting_is_expected(world: Make, declared: str | None) -> None:
+    with pytest.raises(UsageError, match="declares no precedence"):
+        Driver(_with_precedence(world(), declared)).effective_setting("one", "other")
+
+
+def _with_precedence(made: World, declared: str | None) -> World:
+    file = made.driver_file
+    assert file.configuration
+    configuration = file.configuration.model_copy(update={"precedence": declared})
+    spec = file.spec.model_copy(update={"configuration": configuration})
+    return replace(made, driver_file=file.model_copy(update={"spec": spec}))
+
+
 def test_the_companion_is_another_driver(world: Make) -> None:
     alone = world()
     driver = Driver(replace(alone, companions=load_companions(alone.driver_file)))
