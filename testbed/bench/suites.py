@@ -39,7 +39,7 @@ _PARALLEL_TIERS, _SERIAL_TIERS = (Tier.STATIC, Tier.E2E), (Tier.DISRUPTIVE,)
 _WHOLE, _DISRUPTIVE, _RATIO = "whole, disruptive ones apart", "disruptive ones", "two workers / one"
 _OVERHEAD, _CLAIM = "scenario beyond its pods", "pod with claim minus pod without"
 _BOUNDS = {_DISRUPTIVE: 300, _RATIO: 0.65, _OVERHEAD: 0.15, _CLAIM: 0.15}
-_WHOLE_BOUNDS = {profiles.FULL: 360, profiles.CORE: 90}
+_WHOLE_BOUNDS = {profiles.FULL: 360, profiles.CORE: 125, profiles.SMOKE: 90}
 
 
 def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress) -> list[Figure]:

@@ -35,7 +35,9 @@ def up(rounds: int, output: str, **flags: Any) -> None:
 
 @group.command()
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="How often.")
-@click.option("--profile", default="full", show_default=True, metavar="core|full", help="The requirements to run.")
+@click.option(
+    "--profile", default="full", show_default=True, metavar="smoke|core|full", help="The requirements to run."
+)
 @options.testbed
 @options.driver
 @options.output_format

@@ -44,7 +44,9 @@ class _Workers(click.IntRange):
     help="Only this tier; repeatable.",
 )
 @click.option(
-    "--profile", metavar="core|full", help="The requirements to judge by. [default: core; full with -k or --tier]"
+    "--profile",
+    metavar="smoke|core|full",
+    help="The requirements to judge by; smoke is never conformant. [default: core; full with -k or --tier]",
 )
 @click.option(
     "-k", "keyword", default="", metavar="EXPRESSION", help="Only tests whose names or IDs match, as in pytest."

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--profile",
         dest="dra_profile",
         metavar="NAME",
-        help="core or full; default: core, or full with -k, -m or --tier",
+        help="smoke, core or full; default: core, or full with -k, -m or --tier",
     )
     group.addoption(
         "--tier", dest="dra_tiers", metavar="TIER", action="append", default=[], help="only this tier; repeatable"

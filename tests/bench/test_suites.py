@@ -74,8 +74,14 @@ def test_one_and_two_workers_take_turns_in_being_first(asked: list[int | str]) -
     assert len(found["pod with claim minus pod without"].values) == 2
 
 
-def test_core_has_its_own_bound_and_no_disruptive_tests(asked: list[int | str]) -> None:
+def test_core_has_its_own_bound(asked: list[int | str]) -> None:
     found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 1, "core", Progress())}
+    assert asked == ["auto", "disruptive", 0, 2]
+    assert found["whole, disruptive ones apart"].bound == 125
+
+
+def test_smoke_has_its_own_bound_and_no_disruptive_tests(asked: list[int | str]) -> None:
+    found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 1, "smoke", Progress())}
     assert asked == ["auto", 0, 2]
     assert found["whole, disruptive ones apart"].bound == 90
     assert "disruptive ones" not in found

@@ -6,14 +6,35 @@ import pytest
 
 from testbed import folders
 from testbed.conformance import catalogue
-from testbed.conformance.profiles import CORE, FULL, PROFILES, chosen, profile
+from testbed.conformance.profiles import CORE, FULL, PROFILES, SMOKE, chosen, profile
+from testbed.conformance.requirement import Requirement
 from testbed.errors import UsageError
+from testbed.models.requirement_enums import Level, Tier
 
 
 def test_every_requirement_of_a_profile_is_in_the_catalogue() -> None:
-    known = {entry.requirement.id for entry in catalogue.read([folders.data("suites")]).entries}
+    assert PROFILES[SMOKE].ids < PROFILES[CORE].ids <= {each.id for each in _requirements()}
 
-    assert PROFILES[CORE].ids <= known
+
+def test_core_adds_musts_and_at_most_nine_disruptive_tests() -> None:
+    added = [each for each in _requirements() if profile(CORE).has(each.id) and not profile(SMOKE).has(each.id)]
+
+    assert {each.level for each in added} == {Level.MUST}
+    assert 5 <= sum(each.tier is Tier.DISRUPTIVE for each in added) <= 9
+
+
+def test_smoke_has_no_disruptive_tests() -> None:
+    assert not [each.id for each in _requirements() if profile(SMOKE).has(each.id) and each.tier is Tier.DISRUPTIVE]
+
+
+def test_core_has_every_must_about_the_drivers_permissions() -> None:
+    musts = {each.id for each in _requirements() if each.id.startswith("RBAC") and each.level is Level.MUST}
+
+    assert musts <= PROFILES[CORE].ids
+
+
+def _requirements() -> list[Requirement]:
+    return [entry.requirement for entry in catalogue.read([folders.data("suites")]).entries]
 
 
 def test_core_is_a_part_and_full_is_all() -> None:
