@@ -29,6 +29,11 @@ def metadata_oldest_first(parts: Parts) -> Parts:
     return replace(parts, metadata_folder=_OldestFirst)
 
 
+def metadata_without_attributes(parts: Parts) -> Parts:
+    """Device metadata has no attributes of the devices."""
+    return replace(parts, metadata_folder=_WithoutAttributes)
+
+
 def mounts_hide_those_of_others(parts: Parts) -> Parts:
     """The folder of a request is mounted instead of the file, so it hides the files of other drivers."""
     return replace(parts, driver=_MountFolders)
@@ -42,6 +47,12 @@ class _WrongNamespace(MetadataFolder):
 class _OldestFirst(MetadataFolder):
     def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
         return file_content(claim, request, devices, self._versions[::-1])
+
+
+class _WithoutAttributes(MetadataFolder):
+    def _content(self, claim: PreparedClaim, request: str, devices: Sequence[Object]) -> bytes:
+        bare = [{key: value for key, value in each.items() if key != "attributes"} for each in devices]
+        return super()._content(claim, request, bare)
 
 
 class _WithoutMounts(Driver):
@@ -65,5 +76,6 @@ ALL = (
     mounts_missing,
     metadata_of_another_namespace,
     metadata_oldest_first,
+    metadata_without_attributes,
     mounts_hide_those_of_others,
 )

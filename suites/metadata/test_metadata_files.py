@@ -70,11 +70,11 @@ def test_each_container_has_the_files_of_its_own_claims(scenario):
 
 @requirement(
     "META-004",
-    "A metadata file must contain attributes of the device, with the same values as in the ResourceSlice where both contain them.",
+    "An attribute that is both in a metadata file and in the ResourceSlice of the device must have the same value.",
     level=MUST,
     tier=E2E,
     source=DOCS,
-    features=("metadata", "example-attribute"),
+    features=("metadata",),
     mutants=("mounts-missing", "publish-attributes-of-another-device"),
 )
 def test_the_metadata_matches_the_slice(scenario, driver):
@@ -86,6 +86,23 @@ def test_the_metadata_matches_the_slice(scenario, driver):
 
     # Either side may have attributes that the other does not have.
     assert found | published == published | found
+
+
+@requirement(
+    "META-015",
+    "A metadata file should contain the attributes by which users select the device.",
+    level=SHOULD,
+    tier=E2E,
+    source=DOCS,
+    features=("metadata", "example-attribute"),
+    mutants=("metadata-without-attributes",),
+)
+def test_the_metadata_contains_the_example_attribute(scenario, driver):
+    scenario.apply("basic/claim-by-name.yaml")
+    pod = scenario.pod("pod").should_run()
+    (device,) = pod.devices
+    found = pod.container("workload").metadata("resourceclaims/my-device/device").attributes(device)
+
     assert driver.published_value(device, driver.examples.attribute).full_name in found
 
 

@@ -110,8 +110,7 @@ PLANNED = (
         "PREP-104",
         MUST,
         DRA,
-        "NodePrepareResources must return an entry for each claim of the call, in any order of "
-        "the claims, and even if one is listed twice.",
+        "NodePrepareResources must return an entry for each claim of the call, in any order of the claims.",
         "W15",
     ),
     _planned(
@@ -181,7 +180,8 @@ PLANNED = (
         "PREP-113",
         SHOULD,
         DRA,
-        "The driver should answer a call without claims, ignore unknown fields, and return an error for a malformed message.",
+        "The driver should answer a call without claims or with a claim that is listed twice, ignore unknown fields, "
+        "and return an error for a malformed message.",
         "W24",
     ),
     _planned(

@@ -41,6 +41,14 @@ def test_namespace_and_order_of_versions(
     assert re.findall(r"metadata\.resource\.k8s\.io/(\w+)", text) == versions
 
 
+@pytest.mark.parametrize(("name", "has_attributes"), [("", True), ("metadata-without-attributes", False)])
+def test_metadata_without_attributes(mutant: StartMutant, fake_api: FakeApi, name: str, has_attributes: bool) -> None:
+    driver = mutant(name, metadata="v1beta1")
+    assert not driver.prepare(fake_api.claim()).error
+    (path,) = (driver.settings.data / "metadata").rglob("*.json")
+    assert ('"attributes"' in path.read_text()) is has_attributes
+
+
 @pytest.mark.parametrize(
     ("name", "mounted"), [("", f"gpu/{DRIVER}-metadata.json"), ("mounts-hide-those-of-others", "gpu")]
 )
