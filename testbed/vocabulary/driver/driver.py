@@ -155,7 +155,7 @@ class Driver:
         try:
             eventually(gone, expected, budgets.SLICES_DELETED)
         except WaitTimeout as late:
-            cause = queries.unless_node_is_away(self.world, _NOT_DELETED)
+            cause = queries.unless_node_is_unready(self.world, _NOT_DELETED)
             raise failure(expected, late.last_seen, late.budget, cause) from late
         return self
 
@@ -172,7 +172,7 @@ class Driver:
         try:
             eventually(published, expected, budgets.REPUBLISHED, longest_pause=0.1)
         except WaitTimeout as late:
-            cause = queries.unless_node_is_away(self.world, _NOT_REPUBLISHED)
+            cause = queries.unless_node_is_unready(self.world, _NOT_REPUBLISHED)
             raise failure(expected, late.last_seen, late.budget, cause) from late
         return self
 
