@@ -117,7 +117,7 @@ def test_without_logs_there_is_no_evidence_and_a_report_all_the_same(broken: Bro
     broken.attach = lambda *_: None  # type: ignore[method-assign]
 
     assert run(["run", "--report", "mine"]) == 3
-    assert reported(tmp_path / "mine")["reasons"][0] == "there was no testbed: the cluster did not come"
+    assert reported(tmp_path / "mine")["reasons"][0] == "the testbed did not come up: the cluster did not come"
     assert not (tmp_path / "mine/evidence").exists()
 
 
@@ -136,7 +136,7 @@ def test_a_testbed_that_does_not_come_up_leaves_an_incomplete_report_that_says_w
 
     made = reported(tmp_path / "mine")
     assert (made["result"], made["finished"], made["requirements"]) == ("incomplete", False, [])
-    assert made["reasons"][0] == "there was no testbed: the cluster did not come (evidence/bring-up)"
+    assert made["reasons"][0] == "the testbed did not come up: the cluster did not come (evidence/bring-up)"
     assert made["environment"]["provider"] == "local"
 
 
@@ -159,7 +159,7 @@ def test_the_report_of_an_earlier_run_does_not_outlive_one_that_has_no_testbed(
 
     broken.steps = (fails,)
     assert run(["run", "--report", "mine"]) == code
-    assert reported(tmp_path / "mine")["reasons"][0] == f"there was no testbed: {why} (evidence/bring-up)"
+    assert reported(tmp_path / "mine")["reasons"][0] == f"the testbed did not come up: {why} (evidence/bring-up)"
 
 
 def test_a_run_that_is_killed_while_its_testbed_comes_up_has_an_incomplete_report(
@@ -171,7 +171,7 @@ def test_a_run_that_is_killed_while_its_testbed_comes_up_has_an_incomplete_repor
     run(["run", "--report", "mine"])
 
     assert (seen[0]["result"], seen[0]["finished"]) == ("incomplete", False)
-    assert seen[0]["reasons"][0] == "the run ended before its suites began"
+    assert seen[0]["reasons"][0] == "the run ended before the first test"
 
 
 @pytest.mark.parametrize(

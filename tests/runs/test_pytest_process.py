@@ -145,7 +145,7 @@ def test_a_pytest_that_never_began_leaves_the_report_as_it_was_opened(
     _pytest_that(monkeypatch, 3, request)
     with pytest.raises(TestbedError, match="before any test ran"):
         run_suites(request)
-    assert "the run ended before its suites began" in (tmp_path / report.FILE).read_text()
+    assert "the run ended before the first test" in (tmp_path / report.FILE).read_text()
 
 
 def test_the_plugin_is_named_only_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
