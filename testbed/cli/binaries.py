@@ -55,7 +55,7 @@ def list_programs(kubernetes: str, output: str) -> None:
 def fetch(kubernetes: str, sources: tuple[str, ...], verify: bool, programs: tuple[str, ...]) -> None:
     """Put programs into the cache: those that are named, or all."""
     lock = lock_for(kubernetes)
-    ensure(lock, programs or tuple(lock.programs), progress=Progress(), sources=sources or None, thorough=verify)
+    ensure(lock, programs or tuple(lock.programs), progress=Progress(), sources=sources or None, verify=verify)
 
 
 @group.command()

@@ -58,7 +58,7 @@ def test_a_program_from_a_folder_needs_no_fetching(kubelet: Path) -> None:
     result = run("fetch", "--kubernetes", "1.36", "--binaries-from", str(kubelet.parent), "kubelet")
 
     assert result.exit_code == 0
-    assert "1 of 1 at hand" in result.output
+    assert "1 of 1 available" in result.output
 
 
 def test_a_source_that_is_out_of_reach_is_an_error_with_its_reason() -> None:

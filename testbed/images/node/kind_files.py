@@ -96,7 +96,7 @@ def fetch(lock: Lock, scratch: Path, step: Step) -> KindFiles:
     except (Unavailable, CommandFailed) as failed:
         raise TestbedError(
             f"cannot download the Go module {_MODULE}, which has the files of kind's node image: {_reason(failed)}",
-            hint=getattr(failed, "cure", "") or "check that the go command can reach a module proxy (GOPROXY)",
+            hint=failed.hint or "check that the go command can reach a module proxy (GOPROXY)",
         ) from failed
     return KindFiles(Path(json.loads(output)["Dir"]) / "images/base")
 

@@ -98,7 +98,7 @@ def test_the_error_for_a_missing_go_has_the_hint_of_the_toolchain(
     lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*asked: object) -> Go:
-        raise Unavailable("Go >= 1.24 is needed, there is no go command", cure="install Go >= 1.24")
+        raise Unavailable("Go >= 1.24 is needed, there is no go command", hint="install Go >= 1.24")
 
     monkeypatch.setattr(kind_files, "find_go", refuse)
 
