@@ -38,13 +38,13 @@ def test_the_list_names_each_program_of_the_newest_kubernetes() -> None:
     assert "kubelet                  1.37.1   no" in output
 
 
-def test_the_list_is_data_too() -> None:
+def test_the_list_can_be_printed_as_json() -> None:
     rows = json.loads(run("list", "--kubernetes", "1.34", "-o", "json").output)
 
     assert {"program": "kubeadm", "version": "1.34.10", "cached": None, "origin": None, "path": None} in rows
 
 
-def test_the_path_of_a_program_that_is_not_there_is_an_error_with_the_cure() -> None:
+def test_the_path_of_a_missing_program_is_an_error_with_a_hint() -> None:
     with pytest.raises(TestbedError, match=r"(?s)ctr of .*dra-testbed binaries fetch --kubernetes 1\.37 ctr"):
         run("path", "ctr")
 
@@ -61,6 +61,6 @@ def test_a_program_from_a_folder_needs_no_fetching(kubelet: Path) -> None:
     assert "1 of 1 available" in result.output
 
 
-def test_a_source_that_is_out_of_reach_is_an_error_with_its_reason() -> None:
+def test_an_unreachable_source_is_an_error_with_its_reason() -> None:
     with pytest.raises(TestbedError, match=r"download: .*refused"):
         run("fetch", "--binaries-from", "download", "kubelet")

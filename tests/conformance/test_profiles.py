@@ -16,12 +16,12 @@ def test_every_requirement_of_a_profile_is_in_the_catalogue() -> None:
     assert PROFILES[CORE].ids <= known
 
 
-def test_core_is_a_part_and_full_is_all() -> None:
+def test_core_has_some_requirements_and_full_has_all() -> None:
     assert not profile(CORE).has("X-001")
     assert profile(FULL).has("X-001")
 
 
-def test_an_unknown_profile_is_refused_with_the_nearest() -> None:
+def test_an_unknown_profile_is_refused_with_similar_ones() -> None:
     with pytest.raises(UsageError, match="there is no profile cor") as refused:
         profile("cor")
     assert "core" in refused.value.hint
