@@ -79,7 +79,7 @@ def show(file: str | None, name: str | None, node: str | None, output: str) -> N
 
 def _live(place: Location, altered: dict[str, Any]) -> dict[str, Any]:
     """What a running driver says of the node beside what it publishes."""
-    return {"live": altered[place.name]} if not place.where and place.name in altered else {}
+    return {"live": altered[place.name]} if not place.scope and place.name in altered else {}
 
 
 def _of_file(word: str, node: str) -> list[Location]:
@@ -107,7 +107,7 @@ def _about(text: str) -> str:
 
 def _drawn(place: Location) -> Tree:
     whole = f"{len(place.devices)} device{'s' * (len(place.devices) != 1)}"
-    tree = Tree(Text.assemble((place.name, "bold"), f"  {place.where or 'node'}, {whole}"))
+    tree = Tree(Text.assemble((place.name, "bold"), f"  {place.scope or 'node'}, {whole}"))
     for driver, pool in zip(place.drivers, place.pools, strict=True):
         facts = f"{driver}: {len(pool.slices)} of {pool.expected} slices, generation {pool.generation}"
         tree.add(Text(facts, style="dim" if pool.complete else "red"))
@@ -141,6 +141,8 @@ def _line(name: str, devices: list[PublishedDevice]) -> Text:
     facts += [f"{key} {value}" for key, value in first.capacity.items()]
     if not many and "interface" in first.attributes:
         facts.append(f"{first.attributes['interface']} {first.attributes.get('hardwareAddress', '')}".strip())
-    facts += ["shared"] * first.shared + [f"needs {', '.join(first.conditions)}"] * bool(first.conditions)
+    facts += ["shared"] * first.shared + [f"needs {', '.join(first.binding_conditions)}"] * bool(
+        first.binding_conditions
+    )
     taints = [(f"  ✗ {taint}", "red") for taint in first.taints]
     return Text.assemble((name, "green"), "  " + " · ".join(filter(None, facts)), *taints)
