@@ -242,7 +242,7 @@ def test_programs_that_upstream_does_not_publish_are_not_requested(
 ) -> None:
     request = replace(record_request("kubelet").request, programs=list(peers().programs.values())[:1])
 
-    with pytest.raises(Unavailable, match="publishes no binaries$") as refusal:
+    with pytest.raises(Unavailable, match=r"publishes no binaries$") as refusal:
         DownloadSource().fetch(request)
 
     assert refusal.value.expected
