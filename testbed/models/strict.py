@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from testbed.errors import UsageError
 from testbed.models import document
 from testbed.models.document import Document, Location, Problem, format_location
-from testbed.models.validation_messages import describe_value, message_for
+from testbed.models.validation_messages import UNKNOWN_KEY, describe_value, message_for
 
 API_VERSION: Final = "dra-testbed/v1alpha1"
 M = TypeVar("M", bound=BaseModel)
@@ -43,8 +43,11 @@ def load(path: Path, model: type[M]) -> M:
 def check(source: Document, model: type[M]) -> M:
     """Return the document as a model. Paths in it are relative to its folder."""
     result, found = _validated(source, model)
-    broken = {problem.path for problem in source.problems}
-    problems = [*source.problems, *(problem for problem in found if problem.path not in broken)]
+    # An empty value of an unknown key is reported only as unknown; all other values with a problem are not validated.
+    unknown = {problem.path for problem in found if problem.what.startswith(UNKNOWN_KEY)}
+    broken = {problem.path for problem in source.problems} - unknown
+    problems = [problem for problem in source.problems if problem.path not in unknown]
+    problems += [problem for problem in found if problem.path not in broken]
     if problems or result is None:
         raise file_error(source.path, problems)
     return result

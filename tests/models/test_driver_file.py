@@ -214,7 +214,7 @@ def test_a_driver_file_survives_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("driver: gpu.dra-testbed.example", "driver: GPU", "spec.driver: is 'GPU', but must be a DNS name"),
+        ("driver: gpu.dra-testbed.example", "driver: GPU", "spec.driver: is 'GPU', but must be a DNS subdomain"),
         (
             "driver: gpu.dra-testbed.example",
             f"driver: {'a' * 64}",
