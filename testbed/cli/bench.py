@@ -76,7 +76,7 @@ def driver(
     claims: int, runs: int, idle: float, kubernetes: str | None, build: bool, page: Path | None, output: str
 ) -> None:
     """How fast and how small the fake driver is, beside two drivers in Go, called as the kubelet calls them."""
-    found = driver_bench.measure(driver_bench.Plan(kubernetes or minors()[0], claims, runs, idle, build), Progress())
+    found = driver_bench.measure(driver_bench.DriverBenchPlan(kubernetes or minors()[0], claims, runs, idle, build), Progress())
     if page:
         page.write_text(render_page(found, claims, runs))
     if output == "json":

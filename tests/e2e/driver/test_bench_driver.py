@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from testbed.bench.driver import Plan, measure
+from testbed.bench.driver import DriverBenchPlan, measure
 from testbed.binaries import minors
 from testbed.progress import Silent
 
@@ -14,7 +14,7 @@ from testbed.progress import Silent
 def test_every_quantity_of_our_driver_is_measured_and_publishing_takes_no_write_too_many() -> None:
     if os.geteuid() != 0:
         pytest.fail("this test needs root")
-    found = measure(Plan(minors()[0], claims=5, rounds=1, idle=0.2, build=False), Silent())
+    found = measure(DriverBenchPlan(minors()[0], claims=5, rounds=1, idle=0.2, build=False), Silent())
 
     assert found.failures.get(found.ours, {}) == {}
     for quantity in found.as_data()["quantities"]:  # type: ignore[attr-defined]  # it is a list
