@@ -125,12 +125,12 @@ def _create_node_and_token(cluster: BareCluster) -> None:
     def account() -> Object:
         if not cluster.kube.find("v1", "Namespace", "default"):
             raise NotYet("no namespace default")
-        return cluster.kube.create(_named("v1", "ServiceAccount", "bench", namespace="default"))
+        return cluster.kube.create(_object("v1", "ServiceAccount", "bench", namespace="default"))
 
     eventually(account, "the namespace default", _BOOTSTRAP, longest_pause=0.1)
-    cluster.kube.create(_named("v1", "Node", _NODE))
+    cluster.kube.create(_object("v1", "Node", _NODE))
     cluster.kube.create(
-        _named("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "bench")
+        _object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "bench")
         | {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"kind": "ServiceAccount", "name": "bench", "namespace": "default"}],
@@ -151,11 +151,11 @@ def _write_authority(folder: Path, kubeconfig: Path) -> str:
 
 
 def _write_kubeconfig(cluster: BareCluster, token: str) -> None:
-    cluster = {"server": cluster.server, "certificate-authority": str(cluster.folder / "authority.crt")}
+    entry = {"server": cluster.server, "certificate-authority": str(cluster.folder / "authority.crt")}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "bench", "cluster": cluster}],
+        "clusters": [{"name": "bench", "cluster": entry}],
         "users": [{"name": "bench", "user": {"token": token}}],
         "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
         "current-context": "bench",
@@ -163,7 +163,7 @@ def _write_kubeconfig(cluster: BareCluster, token: str) -> None:
     (cluster.folder / "kubeconfig").write_text(json.dumps(content))
 
 
-def _named(api_version: str, kind: str, name: str, **more: str) -> Object:
+def _object(api_version: str, kind: str, name: str, **more: str) -> Object:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **more}}
 
 
