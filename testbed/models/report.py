@@ -75,7 +75,7 @@ class DriverConformanceReport(Published):
     environment: Environment
     profile: str = Field("full", description="Profile: the named set of requirements that were judged.")
     request: ReportedRequest = Field(
-        ReportedRequest(), description="the options that decide what is judged and how strictly"
+        ReportedRequest(), description="Options that decide what is judged and how strictly."
     )
     result: Result
     reasons: tuple[str, ...] = Field((), description="Reasons for the result, if it is not conformant.")
