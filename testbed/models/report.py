@@ -15,7 +15,7 @@ from testbed.models.strict import API_VERSION, Published
 
 
 class Generated(Published):
-    """When the report was generated, and by which version of the suites."""
+    """The start of the run, and the versions that it used."""
 
     at: str = Field(description="Start of the run, in UTC.")
     suite: str = Field(description="Version of dra-testbed.")

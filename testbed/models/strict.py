@@ -41,7 +41,7 @@ def load(path: Path, model: type[M]) -> M:
 
 
 def check(source: Document, model: type[M]) -> M:
-    """Return the document as a model. Paths in it are relative to its folder."""
+    """Return the document as a model, with paths relative to its folder. Raise UsageError with all mistakes."""
     result, found = _validated(source, model)
     # An empty value of an unknown key is reported only as unknown; all other values with a problem are not validated.
     unknown = {problem.path for problem in found if problem.what.startswith(UNKNOWN_KEY)}
