@@ -80,16 +80,15 @@ def run(plan: bool, output: str, **flags: Any) -> None:
 
 
 def configured(words: Sequence[str]) -> TestbedConfig:
-    """Return the configuration of the testbed that `run` with these words would make. Raise what `run` would raise."""
+    """Return the configuration of the testbed that `run` with these words would make."""
     given = run.make_context("run", list(words)).params
-    flags = {name: value for name, value in given.items() if name not in ("plan", "output")}
-    return _request({**flags, "testbed": None}).new_testbed or TestbedConfig()
+    return options.configuration(_of_testbed({name: given[name] for name in given if name not in ("plan", "output")}))
 
 
 def _request(flags: Mapping[str, Any]) -> RunRequest:
     of_run = {name: flags[name] for name in RunRequest.model_fields if name in flags}
-    of_testbed = {name: value for name, value in flags.items() if name not in of_run or name == "driver"}
     of_run["profile"] = profiles.chosen(flags["profile"], [*flags["tiers"], flags["keyword"].strip()])
+    of_testbed = _of_testbed(flags)
     if flags["testbed"] is None:
         return run_request(of_run, _new_testbed(of_testbed))
     for name, value in of_testbed.items():
@@ -99,6 +98,11 @@ def _request(flags: Mapping[str, Any]) -> RunRequest:
                 f"{flag} is for a new testbed, but --testbed {flags['testbed']} is up", hint="leave one of them out"
             )
     return run_request(of_run)
+
+
+def _of_testbed(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that describe a new testbed."""
+    return {name: value for name, value in flags.items() if name not in RunRequest.model_fields or name == "driver"}
 
 
 def _new_testbed(flags: Mapping[str, Any]) -> TestbedConfig:

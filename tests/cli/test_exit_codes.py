@@ -129,7 +129,7 @@ def test_debug_prints_tracebacks_of_all_errors(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_broken_pipe_other_than_stdout_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr(exit_codes, "_reader_left", lambda: False)
+    monkeypatch.setattr(exit_codes, "_reader_closed", lambda: False)
 
     assert exit_code_of(raising(BrokenPipeError(errno.EPIPE, "Broken pipe"))) == 3
     assert "unexpected BrokenPipeError" in capsys.readouterr().err

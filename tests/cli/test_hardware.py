@@ -86,7 +86,7 @@ def test_published_devices_of_all_drivers_are_shown(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["show", "teaching", "--name", "x"], "--name x is about a testbed"),
+        (["show", "teaching", "--name", "x"], "--name x is a testbed, and teaching is a hardware file"),
         (["show", "teachin"], "teaching"),
         (["show", "./missing.yaml"], "missing.yaml"),
         (["show"], "there is no testbed default"),

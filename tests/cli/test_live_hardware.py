@@ -82,12 +82,12 @@ def test_arguments_reach_the_driver(asked: Asked, typed: str, words: str, device
 
 def test_a_change_without_effect_is_reported(asked: Asked) -> None:
     asked.changed = False
-    assert "nothing to do: it is so already" in invoke("unplug", "gpu-0")
+    assert "nothing changed: it is already so" in invoke("unplug", "gpu-0")
 
 
 def test_fault_clear_takes_no_options(asked: Asked) -> None:
     result = CliRunner().invoke(commands.group, ["fault", "clear", "--times", "3"])
-    assert "--times means nothing to it" in result.output
+    assert "fault clear removes all faults and takes no --times" in result.output
     assert asked.words == []
 
 
@@ -104,7 +104,7 @@ def test_show_lists_changes_and_armed_faults() -> None:
     drawn = invoke("show", "--node", "node-1")
     assert 'node-1: gpu-0 is changed: {"absent": true}' in drawn
     assert 'node-1: armed: {"call": "prepare", "left": 2}' in drawn
-    assert "node-1: dies at after-cdi" in drawn
+    assert "node-1: will crash at after-cdi" in drawn
     assert "node-2:" not in drawn
     (place,) = json.loads(invoke("show", "--node", "node-1", "-o", "json"))
     assert place["live"] == STATE

@@ -32,7 +32,7 @@ def test_the_help_names_the_default_driver_and_its_companions() -> None:
     subject, *beside = [each.name for each in load_with_companions(default)]
     said = " ".join(CliRunner().invoke(show, ["--help"], terminal_width=500).output.split())
 
-    assert f"it alone is judged. [default: {subject}, with {', '.join(beside)} beside it]" in said
+    assert f"are installed, but not judged. [default: {subject}, with {', '.join(beside)}]" in said
 
 
 def test_all_flags_reach_the_configuration(tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_the_plan_excludes_tests_that_are_not_selected(stage: Stage, capsys: pyt
 
 def test_the_help_explains_the_name_of_a_new_testbed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--help"]) == 0
-    assert "run makes one of its own" in " ".join(capsys.readouterr().out.split())
+    assert "for `run`, a new name: run-…" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_unknown_testbed_leaves_no_report_folder(
