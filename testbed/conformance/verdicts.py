@@ -13,7 +13,7 @@ from testbed.models.run_request import FailOn
 
 @dataclass(frozen=True)
 class Judged:
-    """A requirement's level and verdict, None if it has none. A requirement of which only some cases were tested is excluded, too.
+    """A requirement's level and verdict, None if it has none. If only some cases of it were tested, it is excluded, too.
 
     `tested` is False if no test ran, or if it found nothing to judge.
     """

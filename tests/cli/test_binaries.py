@@ -19,7 +19,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def kubelet(tmp_path: Path) -> Path:
-    """A folder with a kubelet that the user brought."""
+    """Return a folder with a kubelet of the user's own."""
     path = tmp_path / "mine/kubelet"
     path.parent.mkdir()
     path.write_text("#!/bin/sh\necho Kubernetes v1.36.4\n")

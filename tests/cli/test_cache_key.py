@@ -1,4 +1,4 @@
-"""What a run takes from the cache, for whoever has to name a cache."""
+"""What a run needs from the cache, as a part of a cache key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which a command can end."""
+"""Messages and exit codes of commands."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_broken_pipe_other_than_stdout_is_an_error(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_run_every_finally(number: signal.Signals, code: int, capsys: Captured) -> None:
-    outside = signal.signal(number, signal.SIG_DFL)  # whoever runs the tests under nohup is deaf to SIGHUP
+    outside = signal.signal(number, signal.SIG_DFL)  # under nohup, SIGHUP is ignored
     cleaned = []
 
     def work() -> None:

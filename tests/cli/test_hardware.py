@@ -58,7 +58,7 @@ def test_the_tree_can_be_printed_as_json() -> None:
 
 
 class Cluster:
-    """A testbed in which something is published."""
+    """A testbed with published ResourceSlices."""
 
     kube: Cluster
     driver_file = None

@@ -18,7 +18,7 @@ from testbed.images.driver import RELEASE
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-    """Makers that write a small file instead; what they were asked."""
+    """Replace image builds with small files, and return the calls."""
     asked: list[tuple[str, Any]] = []
 
     def maker(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What users type becomes what the driver is told, and its answers become lines."""
+"""Arguments become commands for the driver, and its answers become lines."""
 
 from __future__ import annotations
 

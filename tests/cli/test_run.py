@@ -24,7 +24,7 @@ OWNER = Owner("t", "0123456789ab")
 
 
 class Stage:
-    """Plays bringup and pytest, and writes down what is asked of them."""
+    """Replaces bringup and pytest, and records their calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

@@ -1,4 +1,4 @@
-"""A run whose own testbed does not come up: the logs are in the report folder, where CI keeps what there is."""
+"""A run whose testbed does not come up: logs and reason are in the report folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.reporting.test_report import STARTED
 
 
 class Broken:
-    """A provider, and its procedure: the clusters write logs and never come up."""
+    """A provider and its procedure. Its clusters write logs and never come up."""
 
     def __init__(self) -> None:
         self.steps: tuple[Callable[[object], None], ...] = (_fails,)
@@ -122,7 +122,7 @@ def test_without_logs_there_is_a_report_and_no_evidence(broken: Broken, tmp_path
 
 
 def reported(folder: Path) -> Any:
-    """The report, which its schema has to know."""
+    """Return the report, which must match its schema."""
     made = yaml.safe_load((folder / "report.yaml").read_text())
     DriverConformanceReport.model_validate_json(json.dumps(made))
     assert (folder / "junit.xml").exists()
@@ -200,7 +200,7 @@ def test_a_request_that_the_cluster_refuses_keeps_the_report_of_an_earlier_run(b
 
 
 def _earlier(folder: Path) -> None:
-    """The report of a run that came to its end."""
+    """Write the report of a finished run."""
     log = EventLog(folder)
     report_folder.start_report(log.folder)
     (folder / events.FILE).write_text(

@@ -1,4 +1,4 @@
-"""What `up` says at its end."""
+"""The output of `up`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts: what is found in a cluster with a driver, and what a cluster that is not there yet will have."""
+"""The facts of a cluster with a driver, and of a testbed that will be made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_nodes_and_devices_are_counted() -> None:
     assert (found.kubernetes, found.nodes, found.devices, found.min_node_devices) == ("v1.37.0", 2, 8, 4)
     assert found.capabilities == {"make-objects"}
     assert found.features == made.driver_file.features
-    assert found.gates == default_gates("1.37")  # nobody may look at this server's metrics
+    assert found.gates == default_gates("1.37")  # the metrics of this server cannot be read
     assert "ResourceHealthStatus" in found.gates_assumed
     assert "DRAConsumableCapacity" not in found.gates_assumed
 
@@ -55,7 +55,7 @@ def test_a_gate_that_the_server_does_not_report_has_its_default(monkeypatch: pyt
     monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
     found_on = gather(kube, made.driver_file, []).gates
     assert "DRADeviceTaints" not in found_on
-    assert "DRAPrioritizedList" in found_on  # that version may have forgotten the gate: all have it for good
+    assert "DRAPrioritizedList" in found_on  # GA, so that version may no longer report it
 
 
 def _claim(kube: Any, namespace: str, *devices: str, node: str = "node-1", **more: Any) -> None:
@@ -83,9 +83,9 @@ def test_claims_that_leave_devices_to_the_tests_are_not_holders() -> None:
     kube.put("Namespace", "dra-share-001-abc", metadata=made.owner.mark({"metadata": {}})["metadata"])
     _claim(kube, "team-a", "gpu-0", adminAccess=True)
     _claim(kube, "team-a", "gpu-0", shareID="a")
-    _claim(kube, "team-a", "gpu-9")  # nobody publishes it any more, or it is none of the class
+    _claim(kube, "team-a", "gpu-9")  # no longer published, or of another class
     _claim(kube, "team-a", "gpu-0", driver="another.example")
-    _claim(kube, "dra-share-001-abc", "gpu-0")  # left by an earlier run of this testbed, which clears it up
+    _claim(kube, "dra-share-001-abc", "gpu-0")  # left by an earlier run, which this testbed deletes
     found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS], made.owner)
     assert (found.devices, found.held_by_others) == (8, "")
 
@@ -113,7 +113,7 @@ def test_claims_are_not_read_with_read_only_access(monkeypatch: pytest.MonkeyPat
         ("v1.34.2", {"DRADeviceTaints": True}, True),
         ("1.34", {"AllAlpha": True}, True),
         ("1.37", {}, True),
-        ("1.99", {}, True),  # it is not locked here; 1.37 has the gate for good
+        ("1.99", {}, True),  # no lock file for it; the gate is GA in 1.37
         ("1.33", {}, False),
     ],
 )

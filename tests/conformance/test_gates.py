@@ -1,4 +1,4 @@
-"""Gates: the server's own word, what the API shows, and what is only assumed."""
+"""Feature gates: reported by the server, visible in the API, or assumed."""
 
 from __future__ import annotations
 

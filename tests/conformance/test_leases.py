@@ -11,7 +11,7 @@ from testbed.conformance.leases import FILE, Leases, workers
 
 
 class _Test(threading.Thread):
-    """A test in another worker, that says when it has its lease and ends when it is told to."""
+    """A test in another worker. It sets `has` when it holds its lease, and ends on `finish`."""
 
     def __init__(self, queue: Leases, name: str, devices: int | None, order: list[str], special: str = "") -> None:
         super().__init__(daemon=True)

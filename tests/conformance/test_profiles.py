@@ -1,4 +1,4 @@
-"""Profiles: named sets of requirements, all of which exist."""
+"""Profiles, and their requirements, which must all exist."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_the_counts_in_junit_match_its_cases(verdict: Verdict | None) -> None:
 
 
 def _check_xunit2(root: ElementTree.Element) -> None:
-    """The parts of the schema that we use: elements in order, attributes known, required ones there."""
+    """Check the parts of the schema that we use: order of elements, known and required attributes."""
     allowed = {
         "testsuites": ({"name"}, {"testsuite"}),
         "testsuite": (

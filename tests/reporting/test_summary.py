@@ -38,7 +38,7 @@ def made(
 
 
 def rows_of(page: str) -> list[list[str]]:
-    """The cells below the table's head, split as GitHub does: at every bar that no backslash precedes."""
+    """Return the cells below the head of the table, split at every bar without a backslash, as GitHub does."""
     lines = [line for line in page.splitlines() if line.startswith("| ")][1:]
     return [[cell.strip() for cell in line.replace("\\|", "&bar;").strip("|").split("|")] for line in lines]
 

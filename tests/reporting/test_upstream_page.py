@@ -1,4 +1,4 @@
-"""What others ask, and what covers it: the file, the suites and the page say the same."""
+"""Items of upstream tests and the requirements that cover them: file, suites and page must agree."""
 
 from __future__ import annotations
 

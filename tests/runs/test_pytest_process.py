@@ -67,7 +67,7 @@ def test_a_pytest_that_is_interrupted_before_any_test_is_not_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def call(*_: object, say: Callable[[str], None], interrupt: signal.Signals, **__: object) -> int:
-        assert interrupt is signal.SIGTERM  # a Python that only begins answers SIGINT with a traceback
+        assert interrupt is signal.SIGTERM  # Python answers SIGINT during its start with a traceback
         say("one moment")
         return -15
 
@@ -116,7 +116,7 @@ def test_the_table_is_printed_once(
     def call(*_: object, **__: object) -> int:
         ended = [{"event": "run-stopped", "time": 101.0}] if written else []
         (tmp_path / events.FILE).write_text("".join(json.dumps(each) + "\n" for each in [STARTED, *ended]))
-        report.write(tmp_path)  # it is there, incomplete, from the beginning
+        report.write(tmp_path)  # an incomplete report exists from the beginning
         return 2
 
     monkeypatch.setattr(process, "call", call)
