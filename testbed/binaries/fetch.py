@@ -113,7 +113,7 @@ class Fetcher:
             step.note(f"{len(self.found)} of {len(self.wanted)} available")
 
     def batches(self) -> list[list[Program]]:
-        """Return the missing programs by upstream, in the order of upstreams.yaml. Programs that were requested separately, such as kubectl, stay separate."""
+        """Return the missing programs by upstream, in the order of upstreams.yaml; those requested separately (kubectl) stay separate."""
         order = list(dict.fromkeys(program.upstream.name for program in self.lock.programs.values()))
         runs = itertools.groupby(self._missing(self.wanted), lambda program: program.upstream.name)
         return [
