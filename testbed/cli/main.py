@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="dra-testbed")
 @click.option("--debug", is_flag=True, envvar="DRA_TESTBED_DEBUG", help="Print tracebacks of errors.")
 def cli(debug: bool) -> None:
-    """A real Kubernetes in seconds, with fake GPUs, and a verdict on any DRA driver."""
+    """Start a real Kubernetes with fake GPUs in seconds, and judge any DRA driver."""
 
 
 def main() -> NoReturn:
