@@ -29,7 +29,6 @@ _BOUNDS: dict[str, Callable[[Context], str]] = {
         context["pattern"], f"match the pattern {context['pattern']}"
     ),
 }
-_PATTERNS: dict[str, str] = {"^/": "be an absolute path"}
 _EXPECTED_TYPES = {
     "string_type": "a string",
     "int_type": "an integer",
