@@ -16,7 +16,7 @@ Context = Mapping[str, Any]
 UNKNOWN_KEY = "is not a known key"
 _MOST_SUGGESTIONS = 3
 
-_PATTERNS = {"^/": "be an absolute path"}
+_PATTERNS: dict[str, str] = {"^/": "be an absolute path"}
 _BOUNDS: dict[str, Callable[[Context], str]] = {
     "greater_than": lambda context: f"be more than {context['gt']:g}",
     "greater_than_equal": lambda context: f"be {context['ge']} or more",
