@@ -49,7 +49,7 @@ def test_the_index_has_all_pages_and_no_others() -> None:
     ],
 )
 def test_the_notation_for_what_varies(shown: tuple[str, ...], printed: str, same: bool) -> None:
-    assert Step("x", shown).is_as_shown(printed) is same
+    assert Step("x", shown).matches(printed) is same
 
 
 PAGE = "text\n\n```console\n$ dra-testbed up --nodes 1\n```\n```yaml\n# a.yaml\nx: 1\n```\n```console\n$ one -f a.yaml\nsaid\n$ two\n```\n"
