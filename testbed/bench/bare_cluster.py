@@ -137,8 +137,8 @@ def _create_node_and_token(cluster: BareCluster) -> None:
         }
     )
     path = "/api/v1/namespaces/default/serviceaccounts/bench/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
-    token = cluster.kube.request("POST", path, body=asked)["status"]["token"]
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
+    token = cluster.kube.request("POST", path, body=request)["status"]["token"]
     (cluster.folder / "token").write_text(token)
     _write_kubeconfig(cluster, token)
 

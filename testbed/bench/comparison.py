@@ -62,7 +62,7 @@ QUANTITIES = (
 class Comparison:
     """All values of all drivers: our driver and its peers.
 
-    `failures` has the reasons for missing values; drivers in `excluded` would fail again in the next round.
+    `failures` has the reasons for missing values; those in `permanently_failed` would fail again in the next round.
     """
 
     ours: str
@@ -70,17 +70,17 @@ class Comparison:
     kubernetes: str
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     failures: dict[str, dict[str, str]] = field(default_factory=dict)
-    excluded: set[str] = field(default_factory=set)
+    permanently_failed: set[str] = field(default_factory=set)
 
     def add(self, driver: str, key: str, value: float) -> None:
         """Add the value of one round."""
         self.values.setdefault(driver, {}).setdefault(key, []).append(value)
 
     def add_failure(self, driver: str, what: str, why: str, *, permanent: bool = False) -> None:
-        """Record why a value is missing. A permanent failure excludes the driver from later rounds."""
+        """Record why a value is missing. A permanent failure would occur again in the next round."""
         self.failures.setdefault(driver, {})[what] = why
         if permanent:
-            self.excluded.add(driver)
+            self.permanently_failed.add(driver)
 
     @property
     def peers(self) -> list[str]:

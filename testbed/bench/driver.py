@@ -80,7 +80,7 @@ class _DriverRound:
     def measure(self) -> None:
         """Measure the driver with one full slice of devices, and with a thousand devices."""
         self._measure_one_slice()
-        if self.driver.title not in self.comparison.excluded:
+        if self.driver.title not in self.comparison.permanently_failed:
             self._measure_many_devices()
 
     def _measure_one_slice(self) -> None:

@@ -56,14 +56,14 @@ def test_a_missing_value_of_ours_does_not_meet_the_bound_and_has_a_reason() -> N
     assert comparison.failure_lines() == ["ours, start: it ended"]
 
 
-def test_a_peer_with_a_permanent_failure_is_excluded_and_ignored_for_the_bound() -> None:
+def test_a_peer_with_a_permanent_failure_is_recorded_and_ignored_for_the_bound() -> None:
     comparison = found([1], [])
     comparison.add_failure("peer", "start", "too many", permanent=True)
     comparison.versions["slim"] = "1"
     comparison.add("slim", "start", 1)
 
     assert comparison.meets_bounds(BY_KEY["start"]) is True
-    assert comparison.excluded == {"peer"}
+    assert comparison.permanently_failed == {"peer"}
 
 
 @pytest.mark.parametrize("versions", [{"ours": "1"}, {"ours": "1", "peer": "2"}], ids=["no-peer", "all-refused"])

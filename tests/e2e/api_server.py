@@ -104,8 +104,8 @@ def running(server: ApiServer) -> Iterator[ApiServer]:
 
 
 def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
 
 
@@ -119,11 +119,11 @@ def _write_keys(folder: Path) -> None:
 
 
 def _etcd(program: Path, folder: Path, clients: int, peers: int) -> list[str]:
-    here, there = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
+    client_url, peer_url = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
     return [
-        str(program), f"--data-dir={folder}/etcd", "--unsafe-no-fsync", f"--listen-client-urls={here}",
-        f"--advertise-client-urls={here}", f"--listen-peer-urls={there}", f"--initial-advertise-peer-urls={there}",
-        f"--initial-cluster=default={there}",
+        str(program), f"--data-dir={folder}/etcd", "--unsafe-no-fsync", f"--listen-client-urls={client_url}",
+        f"--advertise-client-urls={client_url}", f"--listen-peer-urls={peer_url}", f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=default={peer_url}",
     ]  # fmt: skip
 
 

@@ -73,9 +73,9 @@ def test_an_interrupted_run_removes_its_testbed_and_is_incomplete(
     log = report / "events.jsonl"
     assert eventually_true(lambda: log.exists() and event in log.read_text(), STARTED)
     running.send_signal(number)
-    said = running.communicate(timeout=120)[0]
+    output = running.communicate(timeout=120)[0]
 
-    assert running.returncode == (4 if event == "test-started" else 128 + number), said
+    assert running.returncode == (4 if event == "test-started" else 128 + number), output
     content = yaml.safe_load((report / "report.yaml").read_text())
     assert (content["finished"], content["result"]) == (False, "incomplete")
-    assert not (folders.state() / content["environment"]["testbed"]).exists(), said
+    assert not (folders.state() / content["environment"]["testbed"]).exists(), output

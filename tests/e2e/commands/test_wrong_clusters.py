@@ -65,11 +65,11 @@ def status(**fields: Any) -> Object:
     return {**claim("allocated"), "status": {"allocation": yaml.safe_load(ALLOCATION), **fields}, "spec": None}
 
 
-def dry_run(kube: Kube, asked: Object) -> Object:
+def dry_run(kube: Kube, manifest: Object) -> Object:
     """Return the object that the API server would store."""
-    subresource = "status" if "status" in asked else None
-    asked = {key: value for key, value in asked.items() if value is not None}
-    return kube.apply(asked, dry_run=True, subresource=subresource)
+    subresource = "status" if "status" in manifest else None
+    manifest = {key: value for key, value in manifest.items() if value is not None}
+    return kube.apply(manifest, dry_run=True, subresource=subresource)
 
 
 def requests(stored: Object) -> list[Object]:
@@ -169,8 +169,8 @@ def test_the_consumers_of_a_claim_are_never_removed(kube: Kube) -> None:
 
 
 def test_taint_rules_and_extended_resources_are_changed(kube: Kube) -> None:
-    wanted = {"limits": {"example.com/gpu": "1500m"}, "requests": {"example.com/gpu": "1500m"}}
-    pod = core_object("Pod", "new", {"containers": [{"name": "c", "image": "i", "resources": wanted}]})
+    resources = {"limits": {"example.com/gpu": "1500m"}, "requests": {"example.com/gpu": "1500m"}}
+    pod = core_object("Pod", "new", {"containers": [{"name": "c", "image": "i", "resources": resources}]})
     device_class = resource("DeviceClass", {"extendedResourceName": "gpu"})
     taint = {"key": "example.com/a", "effect": "NoFun"}
     rule = resource("DeviceTaintRule", {"deviceSelector": {"driver": "d.example"}, "taint": taint})
@@ -190,8 +190,8 @@ def test_fields_that_the_scheduler_writes_are_dropped(kube: Kube) -> None:
     made["status"]["allocation"]["devices"]["results"][0]["tolerations"] = [{"operator": "Exists"}]
     with cluster_mutant(kube, "tolerations-untold"):
         assert "tolerations" not in dry_run(kube, made)["status"]["allocation"]["devices"]["results"][0]
-    wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
-    kube.apply(core_object("Pod", "extended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
+    resources = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+    kube.apply(core_object("Pod", "extended", {"containers": [{"name": "c", "image": "i", "resources": resources}]}))
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
     extended = {"resourceClaimName": "a", "requestMappings": [mapping]}
     pod = {**core_object("Pod", "extended"), "status": {"extendedResourceClaimStatus": extended}}
@@ -201,8 +201,8 @@ def test_fields_that_the_scheduler_writes_are_dropped(kube: Kube) -> None:
 
 
 def test_tolerations_and_capacities_of_a_claim_are_changed(kube: Kube) -> None:
-    asked = "capacity: {requests: {memory: 8Gi}}, tolerations: [{key: a.example/b, operator: Exists}]"
-    made = claim("new", DEVICES.replace("adminAccess: true", asked, 1))
+    fields = "capacity: {requests: {memory: 8Gi}}, tolerations: [{key: a.example/b, operator: Exists}]"
+    made = claim("new", DEVICES.replace("adminAccess: true", fields, 1))
     with cluster_mutant(kube, "everything-tolerated"):
         one, two = requests(dry_run(kube, made))
         assert one["tolerations"] == two["tolerations"] == [{"operator": "Exists"}]
@@ -248,8 +248,8 @@ def test_fields_that_controllers_write_are_dropped_or_wrong(kube: Kube) -> None:
     assert dry_run(kube, done)["status"]["conditions"]
     with cluster_mutant(kube, "taint-rules-untold"):
         assert "conditions" not in dry_run(kube, done).get("status", {})
-    wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
-    kube.apply(core_object("Pod", "ended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
+    resources = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+    kube.apply(core_object("Pod", "ended", {"containers": [{"name": "c", "image": "i", "resources": resources}]}))
     conditions = [{"type": each, "status": "True"} for each in ("Ready", "DisruptionTarget")]
     pod = {**core_object("Pod", "ended"), "status": {"conditions": conditions}}
     with cluster_mutant(kube, "disruptions-untold"):
@@ -324,10 +324,10 @@ def test_kubelets_may_not_delete_slices_but_others_may(kube: Kube) -> None:
 
 def refusal_of_a_kubelets_delete(kube: Kube) -> str:
     """Return the message that refuses a kubelet to delete the slices of its node, or an empty string if it may."""
-    wanted = {"fieldSelector": "spec.nodeName=worker", "dryRun": "All"}
+    query = {"fieldSelector": "spec.nodeName=worker", "dryRun": "All"}
     kubelet = [("Impersonate-User", "system:node:worker"), ("Impersonate-Group", "system:masters")]
     try:
-        kube.request("DELETE", "/apis/resource.k8s.io/v1/resourceslices", query=wanted, headers=kubelet)
+        kube.request("DELETE", "/apis/resource.k8s.io/v1/resourceslices", query=query, headers=kubelet)
     except ApiError as refused:
         return refused.message
     return ""

@@ -19,15 +19,15 @@ GATES = (
 @pytest.mark.parametrize("minor", MINORS)
 def test_visible_gates_match_the_metrics(tmp_path: Path, minor: str, wanted: bool) -> None:
     known = binaries.lock_for(minor).gates
-    asked = {gate: wanted for gate in GATES if not known[gate].locked}
-    asked |= {name: False for name in known if not wanted and set(known[name].needs) & asked.keys()}
-    with running(ApiServer(tmp_path, minor, gates=asked)) as server:
+    settings = {gate: wanted for gate in GATES if not known[gate].locked}
+    settings |= {name: False for name in known if not wanted and set(known[name].needs) & settings.keys()}
+    with running(ApiServer(tmp_path, minor, gates=settings)) as server:
         kube = kube_client(server)
-        said, shown = features.gates(kube), features.visible_gates(kube, features.version(kube), dry_runs=True)
+        reported, visible = features.gates(kube), features.visible_gates(kube, features.version(kube), dry_runs=True)
         left = kube.list("resource.k8s.io/v1", "ResourceClaim") + kube.list("resource.k8s.io/v1", "ResourceSlice")
 
-    assert said is not None
-    assert {gate: said.get(gate, False) for gate in shown} == shown
+    assert reported is not None
+    assert {gate: reported.get(gate, False) for gate in visible} == visible
     # Only DRADeviceTaints cannot be detected in 1.34.
-    assert set(GATES) - set(shown) == ({"DRADeviceTaints"} if minor == "1.34" else set())
+    assert set(GATES) - set(visible) == ({"DRADeviceTaints"} if minor == "1.34" else set())
     assert left == []
