@@ -98,7 +98,7 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
 
 
 def _explaining(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:
-    """Return the events, those with the same verdict first, and among them the last one first."""
+    """Return the events in the order in which they explain the verdict: the same verdict first, then the last one first."""
     same = [each for each in finished if each["verdict"] == verdict]
     others = [each for each in finished if each["verdict"] != verdict]
     return [*reversed(same), *reversed(others)]

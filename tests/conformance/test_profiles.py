@@ -6,7 +6,7 @@ import pytest
 
 from testbed import folders
 from testbed.conformance import catalogue
-from testbed.conformance.profiles import CORE, FULL, PROFILES, chosen, profile
+from testbed.conformance.profiles import CORE, FULL, PROFILES, profile, select_profile
 from testbed.errors import UsageError
 
 
@@ -29,10 +29,10 @@ def test_an_unknown_profile_is_refused_with_similar_ones() -> None:
 
 @pytest.mark.parametrize(("narrowed_by", "name"), [([], CORE), (["", ""], CORE), (["two_cats", ""], FULL)])
 def test_the_default_is_core_unless_other_options_narrow_the_tests(narrowed_by: list[str], name: str) -> None:
-    assert chosen(None, narrowed_by) == name
-    assert chosen(CORE, narrowed_by) == CORE
+    assert select_profile(None, narrowed_by) == name
+    assert select_profile(CORE, narrowed_by) == CORE
 
 
 def test_an_unknown_profile_is_never_chosen() -> None:
     with pytest.raises(UsageError, match="there is no profile cor"):
-        chosen("cor", [])
+        select_profile("cor", [])
