@@ -62,7 +62,7 @@ QUANTITIES = (
 class Comparison:
     """All values of all drivers: our driver and its peers.
 
-    `failures` has the reasons for missing values; those in `permanently_failed` would fail again in the next round.
+    `failures` has the reasons for missing values; the drivers in `permanently_failed` would fail again in the next round.
     """
 
     ours: str

@@ -55,7 +55,7 @@ def test_a_correct_driver_gives_summary_outputs_and_report(use: Use, installed: 
     assert {"report.yaml", "junit.xml", "events.jsonl", "run.log"} <= runner.uploaded()
 
 
-def test_a_driver_that_fails_fails_the_step_and_the_summary_has_the_verdict(
+def test_a_failing_driver_fails_the_step_and_its_verdict_is_in_the_summary(
     use: Use, installed: dict[str, str], tmp_path: Path
 ) -> None:
     runner = Runner(tmp_path)
